@@ -51,7 +51,8 @@ const costs = await costsInASessionOf(server, 1_000);
 await server.stop();
 for (const [name, most] of Object.entries(MAX_ROWS)) holdsRows(name, costs.get(name), most);
 const turns = await costsOfTurns();
-for (const [name, most] of Object.entries(MAX_ROWS_OF_A_LATER_TURN)) holdsRows(`${name}, later`, turns.get(name)[1], most);
+for (const [name, most] of Object.entries(MAX_ROWS_OF_A_LATER_TURN))
+  holdsRows(`${name}, later`, turns.get(name)[1], most);
 
 const frame = await startFrame({ targets: ["AGENT", "FLOOR"] });
 await fill(frame, { withPeer: false });
@@ -66,7 +67,10 @@ for (const name of HELD) {
   const theirs = rates.get(`${name}/floor`);
   const { median, low, high } = spread(rates.get(`${name}/agent`).map((rate, at) => rate / theirs[at]));
   const least = CASES[name].aim.floor * SHARE;
-  holds(median >= least, `${name}: ${ratio(median)} (${ratio(low)}–${ratio(high)}) of the floor, at least ${ratio(least)}`);
+  holds(
+    median >= least,
+    `${name}: ${ratio(median)} (${ratio(low)}–${ratio(high)}) of the floor, at least ${ratio(least)}`,
+  );
 }
 
 process.exit(close(counts));

@@ -19,13 +19,21 @@ const WORDS = "Some words of a message that a user wrote. ".repeat(10);
 const server = await startServer({ inspect: false });
 const session = sessionAgent(server.url, "bench").session("s");
 await session.create();
-await session.appendEvents({ events: Array.from({ length: MESSAGES }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: WORDS })) });
+await session.appendEvents({
+  events: Array.from({ length: MESSAGES }, (_, n) => ({
+    action: n % 2 ? "agent_message" : "user_message",
+    content: WORDS,
+  })),
+});
 
 const url = new URL("/agents/session-agent/bench/rpc/getHistory", server.url).href;
 const body = JSON.stringify({ sessionId: "s", limit: MESSAGES });
 const ways = {
   client: () => session.getHistory({ limit: MESSAGES }),
-  fetch: async () => JSON.parse(await (await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body })).text()),
+  fetch: async () =>
+    JSON.parse(
+      await (await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body })).text(),
+    ),
 };
 
 assert.deepEqual(await ways.client(), await ways.fetch());
@@ -37,13 +45,19 @@ for (let round = -2; round < ROUNDS; round += 1) {
     for (let n = 0; n < PAGES_A_ROUND; n += 1) await ask();
     const { user, system } = process.cpuUsage(cpu);
     // The first rounds warm both ways up.
-    if (round >= 0) measured[name].push({ cpu: (user + system) / PAGES_A_ROUND, time: ((performance.now() - time) * 1000) / PAGES_A_ROUND });
+    if (round >= 0)
+      measured[name].push({
+        cpu: (user + system) / PAGES_A_ROUND,
+        time: ((performance.now() - time) * 1000) / PAGES_A_ROUND,
+      });
   }
 }
 
 const median = (values) => values.sort((one, other) => one - other)[values.length >> 1];
 for (const [name, rounds] of Object.entries(measured)) {
-  console.log(`${name}: ${median(rounds.map(({ cpu }) => cpu)).toFixed(0)} µs of CPU, ${median(rounds.map(({ time }) => time)).toFixed(0)} µs a page of ${MESSAGES} messages`);
+  console.log(
+    `${name}: ${median(rounds.map(({ cpu }) => cpu)).toFixed(0)} µs of CPU, ${median(rounds.map(({ time }) => time)).toFixed(0)} µs a page of ${MESSAGES} messages`,
+  );
 }
 const ratios = measured.client.map(({ cpu }, n) => cpu / measured.fetch[n].cpu);
 console.log(`client / fetch, CPU, median of ${ROUNDS} rounds: ${median(ratios).toFixed(3)}`);

@@ -28,7 +28,8 @@ const STARTERS = {
 
 const folder = await makeStorage();
 const prepared = [];
-for (const [name, { target, first }] of Object.entries(STARTERS)) prepared.push({ name, first, config: await prepare(target), times: [] });
+for (const [name, { target, first }] of Object.entries(STARTERS))
+  prepared.push({ name, first, config: await prepare(target), times: [] });
 for (let round = -1; round < ROUNDS; round += 1) {
   for (const starter of shuffled(prepared, round)) {
     const time = await coldStart(starter);
@@ -110,14 +111,17 @@ async function coldStart({ config, first }) {
   await mkdir(storage, { recursive: true });
   const file = await config(port, storage);
   const start = performance.now();
-  const child = spawn(program.default ?? program, ["serve", "--experimental", file], { stdio: ["ignore", "ignore", "inherit"] });
+  const child = spawn(program.default ?? program, ["serve", "--experimental", file], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
   const gone = once(child, "exit");
   try {
     for (;;) {
       const status = await ask(port, first);
       if (status === 200) return performance.now() - start;
       if (status !== null) throw new Error(`the first answer has status ${status}`);
-      if (child.exitCode !== null || performance.now() - start > PATIENCE_MS) throw new Error("workerd does not answer");
+      if (child.exitCode !== null || performance.now() - start > PATIENCE_MS)
+        throw new Error("workerd does not answer");
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   } finally {

@@ -127,7 +127,9 @@ export async function costsOfListing(server, length) {
   await clock("list the next 50", "listSessions", { limit: 50, cursor });
   const whole = { read: 0, ms: 0, cursor: undefined };
   do {
-    const { body, rowsRead, ms } = await timed(() => server.call(`with ${length} sessions`, "listSessions", { limit: 500, cursor: whole.cursor }));
+    const { body, rowsRead, ms } = await timed(() =>
+      server.call(`with ${length} sessions`, "listSessions", { limit: 500, cursor: whole.cursor }),
+    );
     Object.assign(whole, { read: whole.read + rowsRead, ms: whole.ms + ms, cursor: body.cursor });
   } while (whole.cursor !== null);
   table.set("list all, in pages of 500", cell(whole.read, 0, whole.ms));
@@ -149,8 +151,14 @@ export async function costsOfTurns() {
   const turn = async (sessionId, ...answers) => {
     model.next(...answers);
     const costs = await server.metered(agent, async () => {
-      const body = JSON.stringify({ id: sessionId, message: message(crypto.randomUUID(), "What is the weather like?") });
-      const response = await server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, { method: "POST", body });
+      const body = JSON.stringify({
+        id: sessionId,
+        message: message(crypto.randomUUID(), "What is the weather like?"),
+      });
+      const response = await server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, {
+        method: "POST",
+        body,
+      });
       const said = await response.text();
       if (!said.endsWith("data: [DONE]\n\n") || said.includes('"error"')) throw new Error(said);
     });

@@ -56,7 +56,15 @@ await report(
       title: "Time to the first token",
       unit: "milliseconds, p50 and p95; less is better",
       series: ["p50", "p95"],
-      groups: Object.entries(figures).map(([name, taken]) => ({ name, bars: [0.5, 0.95].map((share) => quantile(taken.map(({ first }) => first), share)) })),
+      groups: Object.entries(figures).map(([name, taken]) => ({
+        name,
+        bars: [0.5, 0.95].map((share) =>
+          quantile(
+            taken.map(({ first }) => first),
+            share,
+          ),
+        ),
+      })),
       show: ms,
     }),
   },

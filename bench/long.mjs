@@ -34,7 +34,8 @@ const done = await talk({
   facts: FACTS,
   readEvery: 50,
   count,
-  onTurn: (turn) => turn % 500 === 0 && console.log(`${turn} turns, ${Math.round((performance.now() - start) / 1_000)} s`),
+  onTurn: (turn) =>
+    turn % 500 === 0 && console.log(`${turn} turns, ${Math.round((performance.now() - start) / 1_000)} s`),
 });
 const all = done.sent.reduce((sum, tokens) => sum + tokens, 0);
 await report(
@@ -80,8 +81,12 @@ function plot(sent) {
     return `M${place} ${y(Math.min(...part)).toFixed(1)}V${(y(Math.max(...part)) - 0.5).toFixed(1)}`;
   });
   const lines = [0, 2_000, 4_000, 6_000, WINDOW].map(
-    (tokens) => `<path d="M${left} ${y(tokens).toFixed(1)}H${width - 20}" stroke="#ccc"/><text x="${left - 6}" y="${(y(tokens) + 4).toFixed(1)}" text-anchor="end">${whole(tokens)}</text>`,
+    (tokens) =>
+      `<path d="M${left} ${y(tokens).toFixed(1)}H${width - 20}" stroke="#ccc"/><text x="${left - 6}" y="${(y(tokens) + 4).toFixed(1)}" text-anchor="end">${whole(tokens)}</text>`,
   );
-  const turns = [0, 0.25, 0.5, 0.75, 1].map((share) => `<text x="${x(share * sent.length).toFixed(1)}" y="${height - 10}" text-anchor="middle">${whole(share * sent.length)}</text>`);
+  const turns = [0, 0.25, 0.5, 0.75, 1].map(
+    (share) =>
+      `<text x="${x(share * sent.length).toFixed(1)}" y="${height - 10}" text-anchor="middle">${whole(share * sent.length)}</text>`,
+  );
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="11" fill="#333"><rect width="100%" height="100%" fill="#fff"/><text x="${left}" y="20" font-size="14">Tokens sent per turn; the window has ${whole(WINDOW)}</text>${lines.join("")}${turns.join("")}<path d="${columns.join("")}" stroke="#2a6f97" stroke-width="1.2" fill="none"/></svg>\n`;
 }

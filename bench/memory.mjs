@@ -31,14 +31,21 @@ for (const { name, target, write, read } of WHO) {
   await frame.ask(request("createSession", { id: "s" }));
   const figures = [await residentMib(frame.pid)];
   const { sessionId, events, messages } = batch;
-  await frame.run({ ...request(write, target === "PEER" ? { messages } : { sessionId, events }), times: MESSAGES / BATCH });
+  await frame.run({
+    ...request(write, target === "PEER" ? { messages } : { sessionId, events }),
+    times: MESSAGES / BATCH,
+  });
   figures.push(await residentMib(frame.pid));
   await frame.run({ ...request(read, { sessionId, limit: 50 }), times: READS });
   figures.push(await residentMib(frame.pid));
   let wasm;
   if (target === "AGENT") wasm = JSON.parse(await frame.ask(request("getStats", {}))).memory.wasmBytes / MIB;
   await frame.stop();
-  rows.push([name, ...figures.map((figure) => (figure === null ? "–" : whole(figure))), wasm === undefined ? "–" : wasm.toFixed(1)]);
+  rows.push([
+    name,
+    ...figures.map((figure) => (figure === null ? "–" : whole(figure))),
+    wasm === undefined ? "–" : wasm.toFixed(1),
+  ]);
   groups.push({ name, bars: [...figures, wasm] });
 }
 await report(

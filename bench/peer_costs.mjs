@@ -14,7 +14,8 @@ const SETTLED_MS = 1_500;
 export async function costsOfPeer(length) {
   const frame = await startFrame({ targets: ["PEER"], meter: true });
   const order = { target: "PEER", door: "object", agent: "costs" };
-  const ask = (operation, input = {}) => frame.ask({ ...order, path: pathOf("costs", operation), body: JSON.stringify(input) });
+  const ask = (operation, input = {}) =>
+    frame.ask({ ...order, path: pathOf("costs", operation), body: JSON.stringify(input) });
   const table = new Map();
   const measure = async (name, operation, input) => {
     await frame.ask({ ...order, path: "/__meter" });
@@ -58,7 +59,8 @@ export async function costsOfPeersTurns() {
   const table = new Map();
   for (const [name, answers] of Object.entries(kinds)) {
     const agent = name.replaceAll(" ", "-");
-    const meter = async (path) => (await fetch(new URL(`/agents/chat-peer/${agent}/${path}`, frame.urls.CHAT_PEER))).json();
+    const meter = async (path) =>
+      (await fetch(new URL(`/agents/chat-peer/${agent}/${path}`, frame.urls.CHAT_PEER))).json();
     const peer = await openChatPeer(frame.urls.CHAT_PEER, agent);
     const costs = [];
     for (let turn = 0; turn < 2; turn += 1) {

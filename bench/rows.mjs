@@ -76,8 +76,14 @@ console.log(lines.join("\n"));
 
 const peers = await columnsOf(EVENTS, costsOfPeer);
 const peersTurns = await costsOfPeersTurns();
-const beside = [...peers[0].keys()].map((name) => [name, ...ours.flatMap((column, at) => [column.get(name), peers[at].get(name)])]);
-const turnsBeside = [...peersTurns].map(([name, costs]) => [name, ...costs.flatMap((cost, at) => [ourTurns.get(name)[at], cost])]);
+const beside = [...peers[0].keys()].map((name) => [
+  name,
+  ...ours.flatMap((column, at) => [column.get(name), peers[at].get(name)]),
+]);
+const turnsBeside = [...peersTurns].map(([name, costs]) => [
+  name,
+  ...costs.flatMap((cost, at) => [ourTurns.get(name)[at], cost]),
+]);
 const rowsWritten = (cost) => Number(cost.split(" / ")[1]);
 await report(
   "rows",

@@ -30,17 +30,28 @@ for (const set of SETS) {
   const texts = makeTexts(set);
   const frame = await startFrame({ targets: ["AGENT", "PEER"], meter: true });
   const call = async (target, operation, input) => {
-    const response = await fetch(new URL(pathOf("search", operation), frame.urls[target]), { method: "POST", body: JSON.stringify(input) });
+    const response = await fetch(new URL(pathOf("search", operation), frame.urls[target]), {
+      method: "POST",
+      body: JSON.stringify(input),
+    });
     const text = await response.text();
     if (!response.ok) throw new Error(`${target} ${operation}: ${response.status} ${text.slice(0, 300)}`);
-    return { body: JSON.parse(text), cost: { read: response.headers.get("x-rows-read"), written: response.headers.get("x-rows-written") } };
+    return {
+      body: JSON.parse(text),
+      cost: { read: response.headers.get("x-rows-read"), written: response.headers.get("x-rows-written") },
+    };
   };
   await call("AGENT", "createSession", { id: "s" });
   await call("PEER", "createSession", {});
   for (let at = 0; at < texts.length; at += set.batch) {
     const batch = texts.slice(at, at + set.batch);
-    await call("AGENT", "appendEvents", { sessionId: "s", events: batch.map((content) => ({ action: "user_message", content })) });
-    await call("PEER", "appendMessages", { messages: batch.map((text) => ({ role: "user", parts: [{ type: "text", text }] })) });
+    await call("AGENT", "appendEvents", {
+      sessionId: "s",
+      events: batch.map((content) => ({ action: "user_message", content })),
+    });
+    await call("PEER", "appendMessages", {
+      messages: batch.map((text) => ({ role: "user", parts: [{ type: "text", text }] })),
+    });
   }
   // Searches build the index: ours in several steps.
   const peerMeter = async (path) => (await fetch(new URL(pathOf("search", path), frame.urls.PEER))).json();
@@ -56,7 +67,10 @@ for (const set of SETS) {
     let cost;
     const found = {};
     for (let round = -3; round < ROUNDS; round += 1) {
-      for (const [who, target] of [["agent", "AGENT"], ["peer", "PEER"]]) {
+      for (const [who, target] of [
+        ["agent", "AGENT"],
+        ["peer", "PEER"],
+      ]) {
         const start = performance.now();
         const answer = await call(target, "search", { query, limit: 20 });
         if (round >= 0) times[who].push(performance.now() - start);
@@ -68,8 +82,20 @@ for (const set of SETS) {
     await call("PEER", "search", { query, limit: 20 });
     const peerCost = await peerMeter("__metered");
     const show = (list) => `${ms(quantile(list, 0.5))} (${ms(quantile(list, 0.95))})`;
-    rows.push([set.name, name, show(times.agent), `${cost.read} / ${cost.written}`, String(found.agent), show(times.peer), `${peerCost.read} / ${peerCost.written}`, String(found.peer)]);
-    groups.push({ name: `${set.name}, ${name.replace("a rare word and two common ones", "mixed")}`, bars: [quantile(times.agent, 0.5), quantile(times.peer, 0.5)] });
+    rows.push([
+      set.name,
+      name,
+      show(times.agent),
+      `${cost.read} / ${cost.written}`,
+      String(found.agent),
+      show(times.peer),
+      `${peerCost.read} / ${peerCost.written}`,
+      String(found.peer),
+    ]);
+    groups.push({
+      name: `${set.name}, ${name.replace("a rare word and two common ones", "mixed")}`,
+      bars: [quantile(times.agent, 0.5), quantile(times.peer, 0.5)],
+    });
   }
   rows.push([set.name, "making the index", ms(built.agent), "–", "–", ms(built.peer), "–", "–"]);
   await frame.stop();
@@ -100,7 +126,8 @@ await report(
 /** The words of a text, the most frequent first. */
 async function wordsOf(file) {
   const counts = new Map();
-  for (const [word] of (await readFile(file, "utf8")).toLowerCase().matchAll(/\p{L}{3,}/gu)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  for (const [word] of (await readFile(file, "utf8")).toLowerCase().matchAll(/\p{L}{3,}/gu))
+    counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts].sort(([a, many], [b, other]) => other - many || (a < b ? -1 : 1)).map(([word]) => word);
 }
 

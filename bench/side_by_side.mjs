@@ -79,15 +79,23 @@ export const CASES = {
 /** Makes sessions to write to, and sessions of a thousand events and messages to read from. */
 export async function fill(frame, { withPeer = true } = {}) {
   const ask = (target, agent, operation, input) =>
-    frame.ask({ target, door: "object", agent, path: pathOf(agent, operation), body: JSON.stringify({ sessionId: "s", ...input }) });
+    frame.ask({
+      target,
+      door: "object",
+      agent,
+      path: pathOf(agent, operation),
+      body: JSON.stringify({ sessionId: "s", ...input }),
+    });
   for (const target of ["AGENT", "FLOOR"]) {
     for (const agent of ["written", "events", ...Object.keys(TEXTS)]) {
       const body = JSON.stringify({ id: "s" });
       await frame.ask({ target, door: "object", agent, path: pathOf(agent, "createSession"), body });
     }
-    for (let n = 0; n < READ_FROM; n += 100) await ask(target, "events", "appendEvents", { events: Array.from({ length: 100 }, () => event) });
+    for (let n = 0; n < READ_FROM; n += 100)
+      await ask(target, "events", "appendEvents", { events: Array.from({ length: 100 }, () => event) });
     for (const [agent, text] of Object.entries(TEXTS)) {
-      for (let n = 0; n < READ_FROM; n += 1) await ask(target, agent, "appendMessage", { message: message(`m${n}`, text) });
+      for (let n = 0; n < READ_FROM; n += 1)
+        await ask(target, agent, "appendMessage", { message: message(`m${n}`, text) });
     }
   }
   if (!withPeer) return;
@@ -102,15 +110,21 @@ export async function fill(frame, { withPeer = true } = {}) {
 /** Checks that the floor and the peer answer what this Worker answers. Otherwise a ratio means nothing. */
 export async function compareAnswers(frame, { withPeer = true } = {}) {
   const answer = async (target, { agent, operation, body }) =>
-    JSON.parse(await frame.ask({ target, door: "service", agent, path: pathOf(agent, operation), body: JSON.stringify(body) }));
+    JSON.parse(
+      await frame.ask({ target, door: "service", agent, path: pathOf(agent, operation), body: JSON.stringify(body) }),
+    );
   for (const [name, { agent, floor, rows, peer = [] }] of Object.entries(CASES)) {
     if (floor === undefined || !/^newest/.test(name)) continue;
     const ours = pageOf(await answer("AGENT", agent));
-    const others = [["FLOOR", floor], ["FLOOR", rows], ...(withPeer ? peer.map((one) => ["PEER", one]) : [])].filter(([, one]) => one);
+    const others = [["FLOOR", floor], ["FLOOR", rows], ...(withPeer ? peer.map((one) => ["PEER", one]) : [])].filter(
+      ([, one]) => one,
+    );
     for (const [target, one] of others) {
       const theirs = pageOf(await answer(target, one));
       if (JSON.stringify(theirs) !== JSON.stringify(ours)) {
-        throw new Error(`${name}: ${target} (${one.operation}) answers something else:\n${JSON.stringify(theirs).slice(0, 400)}\n${JSON.stringify(ours).slice(0, 400)}`);
+        throw new Error(
+          `${name}: ${target} (${one.operation}) answers something else:\n${JSON.stringify(theirs).slice(0, 400)}\n${JSON.stringify(ours).slice(0, 400)}`,
+        );
       }
     }
   }
@@ -119,7 +133,9 @@ export async function compareAnswers(frame, { withPeer = true } = {}) {
 /** An answer without its ids and times, which differ everywhere. */
 function pageOf(answer) {
   const list = answer.messages ?? answer;
-  return list.map(({ seq, id, action, content, role, parts }) => (seq === undefined ? { id, role, parts } : { seq, action, content }));
+  return list.map(({ seq, id, action, content, role, parts }) =>
+    seq === undefined ? { id, role, parts } : { seq, action, content },
+  );
 }
 
 /**
@@ -156,7 +172,9 @@ async function cpuMs(pid) {
   try {
     const threads = await readdir(`/proc/${pid}/task`);
     const times = await Promise.all(
-      threads.map(async (thread) => Number((await readFile(`/proc/${pid}/task/${thread}/schedstat`, "utf8")).split(" ")[0])),
+      threads.map(async (thread) =>
+        Number((await readFile(`/proc/${pid}/task/${thread}/schedstat`, "utf8")).split(" ")[0]),
+      ),
     );
     return times.reduce((sum, time) => sum + time, 0) / 1e6;
   } catch {

@@ -38,7 +38,10 @@ if (process.argv[1] === import.meta.filename) {
       "",
       "By `npm run bench -- size`, in KiB. JavaScript is bundled and minified.",
       "",
-      ...table(["what", "raw", "gzipped"], sizes.map(([name, size]) => [name, whole(kib(size.raw)), whole(kib(size.gzipped))])),
+      ...table(
+        ["what", "raw", "gzipped"],
+        sizes.map(([name, size]) => [name, whole(kib(size.raw)), whole(kib(size.gzipped))]),
+      ),
     ],
     {
       "": bars({

@@ -15,10 +15,24 @@ await fill(frame);
 await compareAnswers(frame);
 
 const hasCall = await frame
-  .ask({ target: "AGENT", door: "call", agent: "written", path: pathOf("written", "getSession"), body: '{"sessionId":"s"}' })
-  .then(() => true, () => false);
+  .ask({
+    target: "AGENT",
+    door: "call",
+    agent: "written",
+    path: pathOf("written", "getSession"),
+    body: '{"sessionId":"s"}',
+  })
+  .then(
+    () => true,
+    () => false,
+  );
 /** Workers RPC is measured as soon as this Worker has it. */
-const DOORS = { floor: ["service", "object"], rows: ["service"], agent: ["service", "object", ...(hasCall ? ["call", "object-call"] : [])], peer: ["service", "object"] };
+const DOORS = {
+  floor: ["service", "object"],
+  rows: ["service"],
+  agent: ["service", "object", ...(hasCall ? ["call", "object-call"] : [])],
+  peer: ["service", "object"],
+};
 const TARGETS = { floor: "FLOOR", rows: "FLOOR", agent: "AGENT", peer: "PEER" };
 
 const lanes = [];
@@ -57,7 +71,14 @@ for (const [name, { aim }] of Object.entries(CASES)) {
   const of = (who, door) => roundsOf(name, who, door);
   const service = of("agent", "service");
   const object = of("agent", "object");
-  const all = [of("floor", "service"), service, of("peer", "service"), of("floor", "object"), object, of("peer", "object")];
+  const all = [
+    of("floor", "service"),
+    service,
+    of("peer", "service"),
+    of("floor", "object"),
+    object,
+    of("peer", "object"),
+  ];
   const calls = hasCall ? [of("agent", "call"), of("agent", "object-call")] : [];
   rows.push([name, ...all.map(figure), figure(of("rows", "service")), ...calls.map(figure)]);
   const [toFloor, toPeer] = [compared(service, of("floor", "service")), compared(service, of("peer", "service"))];
@@ -72,7 +93,8 @@ for (const [name, { aim }] of Object.entries(CASES)) {
     aims.join(", ") || "–",
   ]);
   groups.push({ name, bars: all.map((rounds) => rounds && median(rounds)) });
-  if (toFloor) ratioGroups.push({ name, bars: [toFloor.median, compared(object, of("floor", "object")).median], aim: aim.floor });
+  if (toFloor)
+    ratioGroups.push({ name, bars: [toFloor.median, compared(object, of("floor", "object")).median], aim: aim.floor });
 }
 
 await report(
@@ -88,7 +110,17 @@ await report(
     "Through the Worker, over a service binding; then straight on the object:",
     "",
     ...table(
-      ["work", "floor", "this Worker", "peer", "floor, object", "this Worker, object", "peer, object", "floor by rows", ...(hasCall ? ["call", "call, object"] : [])],
+      [
+        "work",
+        "floor",
+        "this Worker",
+        "peer",
+        "floor, object",
+        "this Worker, object",
+        "peer, object",
+        "floor by rows",
+        ...(hasCall ? ["call", "call, object"] : []),
+      ],
       rows,
     ),
     ...(hasCall ? [] : ["", "Workers RPC (`call`) has no column: this build does not offer it."]),
@@ -97,7 +129,18 @@ await report(
     "",
     "Ratios round by round: the median, and the quarters around it. *By rows* is the floor that makes a page of messages in JavaScript, row by row:",
     "",
-    ...table(["work", "of the floor", "object, of the floor", "of the floor by rows", "of the peer", "object, of the peer", "aim"], ratios),
+    ...table(
+      [
+        "work",
+        "of the floor",
+        "object, of the floor",
+        "of the floor by rows",
+        "of the peer",
+        "object, of the peer",
+        "aim",
+      ],
+      ratios,
+    ),
   ],
   {
     "": bars({

@@ -89,7 +89,8 @@ async function recall() {
       await write(ok, set.messages);
       await untilWhole(ok);
       const found = [];
-      for (const { question } of set.questions) found.push((await ok("search", { query: question, limit: 100 })).results);
+      for (const { question } of set.questions)
+        found.push((await ok("search", { query: question, limit: 100 })).results);
       set.found.push(found);
     }
     await server.stop();
@@ -110,7 +111,9 @@ async function recall() {
     if (process.env.RECORD) await record(set);
     const [words, both] = set.found.map((found) => found.map((results) => results.map(({ id }) => id)));
     const near = set.nearness.map((row) => {
-      const order = row.map((nearness, index) => [nearness, set.messages[index].id]).sort(([one], [other]) => other - one);
+      const order = row
+        .map((nearness, index) => [nearness, set.messages[index].id])
+        .sort(([one], [other]) => other - one);
       return order.slice(0, 10).map(([, id]) => id);
     });
     const figures = (found) => [1, 5, 10].map((most) => recallOf(set.questions, found, most).toFixed(3)).join(" / ");
@@ -249,7 +252,10 @@ async function latency() {
     });
     standIn.listen(0, "127.0.0.1");
     await once(standIn, "listening");
-    const vars = { EMBEDDING_MODEL: "openai:stand-in", OPENAI_BASE_URL: `http://127.0.0.1:${standIn.address().port}/v1` };
+    const vars = {
+      EMBEDDING_MODEL: "openai:stand-in",
+      OPENAI_BASE_URL: `http://127.0.0.1:${standIn.address().port}/v1`,
+    };
     const figures = [];
     for (const more of [{}, vars]) {
       const server = await startServer({ vars: { AUTH: "open", ...more } });

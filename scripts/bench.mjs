@@ -17,7 +17,8 @@ export const BY_NAME = ["vectors", "check", "client"];
 
 export async function main(names) {
   const unknown = names.find((name) => ![...BENCHES, ...BY_NAME].includes(name));
-  if (unknown !== undefined) throw new Stop(`There is no bench \`${unknown}\`: ${[...BENCHES, ...BY_NAME].join(", ")}.`);
+  if (unknown !== undefined)
+    throw new Stop(`There is no bench \`${unknown}\`: ${[...BENCHES, ...BY_NAME].join(", ")}.`);
   // The check measures no peer.
   const isLong = names.length === 0 || names.includes("long");
   // The long conversation counts with a tokenizer that the client's tests bring.

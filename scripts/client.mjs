@@ -42,7 +42,9 @@ function operationsOf({ paths, components }) {
 }
 
 function renderTable(operations) {
-  const lines = operations.map(({ name, ofSession, reads }) => `  ${name}: { ofSession: ${ofSession}, reads: ${reads} },`);
+  const lines = operations.map(
+    ({ name, ofSession, reads }) => `  ${name}: { ofSession: ${ofSession}, reads: ${reads} },`,
+  );
   return `/** Every operation: whether it takes a session's id, and whether it changes nothing. */
 export const OPERATIONS: { readonly [operation: string]: { readonly ofSession: boolean; readonly reads: boolean } } = {
 ${lines.join("\n")}
@@ -73,11 +75,16 @@ function renderTypes({ components: { schemas } }, operations) {
 
 const renamed = (name) => RENAMED[name] ?? name;
 const inputName = (name) => `${name[0].toUpperCase()}${name.slice(1)}Input`;
-const withAnyParts = (schema) => ({ ...schema, properties: { ...schema.properties, parts: { "x-type": MESSAGE_PARTS } } });
+const withAnyParts = (schema) => ({
+  ...schema,
+  properties: { ...schema.properties, parts: { "x-type": MESSAGE_PARTS } },
+});
 
 function inputOf(name, schema) {
   const doc = { ...schema, description: `What \`${name}\` takes.` };
-  return schema.$ref ? `${comment(doc.description)}export type ${inputName(name)} = ${typeOf(schema)};` : declaration(inputName(name), doc);
+  return schema.$ref
+    ? `${comment(doc.description)}export type ${inputName(name)} = ${typeOf(schema)};`
+    : declaration(inputName(name), doc);
 }
 
 function declaration(name, schema) {
@@ -105,7 +112,10 @@ function typeOf(schema, indent = "") {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (schema.type === undefined) return "any";
-  return [schema.type].flat().map((type) => plain(type, schema, indent)).join(" | ");
+  return [schema.type]
+    .flat()
+    .map((type) => plain(type, schema, indent))
+    .join(" | ");
 }
 
 function plain(type, schema, indent) {
@@ -133,7 +143,8 @@ function objectType(schema, indent = "") {
 function wordsOf(schema) {
   const choices = (schema.oneOf ?? []).filter((one) => one.const !== undefined && one.description);
   const listed = choices.map((one) => `- \`${one.const}\`: ${one.description}`);
-  const usual = schema.default === undefined || schema.default === null ? [] : [`Default: \`${JSON.stringify(schema.default)}\`.`];
+  const usual =
+    schema.default === undefined || schema.default === null ? [] : [`Default: \`${JSON.stringify(schema.default)}\`.`];
   return [schema.description, listed.join("\n"), ...usual].filter(Boolean).join("\n");
 }
 

@@ -36,10 +36,7 @@ export function fromCheck(code) {
 }
 
 export function sum(counts) {
-  return counts.reduce(
-    (all, one) => ({ passed: all.passed + one.passed, failed: all.failed + one.failed }),
-    NOTHING,
-  );
+  return counts.reduce((all, one) => ({ passed: all.passed + one.passed, failed: all.failed + one.failed }), NOTHING);
 }
 
 /** The last line of a run, and its exit code. */

@@ -35,14 +35,21 @@ export async function main([name]) {
   const secret = randomBytes(32).toString("hex");
   const memory = writeConfiguration(name, folder, secret);
   const options = [
-    "--config", join(folder, "wrangler.toml"),
-    "--config", memory,
+    "--config",
+    join(folder, "wrangler.toml"),
+    "--config",
+    memory,
     "--local",
-    "--ip", "127.0.0.1",
-    "--port", portFrom(process.env.PORT ?? FIRST_PORT),
-    "--inspector-port", "0",
-    "--persist-to", join(LOCAL, "examples", name, "state"),
-    "--var", `SESSION_AGENT_TOKEN:${secret}`,
+    "--ip",
+    "127.0.0.1",
+    "--port",
+    portFrom(process.env.PORT ?? FIRST_PORT),
+    "--inspector-port",
+    "0",
+    "--persist-to",
+    join(LOCAL, "examples", name, "state"),
+    "--var",
+    `SESSION_AGENT_TOKEN:${secret}`,
     "--show-interactive-dev-session=false",
   ];
   return await startServer(NODE, [WRANGLER, "dev", ...options.map(String)], { cwd: folder, env: quietly() }).ended;
@@ -57,7 +64,9 @@ async function buildPage(folder) {
 
 /** Session Agent's configuration for this run: the production one's bindings, a secret, and the example's tools. */
 function writeConfiguration(name, folder, secret) {
-  const [, compatibilityDate] = readFileSync(join(ROOT, "wrangler.toml"), "utf8").match(/^compatibility_date = "(.+)"/m);
+  const [, compatibilityDate] = readFileSync(join(ROOT, "wrangler.toml"), "utf8").match(
+    /^compatibility_date = "(.+)"/m,
+  );
   const example = wranglerOf(folder);
   const offersTools = /^export class Tools /m.test(readFileSync(join(folder, example("main")), "utf8"));
   const configuration = {
@@ -82,4 +91,5 @@ function wranglerOf(folder) {
   return (field) => text.match(new RegExp(`^${field} = "(.+)"`, "m"))[1];
 }
 
-const given = (names) => Object.fromEntries(names.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]));
+const given = (names) =>
+  Object.fromEntries(names.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]));

@@ -68,7 +68,11 @@ async function addMissingComponents() {
   ].filter(([command]) => outputOf("cargo", [command, "--version"]) === null);
   if (missing.length === 0) return;
   const components = missing.map(([, component]) => component);
-  const code = await withLock(RUSTUP_LOCK, () => {}, () => run("rustup", ["component", "add", ...components]));
+  const code = await withLock(
+    RUSTUP_LOCK,
+    () => {},
+    () => run("rustup", ["component", "add", ...components]),
+  );
   if (code !== 0) {
     throw new Stop(`Linting needs ${components.join(" and ")}: add what your Rust calls them, then run this again.`);
   }

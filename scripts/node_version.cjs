@@ -18,7 +18,8 @@ function problemWithNode(version) {
     return null;
   }
   return (
-    "Session Agent needs Node 20 or newer and this is Node " + version +
+    "Session Agent needs Node 20 or newer and this is Node " +
+    version +
     ": install a current one from https://nodejs.org, then run this again."
   );
 }

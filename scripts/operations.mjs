@@ -16,14 +16,38 @@ export const COMMAND = "node scripts/operations.mjs";
 
 /** The order of the reference. Each operation of the document stands in one group. */
 const GROUPS = {
-  Sessions: ["createSession", "getSession", "listSessions", "updateSession", "deleteSession", "forkSession", "addUsage", "getUsage"],
+  Sessions: [
+    "createSession",
+    "getSession",
+    "listSessions",
+    "updateSession",
+    "deleteSession",
+    "forkSession",
+    "addUsage",
+    "getUsage",
+  ],
   Events: ["appendEvents", "loadEvents", "deleteEvents"],
-  Messages: ["appendMessage", "updateMessage", "upsertMessage", "getMessage", "getHistory", "deleteMessages", "clearMessages"],
+  Messages: [
+    "appendMessage",
+    "updateMessage",
+    "upsertMessage",
+    "getMessage",
+    "getHistory",
+    "deleteMessages",
+    "clearMessages",
+  ],
   "Working context": ["buildWorkingContext", "persistWorkingContext"],
   Branches: ["getBranches", "setLeaf", "getLatestLeaf", "getPathLength"],
   "Change feed": ["getChanges"],
   "Finding what was said": ["search"],
-  "Conversations that grow": ["configureCompaction", "compact", "addCompaction", "getCompactions", "deleteCompaction", "estimateTokens"],
+  "Conversations that grow": [
+    "configureCompaction",
+    "compact",
+    "addCompaction",
+    "getCompactions",
+    "deleteCompaction",
+    "estimateTokens",
+  ],
   "Blocks of memory": [
     "defineBlock",
     "removeBlock",
@@ -52,10 +76,12 @@ export function render(api, groups = GROUPS) {
   const operations = operationsOf(api);
   const grouped = Object.values(groups).flat();
   for (const name of operations.keys()) {
-    if (!grouped.includes(name)) throw new Error(`\`${name}\` is in no group: add the operation to GROUPS in scripts/operations.mjs`);
+    if (!grouped.includes(name))
+      throw new Error(`\`${name}\` is in no group: add the operation to GROUPS in scripts/operations.mjs`);
   }
   for (const name of grouped) {
-    if (!operations.has(name)) throw new Error(`scripts/operations.mjs names \`${name}\`, which the API's document doesn't have`);
+    if (!operations.has(name))
+      throw new Error(`scripts/operations.mjs names \`${name}\`, which the API's document doesn't have`);
   }
   const page = new Page(api.components.schemas, [...operations.values()]);
   const sections = Object.entries(groups).flatMap(([title, names]) => [
@@ -77,7 +103,8 @@ function operationsOf({ paths }) {
 
 function head(groups) {
   const rows = Object.entries(groups).map(
-    ([title, names]) => `| [${title}](#${anchor(title)}) | ${names.map((name) => `[\`${name}\`](#${anchor(name)})`).join(" ")} |`,
+    ([title, names]) =>
+      `| [${title}](#${anchor(title)}) | ${names.map((name) => `[\`${name}\`](#${anchor(name)})`).join(" ")} |`,
   );
   return `# Operations
 
@@ -125,20 +152,28 @@ class Page {
     const codes = this.#codesIn(operation);
     if (access) parts.push(`**Who may call it.** ${oneLine(access)}${presets(operation["x-presets"])}`);
     parts.push(...this.#input(operation, input), ...this.#answer(operation));
-    if (codes.length > 0) parts.push(`**Errors** that this description names: ${codes.map((code) => `\`${code}\``).join(", ")}.`);
+    if (codes.length > 0)
+      parts.push(`**Errors** that this description names: ${codes.map((code) => `\`${code}\``).join(", ")}.`);
     if (input?.example !== undefined) parts.push("**Example**", fenced(this.#ordered(input.example, input.schema)));
     return parts;
   }
 
   #input(operation, input) {
     const { parameters = [] } = operation;
-    const fields = parameters.filter(({ name, in: place }) => place === "query" || (place === "path" && name !== "agent"));
-    const rows = fields.map(({ name, required, schema, description }) => this.#row(name, { ...schema, description }, required));
-    if (input?.schema.type === "string") return [...table("**In the address**", rows), "The body is a file of JSON lines."];
+    const fields = parameters.filter(
+      ({ name, in: place }) => place === "query" || (place === "path" && name !== "agent"),
+    );
+    const rows = fields.map(({ name, required, schema, description }) =>
+      this.#row(name, { ...schema, description }, required),
+    );
+    if (input?.schema.type === "string")
+      return [...table("**In the address**", rows), "The body is a file of JSON lines."];
     if (input === undefined) return table("**In the address**", rows);
     const schema = this.#resolved(input.schema);
     const own = this.#rowsOf(schema);
-    return own.length === 0 ? ["**Fields**: none."] : table(`**Fields**${largeBody(operation["x-max-body-bytes"])}`, own);
+    return own.length === 0
+      ? ["**Fields**: none."]
+      : table(`**Fields**${largeBody(operation["x-max-body-bytes"])}`, own);
   }
 
   #answer({ responses }) {
@@ -165,14 +200,20 @@ class Page {
       }
     }
     const sorted = [...rendered.keys()].sort();
-    return ["## Shapes", "Fields of these shapes stand in the operations above.", ...sorted.flatMap((name) => rendered.get(name))];
+    return [
+      "## Shapes",
+      "Fields of these shapes stand in the operations above.",
+      ...sorted.flatMap((name) => rendered.get(name)),
+    ];
   }
 
   #shape(name, schema) {
     const parts = [`### \`${name}\``];
     if (schema.description) parts.push(oneLine(schema.description));
     if (schema.oneOf) {
-      const rows = schema.oneOf.map((one) => `| \`${one.const ?? one.enum.join("`, `")}\` | ${oneLine(one.description ?? "")} |`);
+      const rows = schema.oneOf.map(
+        (one) => `| \`${one.const ?? one.enum.join("`, `")}\` | ${oneLine(one.description ?? "")} |`,
+      );
       parts.push(["| value | meaning |", "|---|---|", ...rows].join("\n"));
     } else {
       parts.push(...table(undefined, this.#rowsOf(schema)));
@@ -209,12 +250,16 @@ class Page {
     if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(", ");
     if (schema.const !== undefined) return `\`${schema.const}\``;
     if (schema.type === undefined) return "any JSON";
-    return [schema.type].flat().map((type) => this.#plain(type, schema)).join(" or ");
+    return [schema.type]
+      .flat()
+      .map((type) => this.#plain(type, schema))
+      .join(" or ");
   }
 
   #plain(type, schema) {
     if (type === "null") return "`null`";
-    if (type === "array") return `list of ${this.#type(schema.items)}${range(schema.minItems, schema.maxItems, "items")}`;
+    if (type === "array")
+      return `list of ${this.#type(schema.items)}${range(schema.minItems, schema.maxItems, "items")}`;
     if (type === "string") return `string${range(schema.minLength, schema.maxLength, "characters")}`;
     if (type === "integer" || type === "number") return `${type}${range(schema.minimum || undefined, schema.maximum)}`;
     return type;
@@ -249,10 +294,11 @@ function table(title, rows) {
 
 function errors({ properties }) {
   const { code, details, message } = properties.error.properties;
-  if (!code || !details || !message) throw new Error("the shape of an error has changed: scripts/operations.mjs describes it");
+  if (!code || !details || !message)
+    throw new Error("the shape of an error has changed: scripts/operations.mjs describes it");
   return [
     "## Errors",
-    "A request that fails answers with `{\"error\": {\"code\", \"message\", \"details\"}}`. The `code` is stable:\n" +
+    'A request that fails answers with `{"error": {"code", "message", "details"}}`. The `code` is stable:\n' +
       "programs may rely on it. The `message` is a sentence for people. The `details` are an\n" +
       "object that names the field, the id or the number at fault, where there is one. Every\n" +
       "operation may answer with any of these codes that fits.",
@@ -273,7 +319,9 @@ function fenced(example) {
 function spaced(value) {
   if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  return `{${Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${spaced(item)}`).join(", ")}}`;
+  return `{${Object.entries(value)
+    .map(([key, item]) => `${JSON.stringify(key)}: ${spaced(item)}`)
+    .join(", ")}}`;
 }
 
 function presets(names = []) {
@@ -301,12 +349,18 @@ function range(least, most, unit) {
 function holdAnchorsApart(text) {
   const anchors = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => anchor(heading));
   const double = anchors.find((name, n) => anchors.indexOf(name) !== n);
-  if (double) throw new Error(`two headings of ${GENERATED} have the address #${double}: rename a group in scripts/operations.mjs`);
+  if (double)
+    throw new Error(
+      `two headings of ${GENERATED} have the address #${double}: rename a group in scripts/operations.mjs`,
+    );
 }
 
 /** A heading's address in a page, as GitHub makes it. */
 function anchor(heading) {
-  return heading.toLowerCase().replaceAll(/[^\w -]/g, "").replaceAll(" ", "-");
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, "")
+    .replaceAll(" ", "-");
 }
 
 function largeBody(bytes) {
@@ -316,7 +370,11 @@ function largeBody(bytes) {
 
 /** Text from a comment in the code, fit for a table's cell. */
 function oneLine(text) {
-  return text.replaceAll(/\s*\n\s*/g, " ").replaceAll(/\[(`[^`]+`)\](?!\()/g, "$1").replaceAll("|", "\\|").trim();
+  return text
+    .replaceAll(/\s*\n\s*/g, " ")
+    .replaceAll(/\[(`[^`]+`)\](?!\()/g, "$1")
+    .replaceAll("|", "\\|")
+    .trim();
 }
 
 function uncapitalised(text) {

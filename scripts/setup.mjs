@@ -31,9 +31,13 @@ export async function setUpOnly(...steps) {
 
 async function inOrder(steps) {
   for (const step of steps) {
-    await withLock(step.lock(), () => console.error(`${step.title()}: another process is at it, waiting.`), async () => {
-      if (!step.isDone()) await announced(step.title(), () => step.run());
-    });
+    await withLock(
+      step.lock(),
+      () => console.error(`${step.title()}: another process is at it, waiting.`),
+      async () => {
+        if (!step.isDone()) await announced(step.title(), () => step.run());
+      },
+    );
   }
 }
 

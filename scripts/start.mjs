@@ -42,25 +42,38 @@ export async function main() {
 function wranglerOptions(port) {
   return [
     "--local",
-    "--ip", HOST,
-    "--port", port,
-    "--inspector-port", "0",
-    "--persist-to", STATE,
-    "--var", "AUTH:local",
+    "--ip",
+    HOST,
+    "--port",
+    port,
+    "--inspector-port",
+    "0",
+    "--persist-to",
+    STATE,
+    "--var",
+    "AUTH:local",
     // Else a route in wrangler.toml stands in `Host`, whatever name a page used, and
     // AUTH=local could not tell whether that was this machine's own.
     "--infer-origin-from-routes=false",
     "--show-interactive-dev-session=false",
-    "--log-level", "log",
+    "--log-level",
+    "log",
   ].map(String);
 }
 
 /** Who gets in: it is asked for an operation that is not there, which wakes no object's tables. */
 async function findDoor(address) {
-  const response = await fetch(`${address}/agents/session-agent/demo/rpc/whoGetsIn`, { method: "POST", body: "{}", signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+  const response = await fetch(`${address}/agents/session-agent/demo/rpc/whoGetsIn`, {
+    method: "POST",
+    body: "{}",
+    signal: AbortSignal.timeout(5_000),
+  }).catch(() => undefined);
   const { error } = (await response?.json().catch(() => undefined)) ?? {};
   if (error?.code === "unknown_operation") return { says: "open to everyone on this machine", header: "" };
-  const says = response?.status === 401 ? "asks for a token: SESSION_AGENT_TOKEN is set, in .dev.vars or the environment" : (error?.message ?? "does not say who gets in");
+  const says =
+    response?.status === 401
+      ? "asks for a token: SESSION_AGENT_TOKEN is set, in .dev.vars or the environment"
+      : (error?.message ?? "does not say who gets in");
   return { says, header: ` -H "authorization: Bearer $SESSION_AGENT_TOKEN"` };
 }
 

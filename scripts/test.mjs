@@ -89,5 +89,7 @@ async function files(parts, named) {
 /** Random play for as long as the options say. */
 async function playing(options) {
   await build();
-  return fromCheck(await run(NODE, [join("tests", "player", "play.mjs"), ...options], { cwd: ROOT, env: withPackages() }));
+  return fromCheck(
+    await run(NODE, [join("tests", "player", "play.mjs"), ...options], { cwd: ROOT, env: withPackages() }),
+  );
 }

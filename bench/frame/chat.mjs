@@ -7,7 +7,9 @@ const message = () => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: 
 /** The milliseconds to the first piece of text, and to the end. */
 export async function turnOfAgent(url, agent, sessionId) {
   const body = JSON.stringify({ id: sessionId, message: message() });
-  return await timed((heard) => streamed(new URL(`/agents/session-agent/${agent}/chat`, url), body, '"text-delta"', heard));
+  return await timed((heard) =>
+    streamed(new URL(`/agents/session-agent/${agent}/chat`, url), body, '"text-delta"', heard),
+  );
 }
 
 export async function turnOfModel(url) {
@@ -55,7 +57,11 @@ async function timed(work) {
 }
 
 async function streamed(url, body, sign, heard) {
-  const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json", authorization: "Bearer a bench's key" }, body });
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: "Bearer a bench's key" },
+    body,
+  });
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
   let said = "";
   for await (const text of response.body.pipeThrough(new TextDecoderStream())) {

@@ -98,7 +98,10 @@ class Frame {
  */
 export async function makeStorage() {
   const memory = "/dev/shm";
-  const parent = await access(memory, constants.W_OK).then(() => memory, () => tmpdir());
+  const parent = await access(memory, constants.W_OK).then(
+    () => memory,
+    () => tmpdir(),
+  );
   return await mkdtemp(join(parent, "session-agent-bench-"));
 }
 
@@ -106,10 +109,16 @@ const workerName = (target) => target.toLowerCase().replaceAll("_", "-");
 
 async function describe(target, vars) {
   const { source, className, objectBinding } = TARGETS[target];
-  return worker(workerName(target), await modulesOf(source), await compatibilityDate(), {
-    [objectBinding]: { type: "durable-object", worker: workerName(target), exportName: className },
-    ...Object.fromEntries(Object.entries(vars).map(([key, value]) => [key, { type: "text", value }])),
-  }, { [className]: { type: "durable-object", storage: "sqlite" } });
+  return worker(
+    workerName(target),
+    await modulesOf(source),
+    await compatibilityDate(),
+    {
+      [objectBinding]: { type: "durable-object", worker: workerName(target), exportName: className },
+      ...Object.fromEntries(Object.entries(vars).map(([key, value]) => [key, { type: "text", value }])),
+    },
+    { [className]: { type: "durable-object", storage: "sqlite" } },
+  );
 }
 
 async function describeCaller(targets) {
@@ -131,7 +140,10 @@ function worker(name, modules, compatibilityDate, env, exports) {
 const builtins = {
   name: "builtins",
   setup(build) {
-    build.onResolve({ filter: new RegExp(`^(${builtinModules.join("|")})$`) }, ({ path }) => ({ path, namespace: "builtin" }));
+    build.onResolve({ filter: new RegExp(`^(${builtinModules.join("|")})$`) }, ({ path }) => ({
+      path,
+      namespace: "builtin",
+    }));
     build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
       contents: `export * from "node:${path}"; export { default } from "node:${path}";`,
     }));

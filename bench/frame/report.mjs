@@ -62,7 +62,9 @@ export function bars({ title, unit, series, groups, scale = "linear", show = who
     }
     if (aims[index]) {
       const x = (LABEL + length(aims[index])).toFixed(1);
-      parts.push(`<line x1="${x}" x2="${x}" y1="${top - 3}" y2="${y + 1}" stroke="currentColor" stroke-dasharray="3 2"/>`);
+      parts.push(
+        `<line x1="${x}" x2="${x}" y1="${top - 3}" y2="${y + 1}" stroke="currentColor" stroke-dasharray="3 2"/>`,
+      );
     }
     y += GAP;
   }

@@ -31,8 +31,14 @@ export function App() {
   }, [at]);
   return (
     <>
-      <a class="skip" href="#main" onClick={skip}>Skip to the content</a>
-      {isLost.value && <p class="lost" role="alert">The connection is lost. The console looks for it, and goes on where it was.</p>}
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the content
+      </a>
+      {isLost.value && (
+        <p class="lost" role="alert">
+          The connection is lost. The console looks for it, and goes on where it was.
+        </p>
+      )}
       {isSignInNeeded.value ? <SignIn /> : at.view === "home" ? <Home /> : <Agent at={at} key={at.agent} />}
       <Deletions />
       <Notices />
@@ -57,32 +63,55 @@ function Agent({ at }: { at: AgentRoute }) {
     <div class={`frame ${isList ? "on-list" : ""}`}>
       <aside class="side">
         <header class="brand">
-          <a href="#/" aria-label="All agents"><img src="/icon.svg" alt="" width="28" height="28" /></a>
-          <p><span class="note">Agent</span><b><Name text={at.agent} /></b></p>
-          {credential.value !== null && <Button kind="quiet" icon="key" label="Forget the credential" onClick={signOut} />}
+          <a href="#/" aria-label="All agents">
+            <img src="/icon.svg" alt="" width="28" height="28" />
+          </a>
+          <p>
+            <span class="note">Agent</span>
+            <b>
+              <Name text={at.agent} />
+            </b>
+          </p>
+          {credential.value !== null && (
+            <Button kind="quiet" icon="key" label="Forget the credential" onClick={signOut} />
+          )}
         </header>
         <nav class="main-links" aria-label="Agent">
           <ViewLink at={at} to={{ view: "sessions", agent: at.agent }} icon="chat" text="Sessions" />
           {may("getBlocks") && <ViewLink at={at} to={{ view: "memory", agent: at.agent }} icon="book" text="Memory" />}
           <ViewLink at={at} to={{ view: "activity", agent: at.agent }} icon="chart" text="Activity" />
-          {may("getConfig") && <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />}
+          {may("getConfig") && (
+            <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />
+          )}
         </nav>
         <SessionList agent={at.agent} chosen={at.view === "session" ? at.session : undefined} />
         <LastRequest agent={at.agent} />
       </aside>
-      <main id="main" tabIndex={-1}><View at={at} /></main>
+      <main id="main" tabIndex={-1}>
+        <View at={at} />
+      </main>
     </div>
   );
 }
 
 function ViewLink({ at, to, icon, text }: { at: AgentRoute; to: AgentRoute; icon: IconName; text: string }) {
   const isHere = at.view === to.view || (at.view === "session" && to.view === "sessions");
-  return <a href={hashOf(to)} aria-current={isHere ? "true" : undefined}><Icon name={icon} /> {text}</a>;
+  return (
+    <a href={hashOf(to)} aria-current={isHere ? "true" : undefined}>
+      <Icon name={icon} /> {text}
+    </a>
+  );
 }
 
 function View({ at }: { at: AgentRoute }) {
-  if (at.view === "session") return <SessionPage key={`${at.agent}/${at.session}`} agent={at.agent} id={at.session} tab={at.tab} at={at.at} />;
-  if (at.view === "memory") return <MemoryPage><Memory agent={at.agent} session={undefined} label={at.label} /></MemoryPage>;
+  if (at.view === "session")
+    return <SessionPage key={`${at.agent}/${at.session}`} agent={at.agent} id={at.session} tab={at.tab} at={at.at} />;
+  if (at.view === "memory")
+    return (
+      <MemoryPage>
+        <Memory agent={at.agent} session={undefined} label={at.label} />
+      </MemoryPage>
+    );
   if (at.view === "activity") return <Activity agent={at.agent} />;
   if (at.view === "settings") return <Settings agent={at.agent} />;
   return <SessionsHome agent={at.agent} />;
@@ -101,7 +130,9 @@ function LastRequest({ agent }: { agent: string }) {
 /** One text, so that nothing moves when its numbers change. */
 function told({ operation, ms, rowsRead, rowsWritten, error }: SentRequest): string {
   const rows = rowsRead === null ? [] : [`${count(rowsRead)} read`, `${count(rowsWritten ?? 0)} written`];
-  return [operation, ms === null ? "…" : `${Math.round(ms)} ms`, ...rows, ...(error === null ? [] : ["failed"])].join(" · ");
+  return [operation, ms === null ? "…" : `${Math.round(ms)} ms`, ...rows, ...(error === null ? [] : ["failed"])].join(
+    " · ",
+  );
 }
 
 function Deletions() {
@@ -110,9 +141,16 @@ function Deletions() {
     <section class="deletions" aria-label="Sessions to be deleted">
       {deleting.value.map((session) => (
         <div key={`${session.agent}/${session.id}`} role="status">
-          <p>“<Name text={session.name} />” goes when you leave this page.</p>
+          <p>
+            “<Name text={session.name} />” goes when you leave this page.
+          </p>
           <Button onClick={() => undo(session)}>Undo</Button>
-          <Button kind="quiet" onClick={() => void deleteNow(session).then(() => sessionsOf(session.agent).drop(session.id), tellError)}>Delete now</Button>
+          <Button
+            kind="quiet"
+            onClick={() => void deleteNow(session).then(() => sessionsOf(session.agent).drop(session.id), tellError)}
+          >
+            Delete now
+          </Button>
         </div>
       ))}
     </section>

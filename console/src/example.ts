@@ -16,23 +16,66 @@ export async function makeExample(): Promise<string> {
     if (error instanceof AlreadyExistsError) return SESSION;
     throw error;
   }
-  await agent.defineBlock({ label: "soul", kind: "readonly", description: "Who the agent is", defaultContent: "You are a travel companion. You are brief, and you say what you don't know." });
+  await agent.defineBlock({
+    label: "soul",
+    kind: "readonly",
+    description: "Who the agent is",
+    defaultContent: "You are a travel companion. You are brief, and you say what you don't know.",
+  });
   await agent.defineBlock({ label: "memory", kind: "writable", description: "Facts about the user", maxTokens: 400 });
   await agent.setBlock({ label: "memory", content: "Lives in Lisbon.", reason: "Said at the beginning" });
-  await agent.setBlock({ label: "memory", content: "Lives in Lisbon.\nLikes window seats.\nTravels to Oslo in May.", reason: "Learned on the way" });
+  await agent.setBlock({
+    label: "memory",
+    content: "Lives in Lisbon.\nLikes window seats.\nTravels to Oslo in May.",
+    reason: "Learned on the way",
+  });
   await agent.defineBlock({ label: "places", kind: "searchable", description: "Places the user likes" });
-  await agent.setEntry({ label: "places", key: "opera", title: "Opera house", content: "You can walk on its roof, and look over the fjord." });
-  await agent.setEntry({ label: "places", key: "library", title: "Deichman library", content: "Five floors by the harbour. Open until ten." });
+  await agent.setEntry({
+    label: "places",
+    key: "opera",
+    title: "Opera house",
+    content: "You can walk on its roof, and look over the fjord.",
+  });
+  await agent.setEntry({
+    label: "places",
+    key: "library",
+    title: "Deichman library",
+    content: "Five floors by the harbour. Open until ten.",
+  });
   await agent.defineBlock({ label: "guides", kind: "loadable", description: "How to do things" });
-  await agent.putSkill({ label: "guides", key: "packing", description: "What to pack", content: "# Packing\n\n- A rain jacket, all year round\n- Layers\n- An umbrella is of little use in the wind" });
+  await agent.putSkill({
+    label: "guides",
+    key: "packing",
+    description: "What to pack",
+    content: "# Packing\n\n- A rain jacket, all year round\n- Layers\n- An umbrella is of little use in the wind",
+  });
   await session.appendEvents({
     events: [
       { id: "ask", action: "user_message", content: "Is it raining in Oslo?" },
-      { id: "call", action: "tool_call_request", toolCalls: [{ id: "c1", name: "weather", arguments: { city: "Oslo", days: 2 } }] },
-      { id: "result", action: "tool_result", toolCallId: "c1", toolName: "weather", content: '{"today": "Light rain, 9 °C", "tomorrow": "Sun, 14 °C"}' },
-      { id: "first", action: "agent_message", content: "Yes, a little: 9 °C and light rain. Tomorrow the sun comes out." },
+      {
+        id: "call",
+        action: "tool_call_request",
+        toolCalls: [{ id: "c1", name: "weather", arguments: { city: "Oslo", days: 2 } }],
+      },
+      {
+        id: "result",
+        action: "tool_result",
+        toolCallId: "c1",
+        toolName: "weather",
+        content: '{"today": "Light rain, 9 °C", "tomorrow": "Sun, 14 °C"}',
+      },
+      {
+        id: "first",
+        action: "agent_message",
+        content: "Yes, a little: 9 °C and light rain. Tomorrow the sun comes out.",
+      },
       { id: "thanks", action: "user_message", content: "Then I'll pack for both. What should I see?" },
-      { id: "seen", action: "agent_message", content: "Walk on the roof of the opera house. If it rains, read in the library beside it: it is open until ten." },
+      {
+        id: "seen",
+        action: "agent_message",
+        content:
+          "Walk on the roof of the opera house. If it rains, read in the library beside it: it is open until ten.",
+      },
       { id: "other", parentId: "ask", action: "agent_message", content: "It is. Bring an umbrella." },
     ],
   });

@@ -28,8 +28,17 @@ export function Home() {
           open();
         }}
       >
-        <Field label="Agent" value={name} onInput={setName} placeholder="alice" autofocus hint="An agent needs no creating: its first request creates it." />
-        <Button type="submit" kind="main" disabled={name === ""}>Open</Button>
+        <Field
+          label="Agent"
+          value={name}
+          onInput={setName}
+          placeholder="alice"
+          autofocus
+          hint="An agent needs no creating: its first request creates it."
+        />
+        <Button type="submit" kind="main" disabled={name === ""}>
+          Open
+        </Button>
       </form>
       {seen.value.length > 0 && <Seen />}
       <Example isFirst={seen.value.length === 0} />
@@ -48,7 +57,9 @@ function Seen() {
       <ul>
         {seen.value.map(({ name, at }) => (
           <li key={name}>
-            <a href={hashOf({ view: "sessions", agent: name })}><Name text={name} /> <time class="note">{ago(at)}</time></a>
+            <a href={hashOf({ view: "sessions", agent: name })}>
+              <Name text={name} /> <time class="note">{ago(at)}</time>
+            </a>
             <Button kind="quiet" icon="close" label={`Take ${name} off this list`} onClick={() => forget(name)} />
           </li>
         ))}
@@ -59,17 +70,22 @@ function Seen() {
 
 function Example({ isFirst }: { isFirst: boolean }) {
   const [isBusy, begin] = useWork();
-  const make = () => begin(async () => {
-    go({ view: "session", agent: EXAMPLE, session: await makeExample(), tab: "conversation" });
-  });
+  const make = () =>
+    begin(async () => {
+      go({ view: "session", agent: EXAMPLE, session: await makeExample(), tab: "conversation" });
+    });
   return (
     <section class={`example ${isFirst ? "first" : ""}`}>
       <Icon name="spark" />
       <div>
         <h2>{isFirst ? "New here?" : "An example to look around in"}</h2>
-        <p>Fills an agent called <code>{EXAMPLE}</code> with a conversation that has tools, two branches and a memory.</p>
+        <p>
+          Fills an agent called <code>{EXAMPLE}</code> with a conversation that has tools, two branches and a memory.
+        </p>
       </div>
-      <Button disabled={isBusy} kind={isFirst ? "main" : "plain"} onClick={make}>{isBusy ? "Making it" : "Show me an example"}</Button>
+      <Button disabled={isBusy} kind={isFirst ? "main" : "plain"} onClick={make}>
+        {isBusy ? "Making it" : "Show me an example"}
+      </Button>
     </section>
   );
 }

@@ -12,7 +12,10 @@ export interface Loaded<T> {
 
 /** Loads once for each `key`, and again after `reload` or when a lost connection is back. */
 export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [state, setState] = useState<{ key: string; data?: T; error?: unknown; isLoading: boolean }>({ key, isLoading: true });
+  const [state, setState] = useState<{ key: string; data?: T; error?: unknown; isLoading: boolean }>({
+    key,
+    isLoading: true,
+  });
   const [turn, setTurn] = useState(0);
   const latest = useRef(load);
   latest.current = load;
@@ -20,7 +23,11 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
   useEffect(() => {
     const aborting = new AbortController();
     // What is shown stays until the new answer is there, unless it is of something else.
-    setState((before) => ({ key, isLoading: true, ...(before.key === key && before.data !== undefined && { data: before.data }) }));
+    setState((before) => ({
+      key,
+      isLoading: true,
+      ...(before.key === key && before.data !== undefined && { data: before.data }),
+    }));
     latest.current(aborting.signal).then(
       (data) => !aborting.signal.aborted && setState({ key, data, isLoading: false }),
       (error) => !aborting.signal.aborted && setState((before) => ({ ...before, key, error, isLoading: false })),
@@ -29,7 +36,12 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
   }, [key, turn, back]);
   const reload = useCallback(() => setTurn((turn) => turn + 1), []);
   const isOfKey = state.key === key;
-  return { data: isOfKey ? state.data : undefined, error: isOfKey ? state.error : undefined, isLoading: !isOfKey || state.isLoading, reload };
+  return {
+    data: isOfKey ? state.data : undefined,
+    error: isOfKey ? state.error : undefined,
+    isLoading: !isOfKey || state.isLoading,
+    reload,
+  };
 }
 
 /** Runs `work` now and then, while the page is looked at. */

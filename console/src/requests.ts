@@ -27,7 +27,16 @@ let last = 0;
 
 export function begin(url: string): SentRequest {
   last += 1;
-  return { id: last, ...named(url), at: Date.now(), ms: null, status: null, rowsRead: null, rowsWritten: null, error: null };
+  return {
+    id: last,
+    ...named(url),
+    at: Date.now(),
+    ms: null,
+    status: null,
+    rowsRead: null,
+    rowsWritten: null,
+    error: null,
+  };
 }
 
 export function keep(request: SentRequest): void {
@@ -37,7 +46,8 @@ export function keep(request: SentRequest): void {
 /** A request whose answer began well, and told of a failure later. */
 export function markFailed(agent: string, operation: string, error: string): void {
   const failed = requests.peek().find((request) => request.agent === agent && request.operation === operation);
-  if (failed !== undefined) requests.value = requests.peek().map((request) => (request === failed ? { ...request, error } : request));
+  if (failed !== undefined)
+    requests.value = requests.peek().map((request) => (request === failed ? { ...request, error } : request));
 }
 
 /** What a request's address asks for, in the words of the API. */

@@ -18,9 +18,23 @@ export function SignIn() {
         <img src="/icon.svg" alt="" width="48" height="48" />
         <h1>Session Agent</h1>
         <p>This Worker asks who you are. Enter the Worker's secret, or a token that was minted for you.</p>
-        {wasRefused && <p class="problem" role="alert">The Worker did not accept what you entered.</p>}
-        <Field label="Secret or token" type="password" value={text} onInput={setText} required autofocus hint="It stays in this tab, and is forgotten when the tab closes." />
-        <Button type="submit" kind="main" icon="key">Open the console</Button>
+        {wasRefused && (
+          <p class="problem" role="alert">
+            The Worker did not accept what you entered.
+          </p>
+        )}
+        <Field
+          label="Secret or token"
+          type="password"
+          value={text}
+          onInput={setText}
+          required
+          autofocus
+          hint="It stays in this tab, and is forgotten when the tab closes."
+        />
+        <Button type="submit" kind="main" icon="key">
+          Open the console
+        </Button>
       </form>
     </main>
   );

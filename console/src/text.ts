@@ -101,14 +101,18 @@ function isTime(at: unknown): at is number {
 }
 
 /** What looks like nothing, like a space, or like another order: tags and variants included. */
-const HIDDEN = /(?![ \n])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
+const HIDDEN =
+  /(?![ \n])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
 
 /**
  * A call's input for a person who decides about it: each character that can't be seen is
  * written as `\u{200B}`. In JSON nothing else is written so.
  */
 export function shownInput(input: unknown): string {
-  return shownJson(input).replace(HIDDEN, (character) => `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`);
+  return shownJson(input).replace(
+    HIDDEN,
+    (character) => `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`,
+  );
 }
 
 /** Any value as JSON that people read. */

@@ -17,7 +17,9 @@ export function rightsOf(text: string | null): Rights {
   const [prefix, claims] = text?.split(".") ?? [];
   if (!prefix?.startsWith("sa") || claims === undefined) return ALL;
   try {
-    const bytes = Uint8Array.from(atob(claims.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(claims.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
+      character.charCodeAt(0),
+    );
     const { sessionId, operations, allow } = JSON.parse(new TextDecoder().decode(bytes));
     return {
       session: typeof sessionId === "string" ? sessionId : null,
@@ -38,7 +40,17 @@ const OF_THE_SECRET = new Set(["configureAgent"]);
 
 /** What changes prompts: a token without a list of operations does not allow it. */
 const TO_BE_NAMED = new Set([
-  ...["defineBlock", "removeBlock", "setBlock", "revertBlock", "setEntry", "deleteEntry", "putSkill", "loadSkill", "deleteSkill"],
+  ...[
+    "defineBlock",
+    "removeBlock",
+    "setBlock",
+    "revertBlock",
+    "setEntry",
+    "deleteEntry",
+    "putSkill",
+    "loadSkill",
+    "deleteSkill",
+  ],
   ...["freezePrompt", "refreshPrompt", "compact", "deleteCompaction"],
 ]);
 

@@ -5,7 +5,12 @@ import { SessionAgentError, type Imported } from "session-agent";
 import { credential } from "./connection.ts";
 import { begin, keep } from "./requests.ts";
 
-export function upload(agent: string, session: string, file: Blob, onProgress: (sent: number) => void): Promise<Imported> {
+export function upload(
+  agent: string,
+  session: string,
+  file: Blob,
+  onProgress: (sent: number) => void,
+): Promise<Imported> {
   const url = `/agents/session-agent/${encodeURIComponent(agent)}/sessions/${encodeURIComponent(session)}/import`;
   const request = begin(url);
   const started = performance.now();
@@ -16,7 +21,8 @@ export function upload(agent: string, session: string, file: Blob, onProgress: (
     const token = credential.peek();
     if (token !== null) sending.setRequestHeader("authorization", `Bearer ${token}`);
     sending.upload.onprogress = ({ loaded }) => onProgress(loaded);
-    sending.onerror = () => fail("The connection failed before the file was there. Nothing of it was stored.", "network_failed");
+    sending.onerror = () =>
+      fail("The connection failed before the file was there. Nothing of it was stored.", "network_failed");
     sending.onload = () => {
       const answer = parsed(sending.responseText);
       if (sending.status === 200) {
@@ -36,7 +42,13 @@ export function upload(agent: string, session: string, file: Blob, onProgress: (
     });
     const fail = (message: string, code?: string) => {
       keep({ ...measuredNow(), error: message });
-      reject(new SessionAgentError(message, { ...(code !== undefined && { code }), status: sending.status, operation: "importSession" }));
+      reject(
+        new SessionAgentError(message, {
+          ...(code !== undefined && { code }),
+          status: sending.status,
+          operation: "importSession",
+        }),
+      );
     };
   });
 }

@@ -27,7 +27,9 @@ export const PARTS_IN_NODE = [...FOLDERS, "alone"];
 
 /** The files of these parts, in the order in which they begin. */
 export function testsOf(parts) {
-  const files = parts.flatMap((part) => (part === "alone" ? ALONE : testsIn(`tests/${part}`).filter((file) => !ALONE.includes(file))));
+  const files = parts.flatMap((part) =>
+    part === "alone" ? ALONE : testsIn(`tests/${part}`).filter((file) => !ALONE.includes(file)),
+  );
   return [...FIRST.filter((file) => files.includes(file)), ...files.filter((file) => !FIRST.includes(file))];
 }
 

@@ -46,7 +46,9 @@ async function runFile(file) {
     const ms = performance.now() - started;
     const said = readFileSync(tap, "utf8");
     const count = fromTap(said, code);
-    console.log(`\n── ${file}: ${count.passed} passed, ${count.failed} failed in ${(ms / 1000).toFixed(1)} s\n\n${output.trimEnd()}`);
+    console.log(
+      `\n── ${file}: ${count.passed} passed, ${count.failed} failed in ${(ms / 1000).toFixed(1)} s\n\n${output.trimEnd()}`,
+    );
     // Told again where it can't be overlooked: skipped is neither passed nor failed.
     for (const reason of skippedInTap(said)) console.log(`SKIPPED: ${reason}`);
     return { file, ms, ...count, tests: testsInTap(said) };

@@ -29,5 +29,13 @@ function longest(timed) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const [, , file] = process.argv;
-  if (existsSync(file)) console.log(timesOf(readFileSync(file, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line))));
+  if (existsSync(file))
+    console.log(
+      timesOf(
+        readFileSync(file, "utf8")
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line)),
+      ),
+    );
 }

@@ -15,20 +15,29 @@ const runFile = promisify(execFile);
 
 test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
   const blocks = blocksIn("rust");
-  const examples = (await readdir(join(ROOT, "examples"))).filter((name) => existsSync(join(ROOT, "examples", name, "Cargo.toml")));
+  const examples = (await readdir(join(ROOT, "examples"))).filter((name) =>
+    existsSync(join(ROOT, "examples", name, "Cargo.toml")),
+  );
   assert.ok(blocks.length > 0 && examples.length >= 2);
   const folder = await mkdtemp(join(tmpdir(), "session-agent-rust-"));
   try {
     // The Worker's own dependencies at the Worker's own versions, so nothing is fetched.
     const renamed = async (file) => (await read(file)).replace('name = "session-agent"', 'name = "documents"');
     // The Worker's own crates stand beside the Worker.
-    const manifest = (await renamed("Cargo.toml")).replaceAll(/path = "(macros|fast)"/g, (_, crate) => `path = ${JSON.stringify(join(ROOT, crate))}`).replace(/^build = .*\n/m, "");
+    const manifest = (await renamed("Cargo.toml"))
+      .replaceAll(/path = "(macros|fast)"/g, (_, crate) => `path = ${JSON.stringify(join(ROOT, crate))}`)
+      .replace(/^build = .*\n/m, "");
     await mkdir(join(folder, "src"));
     // An example is a crate of its own among the same dependencies.
-    const crates = examples.map((name) => `[[example]]\nname = "${name}"\ncrate-type = ["cdylib"]\npath = ${JSON.stringify(join(ROOT, "examples", name, "src/lib.rs"))}\n`);
+    const crates = examples.map(
+      (name) =>
+        `[[example]]\nname = "${name}"\ncrate-type = ["cdylib"]\npath = ${JSON.stringify(join(ROOT, "examples", name, "src/lib.rs"))}\n`,
+    );
     await writeFile(join(folder, "Cargo.toml"), [manifest, ...crates].join("\n"));
     await writeFile(join(folder, "Cargo.lock"), await renamed("Cargo.lock"));
-    const functions = blocks.map(({ text }, n) => `pub async fn block_${n}(env: Env) -> Result<Response> {\n${text}\nOk(response)\n}\n`);
+    const functions = blocks.map(
+      ({ text }, n) => `pub async fn block_${n}(env: Env) -> Result<Response> {\n${text}\nOk(response)\n}\n`,
+    );
     await writeFile(join(folder, "src/lib.rs"), `use worker::*;\n${functions.join("\n")}`);
     const env = { ...process.env, CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR ?? join(ROOT, "target") };
     const check = ["check", "--locked", "--lib", "--examples", "--target", "wasm32-unknown-unknown"];

@@ -6,7 +6,10 @@ const SILENCE = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 
 const image = { type: "image", data: PIXEL, mimeType: "image/png" };
 const audio = { type: "audio", data: SILENCE, mimeType: "audio/wav" };
-const resource = { type: "resource", resource: { uri: "test://embedded-resource", mimeType: "text/plain", text: "This is an embedded resource content." } };
+const resource = {
+  type: "resource",
+  resource: { uri: "test://embedded-resource", mimeType: "text/plain", text: "This is an embedded resource content." },
+};
 
 const ANSWERS = {
   test_simple_text: "This is a simple text response for testing.",
@@ -17,10 +20,20 @@ const ANSWERS = {
     content: [
       { type: "text", text: "Multiple content types test:" },
       image,
-      { type: "resource", resource: { uri: "test://mixed-content-resource", mimeType: "application/json", text: '{"test":"data","value":123}' } },
+      {
+        type: "resource",
+        resource: {
+          uri: "test://mixed-content-resource",
+          mimeType: "application/json",
+          text: '{"test":"data","value":123}',
+        },
+      },
     ],
   },
-  test_error_handling: { content: [{ type: "text", text: "This tool intentionally returns an error for testing" }], isError: true },
+  test_error_handling: {
+    content: [{ type: "text", text: "This tool intentionally returns an error for testing" }],
+    isError: true,
+  },
   json_schema_2020_12_tool: "Taken.",
   // The suite calls these to see that nothing but the answer comes: no log, and no request
   // of the server's own.
@@ -43,7 +56,11 @@ const SCHEMA = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   type: "object",
   $defs: {
-    address: { $anchor: "addressDef", type: "object", properties: { street: { type: "string" }, city: { type: "string" } } },
+    address: {
+      $anchor: "addressDef",
+      type: "object",
+      properties: { street: { type: "string" }, city: { type: "string" } },
+    },
   },
   properties: {
     name: { type: "string" },

@@ -46,7 +46,10 @@ describe("access", { skip }, async () => {
   async function faults(page) {
     await page.evaluate(AXE);
     const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).join("; ")}`);
+    return violations.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).join("; ")}`,
+    );
   }
 
   for (const [name, options] of [
@@ -59,7 +62,11 @@ describe("access", { skip }, async () => {
       const page = await site.open(t, "", { ...options, bypassCSP: true });
       for (const [hash, text] of VIEWS) {
         await page.goto(site.at(hash));
-        if (hash !== "" || name !== "phone") await page.getByText(text).first().waitFor({ state: name === "phone" && hash === "#/example" ? "attached" : "visible" });
+        if (hash !== "" || name !== "phone")
+          await page
+            .getByText(text)
+            .first()
+            .waitFor({ state: name === "phone" && hash === "#/example" ? "attached" : "visible" });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(wide <= 0, `${hash} is ${wide} pixels wider than the screen`);
         assert.deepEqual(await faults(page), [], hash);
@@ -72,8 +79,13 @@ describe("access", { skip }, async () => {
     await page.getByText("Walk on the roof").waitFor();
     await page.getByLabel("More for this session").click();
     assert.deepEqual(await faults(page), [], "menu");
-    for (const [name, text] of [["Rename", "Rename the session"], ["Compact", "Compact the conversation"], ["Export", "The file is whole"]]) {
-      if ((await page.getByRole("button", { name, exact: true }).count()) === 0) await page.getByLabel("More for this session").click();
+    for (const [name, text] of [
+      ["Rename", "Rename the session"],
+      ["Compact", "Compact the conversation"],
+      ["Export", "The file is whole"],
+    ]) {
+      if ((await page.getByRole("button", { name, exact: true }).count()) === 0)
+        await page.getByLabel("More for this session").click();
       await page.getByRole("button", { name, exact: true }).click();
       await page.getByText(text).waitFor();
       assert.deepEqual(await faults(page), [], name);
@@ -122,7 +134,11 @@ describe("access", { skip }, async () => {
         const found = await page.evaluate(() => {
           const element = document.activeElement;
           const style = getComputedStyle(element);
-          return { name: element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent, outline: style.outlineStyle, width: style.outlineWidth };
+          return {
+            name: element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent,
+            outline: style.outlineStyle,
+            width: style.outlineWidth,
+          };
         });
         if (found.name?.trim().startsWith(name)) {
           assert.notEqual(found.outline, "none", `the focus on ${name} is seen`);
@@ -167,7 +183,10 @@ describe("access", { skip }, async () => {
     await press("Enter");
     const { sessions } = await site.ask("keyboard", "listSessions");
     const answers = await site.ask("keyboard", "loadEvents", { sessionId: sessions[0].id });
-    assert.deepEqual(answers.map(({ action }) => action), ["user_message", "agent_message", "agent_message"]);
+    assert.deepEqual(
+      answers.map(({ action }) => action),
+      ["user_message", "agent_message", "agent_message"],
+    );
   });
 
   test("a_phone_goes_from_the_list_to_a_session_and_back", async (t) => {
@@ -203,7 +222,8 @@ describe("access", { skip }, async () => {
 
       // A token of one session sees that session alone.
       const init = { headers: { authorization: `Bearer ${SECRET}` } };
-      for (const id of ["mine", "theirs"]) assert.equal((await locked.server.call("locked", "createSession", { id, name: id }, init)).status, 200);
+      for (const id of ["mine", "theirs"])
+        assert.equal((await locked.server.call("locked", "createSession", { id, name: id }, init)).status, 200);
       const { body } = await locked.server.call("locked", "mintToken", { sessionId: "mine", expiresIn: 600 }, init);
       await other.getByLabel("Secret or token").fill(body.token);
       await other.keyboard.press("Enter");
@@ -229,7 +249,9 @@ describe("access", { skip }, async () => {
       await page.getByLabel("Secret or token").fill(SECRET);
       await page.keyboard.press("Enter");
       await page.getByText("Say something").waitFor();
-      const isRefused = page.waitForResponse((response) => response.status() === 401).then((response) => response.finished());
+      const isRefused = page
+        .waitForResponse((response) => response.status() === 401)
+        .then((response) => response.finished());
       late.open();
       await isRefused;
       await drawn(page);
@@ -242,7 +264,10 @@ describe("access", { skip }, async () => {
 
   test("with_a_token_to_chat_the_page_offers_what_the_token_allows", async (t) => {
     const model = await startModel();
-    const locked = await startConsole({ vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url }, secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "a key" } });
+    const locked = await startConsole({
+      vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url },
+      secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "a key" },
+    });
     try {
       const init = { headers: { authorization: `Bearer ${SECRET}` } };
       const ask = async (operation, input) => {
@@ -251,7 +276,14 @@ describe("access", { skip }, async () => {
         return body;
       };
       for (const id of ["mine", "theirs"]) await ask("createSession", { id, name: `Session ${id}` });
-      await ask("appendEvents", { sessionId: "mine", events: [{ id: "q", action: "user_message", content: "Rain?" }, { id: "a", action: "agent_message", content: "A little." }, { id: "b", parentId: "q", action: "agent_message", content: "None." }] });
+      await ask("appendEvents", {
+        sessionId: "mine",
+        events: [
+          { id: "q", action: "user_message", content: "Rain?" },
+          { id: "a", action: "agent_message", content: "A little." },
+          { id: "b", parentId: "q", action: "agent_message", content: "None." },
+        ],
+      });
       const { token } = await ask("mintToken", { preset: "chat", sessionId: "mine", expiresIn: 600 });
       const page = await locked.open(t, "#/guest", { bypassCSP: true });
       await page.getByLabel("Secret or token").fill(token);
@@ -280,16 +312,27 @@ describe("access", { skip }, async () => {
       await page.getByText(/\d hits? for/).waitFor();
 
       // What the token does not allow is not offered.
-      for (const name of ["New session", "Import a session", "Fork", "Branch before", "More for this session"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
+      for (const name of ["New session", "Import a session", "Fork", "Branch before", "More for this session"])
+        assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
       const links = async (name) => await page.getByRole("navigation", { name }).getByRole("link").allInnerTexts();
-      assert.deepEqual((await links("Agent")).map((text) => text.trim()), ["Sessions", "Activity"]);
+      assert.deepEqual(
+        (await links("Agent")).map((text) => text.trim()),
+        ["Sessions", "Activity"],
+      );
       assert.deepEqual(await links("Views of this session"), ["Conversation", "Branches", "Events", "Changes"]);
       assert.equal(await page.getByText("The agent's model").count(), 0);
       await page.getByLabel("More for this message").first().click();
-      assert.deepEqual((await page.locator(".menu[open] li").allInnerTexts()).map((text) => text.trim()), ["Copy text"]);
+      assert.deepEqual(
+        (await page.locator(".menu[open] li").allInnerTexts()).map((text) => text.trim()),
+        ["Copy text"],
+      );
 
       // The views that it offers are whole.
-      for (const [tab, text] of [["branches", "3 branches"], ["events", "A little."], ["changes", "so far"]]) {
+      for (const [tab, text] of [
+        ["branches", "3 branches"],
+        ["events", "A little."],
+        ["changes", "so far"],
+      ]) {
         await page.goto(locked.at(`#/guest/sessions/mine/${tab}`));
         await page.getByText(text).first().waitFor();
         assert.equal(await page.getByRole("alert").count(), 0, tab);
@@ -333,7 +376,8 @@ describe("access", { skip }, async () => {
       assert.equal(await page.getByRole("textbox", { name: "Message" }).count(), 0);
       await page.goto(locked.at("#/reader/memory/notes"));
       await page.getByRole("region", { name: "Text of notes" }).getByText("Known.").waitFor();
-      for (const name of ["Save", "Remove", "Define a block"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+      for (const name of ["Save", "Remove", "Define a block"])
+        assert.equal(await page.getByRole("button", { name }).count(), 0, name);
       await page.goto(locked.at("#/reader/settings"));
       await page.getByText("Your token may read them.").waitFor();
       assert.equal(await page.getByLabel("Temperature").isDisabled(), true);
@@ -347,7 +391,12 @@ describe("access", { skip }, async () => {
   test("a_slow_network_shows_that_it_loads_and_then_what_it_loaded", async (t) => {
     const page = await site.open(t, "");
     const session = await page.context().newCDPSession(page);
-    await session.send("Network.emulateNetworkConditions", { offline: false, latency: 800, downloadThroughput: 40_000, uploadThroughput: 20_000 });
+    await session.send("Network.emulateNetworkConditions", {
+      offline: false,
+      latency: 800,
+      downloadThroughput: 40_000,
+      uploadThroughput: 20_000,
+    });
     const messages = await hold(page, "**/rpc/getHistory");
     await page.evaluate((hash) => (location.hash = hash), "#/example/sessions/trip");
     await page.getByText("Loading messages").waitFor();
@@ -357,17 +406,26 @@ describe("access", { skip }, async () => {
 
   test("a_lost_connection_is_told_and_the_page_goes_on_when_it_is_back", async (t) => {
     await site.ask("lost", "createSession", { id: "s", name: "Kept" });
-    await site.ask("lost", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Before." }] });
+    await site.ask("lost", "appendEvents", {
+      sessionId: "s",
+      events: [{ action: "user_message", content: "Before." }],
+    });
     const page = await site.open(t, "#/lost/sessions/s");
     await page.getByText("Before.").waitFor();
     await page.context().setOffline(true);
     await page.getByRole("textbox", { name: "Message" }).fill("Written without a connection.");
     await page.keyboard.press("Enter");
     await page.getByText("The connection is lost.").waitFor();
-    await until(() => page.getByRole("textbox", { name: "Message" }).inputValue(), (text) => text === "Written without a connection.");
+    await until(
+      () => page.getByRole("textbox", { name: "Message" }).inputValue(),
+      (text) => text === "Written without a connection.",
+    );
     await page.getByRole("link", { name: "Events", exact: true }).click();
     await page.getByRole("alert").nth(1).waitFor();
-    await site.ask("lost", "appendEvents", { sessionId: "s", events: [{ action: "agent_message", content: "Meanwhile." }] });
+    await site.ask("lost", "appendEvents", {
+      sessionId: "s",
+      events: [{ action: "agent_message", content: "Meanwhile." }],
+    });
     await page.context().setOffline(false);
     await page.getByText("The connection is lost.").waitFor({ state: "detached" });
     await page.getByText("Meanwhile.").waitFor();

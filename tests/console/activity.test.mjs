@@ -25,35 +25,90 @@ describe("activity", { skip }, async () => {
   });
 
   test("usage_and_the_state_of_the_object_are_what_the_worker_says", async (t) => {
-    for (const [id, inputTokens, cost] of [["one", 1000, 0.5], ["two", 234, 0.25]]) {
+    for (const [id, inputTokens, cost] of [
+      ["one", 1000, 0.5],
+      ["two", 234, 0.25],
+    ]) {
       await ask("used", "createSession", { id });
       await ask("used", "addUsage", { sessionId: id, inputTokens, outputTokens: 10, cost });
     }
     const page = await site.open(t, "#/used/activity");
-    const number = async (name) => await page.locator(".numbers div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText();
+    const number = async (name) =>
+      await page
+        .locator(".numbers div")
+        .filter({ has: page.getByText(name, { exact: true }) })
+        .locator("dd")
+        .innerText();
     await page.getByText("Tokens in", { exact: true }).waitFor();
-    assert.deepEqual([await number("Turns"), await number("of them failed"), await number("Tokens in"), await number("Tokens out"), await number("Cost")], ["0", "0", "1,234", "20", "0.75"]);
+    assert.deepEqual(
+      [
+        await number("Turns"),
+        await number("of them failed"),
+        await number("Tokens in"),
+        await number("Tokens out"),
+        await number("Cost"),
+      ],
+      ["0", "0", "1,234", "20", "0.75"],
+    );
     await page.locator(".plot").first().getByText("As a table").click();
-    assert.equal(await page.locator(".plot").first().getByRole("row").last().innerText().then((text) => text.split("\t").at(-1)), "1,254");
+    assert.equal(
+      await page
+        .locator(".plot")
+        .first()
+        .getByRole("row")
+        .last()
+        .innerText()
+        .then((text) => text.split("\t").at(-1)),
+      "1,254",
+    );
     const { tables } = await ask("used", "getStats");
-    await page.getByRole("region", { name: "Tables" }).getByRole("row").filter({ hasText: tables[0].name }).first().waitFor();
+    await page
+      .getByRole("region", { name: "Tables" })
+      .getByRole("row")
+      .filter({ hasText: tables[0].name })
+      .first()
+      .waitFor();
   });
 
   test("usage_is_shown_by_day_by_model_and_by_turn", async (t) => {
     await ask("spent", "configureAgent", { prices: { input: 1_000_000, output: 1_000_000 } });
-    for (const sessionId of ["one", "two"]) await ask("spent", "runTurn", { sessionId, message: { id: sessionId, role: "user", parts: [{ type: "text", text: "What can you do?" }] } });
-    const [turns, models, days] = await Promise.all(["turn", "model", "day"].map(async (by) => (await ask("spent", "getUsage", { by })).usage));
+    for (const sessionId of ["one", "two"])
+      await ask("spent", "runTurn", {
+        sessionId,
+        message: { id: sessionId, role: "user", parts: [{ type: "text", text: "What can you do?" }] },
+      });
+    const [turns, models, days] = await Promise.all(
+      ["turn", "model", "day"].map(async (by) => (await ask("spent", "getUsage", { by })).usage),
+    );
     assert.deepEqual([turns.length, models.length, days.length], [2, 1, 1]);
     const page = await site.open(t, "#/spent/activity");
     const plot = (title) => page.locator(".plot").filter({ hasText: title });
-    const numbers = async (rows) => (await rows.allInnerTexts()).map((text) => text.replaceAll(",", "").split(/\s*\t\s*/));
+    const numbers = async (rows) =>
+      (await rows.allInnerTexts()).map((text) => text.replaceAll(",", "").split(/\s*\t\s*/));
     await plot("The last turns").getByText("As a table").click();
     const shown = await numbers(plot("The last turns").getByRole("row"));
-    assert.deepEqual(shown.slice(1).map((cells) => [cells[1], cells[2], Number(cells[3]), Number(cells[5]), Number(cells[6])]), turns.map(({ sessionId, model, inputTokens, outputTokens, cost }) => [sessionId, model, inputTokens, outputTokens, cost]));
+    assert.deepEqual(
+      shown.slice(1).map((cells) => [cells[1], cells[2], Number(cells[3]), Number(cells[5]), Number(cells[6])]),
+      turns.map(({ sessionId, model, inputTokens, outputTokens, cost }) => [
+        sessionId,
+        model,
+        inputTokens,
+        outputTokens,
+        cost,
+      ]),
+    );
     const byModel = await numbers(page.getByRole("region", { name: "Usage by model" }).getByRole("row"));
-    assert.deepEqual([byModel[1][0], byModel[1].at(-5), byModel[1].at(-4), byModel[1].at(-2)].map(String), [models[0].model, "2", String(models[0].inputTokens), String(models[0].outputTokens)]);
+    assert.deepEqual([byModel[1][0], byModel[1].at(-5), byModel[1].at(-4), byModel[1].at(-2)].map(String), [
+      models[0].model,
+      "2",
+      String(models[0].inputTokens),
+      String(models[0].outputTokens),
+    ]);
     await plot("Tokens").getByText("As a table").click();
-    assert.equal((await numbers(plot("Tokens").getByRole("row"))).at(-1).at(-1), String(days[0].inputTokens + days[0].outputTokens));
+    assert.equal(
+      (await numbers(plot("Tokens").getByRole("row"))).at(-1).at(-1),
+      String(days[0].inputTokens + days[0].outputTokens),
+    );
     assert.equal(await plot("The last turns").locator("rect").count(), 2);
     await plot("The last turns").getByRole("link", { name: turns[0].sessionId }).click();
     await page.getByText("built-in demo model").waitFor();
@@ -62,9 +117,21 @@ describe("activity", { skip }, async () => {
   test("a_question_without_an_answer_and_a_call_that_failed_are_found", async (t) => {
     await ask("open", "createSession", { id: "s", name: "The night" });
     await ask("open", "createSession", { id: "t", name: "The day" });
-    await ask("open", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Is anybody there?" }] });
-    await ask("open", "appendEvents", { sessionId: "t", events: [{ action: "user_message", content: "Good morning?" }, { action: "agent_message", content: "Good morning." }] });
-    await site.server.sql("open", "INSERT INTO cf_agents_callbacks (id, session_id, message_id, report, attempts, due_at, reason, failed_at) VALUES ('d', 't', 'm', '{}', 5, 1, 'The service answered 503.', 1)");
+    await ask("open", "appendEvents", {
+      sessionId: "s",
+      events: [{ action: "user_message", content: "Is anybody there?" }],
+    });
+    await ask("open", "appendEvents", {
+      sessionId: "t",
+      events: [
+        { action: "user_message", content: "Good morning?" },
+        { action: "agent_message", content: "Good morning." },
+      ],
+    });
+    await site.server.sql(
+      "open",
+      "INSERT INTO cf_agents_callbacks (id, session_id, message_id, report, attempts, due_at, reason, failed_at) VALUES ('d', 't', 'm', '{}', 5, 1, 'The service answered 503.', 1)",
+    );
     const { callbacks } = await ask("open", "getStats");
     assert.equal(callbacks.failed.length, 1);
     const page = await site.open(t, "#/open/activity");
@@ -99,7 +166,14 @@ describe("activity", { skip }, async () => {
       events: [
         { id: "ask", action: "user_message", content: "Pay." },
         { id: "call", action: "tool_call_request", toolCalls: [{ id: "c", name: "pay", arguments: {} }] },
-        { id: "failed", action: "tool_result", toolCallId: "c", toolName: "pay", content: "The bank is closed.", isError: true },
+        {
+          id: "failed",
+          action: "tool_result",
+          toolCallId: "c",
+          toolName: "pay",
+          content: "The bank is closed.",
+          isError: true,
+        },
       ],
     });
     const page = await site.open(t, "#/night/activity");
@@ -118,6 +192,9 @@ describe("activity", { skip }, async () => {
     await page.getByText(body.error.message).first().waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Activity", exact: true }).click();
-    await page.getByRole("cell", { name: /already_exists/ }).first().waitFor();
+    await page
+      .getByRole("cell", { name: /already_exists/ })
+      .first()
+      .waitFor();
   });
 });

@@ -18,15 +18,25 @@ const MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome";
 /** A view that is not there after so long is missing. The machine may be busy with other tests. */
 const PATIENCE_MS = 60_000;
 
-const executablePath = process.env.CHROMIUM ?? NAMES.map(findOnPath).find((path) => path !== null) ?? (existsSync(MAC) ? MAC : undefined);
+const executablePath =
+  process.env.CHROMIUM ?? NAMES.map(findOnPath).find((path) => path !== null) ?? (existsSync(MAC) ? MAC : undefined);
 
 /** What `test` takes as `skip`: why the console can't be tried here, or `false`. */
-export const skip = executablePath === undefined && !process.env.CI ? "no Chromium on this system: `apt install chromium`, or name one in CHROMIUM" : false;
+export const skip =
+  executablePath === undefined && !process.env.CI
+    ? "no Chromium on this system: `apt install chromium`, or name one in CHROMIUM"
+    : false;
 
 /** The browser alone. */
 export async function launch() {
-  assert.ok(executablePath !== undefined, "Tests of pages need Chromium: `apt install chromium`, or name one in CHROMIUM.");
-  return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--force-color-profile=srgb"] });
+  assert.ok(
+    executablePath !== undefined,
+    "Tests of pages need Chromium: `apt install chromium`, or name one in CHROMIUM.",
+  );
+  return await chromium.launch({
+    executablePath,
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--force-color-profile=srgb"],
+  });
 }
 
 /** The Worker and a browser. `options` are those of `startServer`. */
@@ -52,17 +62,23 @@ class Console {
    * policy, or throws.
    */
   async open(t, hash, options = {}) {
-    const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
+    const context = await this.browser.newContext({
+      viewport: { width: 1280, height: 800 },
+      reducedMotion: "reduce",
+      ...options,
+    });
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     const wrong = [];
     page.on("pageerror", (error) => wrong.push(`thrown: ${error.stack}`));
     page.on("console", (message) => {
-      if (message.type() === "error" && /Content Security Policy|Refused to|TrustedHTML/i.test(message.text())) wrong.push(message.text());
+      if (message.type() === "error" && /Content Security Policy|Refused to|TrustedHTML/i.test(message.text()))
+        wrong.push(message.text());
     });
     page.on("request", (request) => {
       const { protocol, origin } = new URL(request.url());
-      if (protocol.startsWith("http") && origin !== new URL(this.server.url).origin) wrong.push(`asked ${request.url()}`);
+      if (protocol.startsWith("http") && origin !== new URL(this.server.url).origin)
+        wrong.push(`asked ${request.url()}`);
     });
     t.after(async () => {
       await context.close();

@@ -15,11 +15,13 @@ const TOOLS = `export default {
 
 describe("chat", { skip }, async () => {
   const model = skip ? null : await startModel();
-  const site = skip ? null : await startConsole({
-    vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
-    secrets: { OPENAI_API_KEY: "a key" },
-    workers: { tools: TOOLS },
-  });
+  const site = skip
+    ? null
+    : await startConsole({
+        vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
+        secrets: { OPENAI_API_KEY: "a key" },
+        workers: { tools: TOOLS },
+      });
   after(async () => {
     await site?.stop();
     await model?.stop();
@@ -27,7 +29,13 @@ describe("chat", { skip }, async () => {
   const ask = (...given) => site.ask(...given);
   const history = async (agent, leafId) => {
     const { messages } = await ask(agent, "getHistory", { sessionId: "s", ...(leafId && { leafId }) });
-    return messages.map(({ role, parts }) => [role, parts.filter(({ type }) => type === "text").map(({ text }) => text).join("")]);
+    return messages.map(({ role, parts }) => [
+      role,
+      parts
+        .filter(({ type }) => type === "text")
+        .map(({ text }) => text)
+        .join(""),
+    ]);
   };
 
   async function write(page, text) {
@@ -44,7 +52,10 @@ describe("chat", { skip }, async () => {
     rest.open();
     await page.getByText("Hello there.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    assert.deepEqual(await history("streamed"), [["user", "Hi!"], ["assistant", "Hello there."]]);
+    assert.deepEqual(await history("streamed"), [
+      ["user", "Hi!"],
+      ["assistant", "Hello there."],
+    ]);
     assert.equal(await page.getByRole("article").count(), 2);
   });
 
@@ -55,7 +66,10 @@ describe("chat", { skip }, async () => {
     await page.getByText("As far as this").waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    assert.deepEqual(await history("stopped"), [["user", "Go on."], ["assistant", "As far as this "]]);
+    assert.deepEqual(await history("stopped"), [
+      ["user", "Go on."],
+      ["assistant", "As far as this "],
+    ]);
   });
 
   test("a_page_that_is_loaded_again_hears_the_rest", async (t) => {
@@ -76,18 +90,28 @@ describe("chat", { skip }, async () => {
     const rest = gate();
     model.next(say("To both: ", rest, "hello."));
     await ask("crossed", "createSession", { id: "s" });
-    await ask("crossed", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "From the beginning." }] });
+    await ask("crossed", "appendEvents", {
+      sessionId: "s",
+      events: [{ action: "user_message", content: "From the beginning." }],
+    });
     const page = await site.open(t, "#/crossed/sessions/s");
     await page.getByText("From the beginning.").waitFor();
     // What the page reads is read before the message is sent, and comes after.
     const reading = gate();
-    await page.route("**/rpc/getHistory", async (route) => {
-      const response = await route.fetch();
-      reading.reach();
-      await reading.gate;
-      await route.fulfill({ response });
-    }, { times: 1 });
-    await ask("crossed", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "From elsewhere." }] });
+    await page.route(
+      "**/rpc/getHistory",
+      async (route) => {
+        const response = await route.fetch();
+        reading.reach();
+        await reading.gate;
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
+    await ask("crossed", "appendEvents", {
+      sessionId: "s",
+      events: [{ action: "user_message", content: "From elsewhere." }],
+    });
     await reading.reached;
     await write(page, "From here.");
     await page.getByText("To both:").waitFor();
@@ -132,14 +156,25 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").filter({ hasText: "Second?" }).count(), 0);
     assert.deepEqual(await history("queued"), [["user", "First?"]]);
 
-    await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Take back" }).click();
+    await waiting
+      .getByRole("listitem")
+      .filter({ hasText: "Third?" })
+      .getByRole("button", { name: "Take back" })
+      .click();
     await waiting.getByText("2 messages waiting").waitFor();
     assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "Third?");
     rest.open();
     await page.getByText("Fourth done.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     assert.equal(await waiting.count(), 0);
-    const said = [["user", "First?"], ["assistant", "First, done."], ["user", "Second?"], ["assistant", "Second done."], ["user", "Fourth?"], ["assistant", "Fourth done."]];
+    const said = [
+      ["user", "First?"],
+      ["assistant", "First, done."],
+      ["user", "Second?"],
+      ["assistant", "Second done."],
+      ["user", "Fourth?"],
+      ["assistant", "Fourth done."],
+    ];
     assert.deepEqual(await history("queued"), said);
     assert.equal(await page.getByRole("article").count(), said.length);
   });
@@ -151,7 +186,10 @@ describe("chat", { skip }, async () => {
     await write(page, "First?");
     await page.getByText("First,").waitFor();
     const sent = [];
-    page.on("request", (request) => request.url().endsWith("/chat") && sent.push(request.postDataJSON().message.parts[0].text));
+    page.on(
+      "request",
+      (request) => request.url().endsWith("/chat") && sent.push(request.postDataJSON().message.parts[0].text),
+    );
     const second = await hold(page, "**/chat", (request) => request.postData().includes("Second?"));
     for (const text of ["Second?", "Third?", "Fourth?"]) await write(page, text);
     await second.come;
@@ -160,16 +198,29 @@ describe("chat", { skip }, async () => {
     assert.deepEqual(sent, ["Second?"]);
     // A message that the agent was not sent yet is taken back, too, and spoils no draft.
     await page.getByRole("textbox", { name: "Message" }).fill("A draft.");
-    await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Take back" }).click();
+    await waiting
+      .getByRole("listitem")
+      .filter({ hasText: "Third?" })
+      .getByRole("button", { name: "Take back" })
+      .click();
     await waiting.getByText("2 messages waiting").waitFor();
-    await until(() => page.getByRole("textbox", { name: "Message" }).inputValue(), (text) => text === "Third?\n\nA draft.");
+    await until(
+      () => page.getByRole("textbox", { name: "Message" }).inputValue(),
+      (text) => text === "Third?\n\nA draft.",
+    );
     second.open();
     // The agent has taken the second message before it is sent the fourth.
-    await until(() => sent, (sent) => sent.length === 2);
+    await until(
+      () => sent,
+      (sent) => sent.length === 2,
+    );
     rest.open();
     await page.getByText("Fourth done.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    await until(() => history("ordered"), (said) => said.length === 6);
+    await until(
+      () => history("ordered"),
+      (said) => said.length === 6,
+    );
     const texts = (await history("ordered")).map(([, text]) => text);
     assert.deepEqual(texts, ["First?", "First, done.", "Second?", "Second done.", "Fourth?", "Fourth done."]);
     assert.deepEqual(sent, ["Second?", "Fourth?"]);
@@ -198,7 +249,14 @@ describe("chat", { skip }, async () => {
 
   test("the_first_message_that_is_loaded_is_edited_where_it_stands", async (t) => {
     await ask("deep", "createSession", { id: "s" });
-    await ask("deep", "appendEvents", { sessionId: "s", events: Array.from({ length: 160 }, (_, n) => ({ id: `n${n}`, action: n % 2 ? "agent_message" : "user_message", content: `Number ${n}.` })) });
+    await ask("deep", "appendEvents", {
+      sessionId: "s",
+      events: Array.from({ length: 160 }, (_, n) => ({
+        id: `n${n}`,
+        action: n % 2 ? "agent_message" : "user_message",
+        content: `Number ${n}.`,
+      })),
+    });
     model.next(say("Anew."));
     const page = await site.open(t, "#/deep/sessions/s");
     await page.getByText("Number 159.").waitFor();
@@ -215,7 +273,10 @@ describe("chat", { skip }, async () => {
     await page.getByText("Anew.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     const events = await ask("deep", "loadEvents", { sessionId: "s", tail: true, limit: 2 });
-    assert.deepEqual(events.map(({ content }) => content), ["Another sixty.", "Anew."]);
+    assert.deepEqual(
+      events.map(({ content }) => content),
+      ["Another sixty.", "Anew."],
+    );
     assert.equal(events[0].parentId, "n59");
   });
 
@@ -227,19 +288,28 @@ describe("chat", { skip }, async () => {
     await page.getByRole("button", { name: "Answer again" }).click();
     await page.getByText("It is four.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    assert.deepEqual(await history("again"), [["user", "2 + 2?"], ["assistant", "It is four."]]);
+    assert.deepEqual(await history("again"), [
+      ["user", "2 + 2?"],
+      ["assistant", "It is four."],
+    ]);
     await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
     // The tree is read again after the messages.
     const reading = await hold(page, "**/rpc/buildWorkingContext");
     await page.getByRole("button", { name: "Branch before" }).click();
     await page.getByText("Four.", { exact: true }).waitFor();
-    assert.deepEqual(await history("again"), [["user", "2 + 2?"], ["assistant", "Four."]]);
+    assert.deepEqual(await history("again"), [
+      ["user", "2 + 2?"],
+      ["assistant", "Four."],
+    ]);
 
     await page.getByRole("link", { name: "Branches", exact: true }).click();
     await page.getByText("3 events, 2 branches").waitFor();
     await page.getByRole("button", { name: "Switch here" }).click();
     reading.open();
-    await until(() => history("again"), ([, [, text]]) => text === "It is four.");
+    await until(
+      () => history("again"),
+      ([, [, text]]) => text === "It is four.",
+    );
     await page.getByRole("link", { name: "Conversation", exact: true }).click();
     await page.getByText("It is four.").waitFor();
   });
@@ -252,13 +322,23 @@ describe("chat", { skip }, async () => {
     await write(page, "3 + 3?");
     await page.getByText("Six.").waitFor();
     // In the middle, and then the very first.
-    for (const [from, to, answer, rest] of [["3 + 3?", "4 + 5?", "Nine.", "Four."], ["2 + 2?", "5 + 5?", "Ten.", null]]) {
-      await page.getByRole("article").filter({ hasText: from }).getByRole("button", { name: "Edit and resend" }).click();
+    for (const [from, to, answer, rest] of [
+      ["3 + 3?", "4 + 5?", "Nine.", "Four."],
+      ["2 + 2?", "5 + 5?", "Ten.", null],
+    ]) {
+      await page
+        .getByRole("article")
+        .filter({ hasText: from })
+        .getByRole("button", { name: "Edit and resend" })
+        .click();
       await page.getByLabel("The message's new text").fill(to);
       await page.getByRole("button", { name: "Resend", exact: true }).click();
       await page.getByText(answer).waitFor();
       await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-      assert.deepEqual((await history("edited")).slice(-2), [["user", to], ["assistant", answer]]);
+      assert.deepEqual((await history("edited")).slice(-2), [
+        ["user", to],
+        ["assistant", answer],
+      ]);
       assert.equal(await page.getByText(rest ?? "Six.").count(), rest === null ? 0 : 1);
     }
     const texts = (await ask("edited", "loadEvents", { sessionId: "s" })).map(({ content }) => content);
@@ -276,7 +356,10 @@ describe("chat", { skip }, async () => {
       await page.getByText("waits for you").waitFor();
       await page.getByRole("button", { name: isApproved ? "Approve" : "Decline" }).click();
       await page.getByText(isApproved ? "Paid." : "Not paid.").waitFor();
-      await page.locator(".state").getByText(isApproved ? "done" : "declined", { exact: true }).waitFor();
+      await page
+        .locator(".state")
+        .getByText(isApproved ? "done" : "declined", { exact: true })
+        .waitFor();
       await page.getByRole("button", { name: "Send", exact: true }).waitFor();
       const { messages } = await ask(agent, "getHistory", { sessionId: "s" });
       assert.equal(messages.length, 2);
@@ -344,10 +427,18 @@ describe("chat", { skip }, async () => {
 
   test("a_compaction_is_tried_then_made_and_unfolds_to_the_originals", async (t) => {
     await ask("compacted", "createSession", { id: "s" });
-    await ask("compacted", "configureCompaction", { sessionId: "s", protectHead: 1, tailTokenBudget: 10, minTailMessages: 1 });
+    await ask("compacted", "configureCompaction", {
+      sessionId: "s",
+      protectHead: 1,
+      tailTokenBudget: 10,
+      minTailMessages: 1,
+    });
     await ask("compacted", "appendEvents", {
       sessionId: "s",
-      events: Array.from({ length: 12 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `Said as number ${n}, and some more words to weigh something.` })),
+      events: Array.from({ length: 12 }, (_, n) => ({
+        action: n % 2 ? "agent_message" : "user_message",
+        content: `Said as number ${n}, and some more words to weigh something.`,
+      })),
     });
     const page = await site.open(t, "#/compacted/sessions/s");
     await page.getByText("Said as number 11").waitFor();
@@ -374,8 +465,19 @@ describe("chat", { skip }, async () => {
 
   test("a_summary_that_is_removed_while_a_message_is_sent_is_gone", async (t) => {
     await ask("moved", "createSession", { id: "s" });
-    await ask("moved", "configureCompaction", { sessionId: "s", protectHead: 1, tailTokenBudget: 10, minTailMessages: 40 });
-    await ask("moved", "appendEvents", { sessionId: "s", events: Array.from({ length: 60 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `Said as number ${n}.` })) });
+    await ask("moved", "configureCompaction", {
+      sessionId: "s",
+      protectHead: 1,
+      tailTokenBudget: 10,
+      minTailMessages: 40,
+    });
+    await ask("moved", "appendEvents", {
+      sessionId: "s",
+      events: Array.from({ length: 60 }, (_, n) => ({
+        action: n % 2 ? "agent_message" : "user_message",
+        content: `Said as number ${n}.`,
+      })),
+    });
     model.next(say("They counted."), say("Sixty."));
     await ask("moved", "compact", { sessionId: "s" });
     const page = await site.open(t, "#/moved/sessions/s");
@@ -388,7 +490,10 @@ describe("chat", { skip }, async () => {
     await page.getByRole("button", { name: "Remove the summary" }).click();
     await first.come;
     await write(page, "How many?");
-    await until(() => history("moved"), (said) => said.at(-1)[1] === "Sixty.");
+    await until(
+      () => history("moved"),
+      (said) => said.at(-1)[1] === "Sixty.",
+    );
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     first.open();
     await summary.waitFor({ state: "detached" });
@@ -397,29 +502,44 @@ describe("chat", { skip }, async () => {
 
   test("a_message_is_deleted_and_forked_from", async (t) => {
     await ask("cut", "createSession", { id: "s", name: "Cut" });
-    await ask("cut", "appendEvents", { sessionId: "s", events: [1, 2, 3].map((n) => ({ id: `m${n}`, action: "user_message", content: `Number ${n}` })) });
+    await ask("cut", "appendEvents", {
+      sessionId: "s",
+      events: [1, 2, 3].map((n) => ({ id: `m${n}`, action: "user_message", content: `Number ${n}` })),
+    });
     const page = await site.open(t, "#/cut/sessions/s");
     const more = (text) => page.getByRole("article").filter({ hasText: text }).getByLabel("More for this message");
     await more("Number 2").click();
     await page.getByRole("button", { name: "Delete message" }).click();
-    await until(() => history("cut"), (messages) => messages.length === 2);
+    await until(
+      () => history("cut"),
+      (messages) => messages.length === 2,
+    );
     await more("Number 1").click();
     await page.getByRole("button", { name: "Fork from here" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
     await page.getByRole("heading", { name: "Cut (fork)" }).waitFor();
     const { sessions } = await ask("cut", "listSessions");
     const fork = sessions.find(({ name }) => name === "Cut (fork)");
-    assert.deepEqual((await ask("cut", "loadEvents", { sessionId: fork.id })).map(({ id }) => id), ["m1"]);
+    assert.deepEqual(
+      (await ask("cut", "loadEvents", { sessionId: fork.id })).map(({ id }) => id),
+      ["m1"],
+    );
   });
 
   test("the_log_and_the_feed_show_each_write", async (t) => {
     await ask("logged", "createSession", { id: "s" });
-    await ask("logged", "appendEvents", { sessionId: "s", events: [{ id: "first", action: "user_message", content: "One" }] });
+    await ask("logged", "appendEvents", {
+      sessionId: "s",
+      events: [{ id: "first", action: "user_message", content: "One" }],
+    });
     const page = await site.open(t, "#/logged/sessions/s/events");
     await page.getByRole("article", { name: "Event 1" }).waitFor();
     await page.getByRole("link", { name: "Changes", exact: true }).click();
     await page.getByText("1 so far").waitFor();
-    await ask("logged", "appendEvents", { sessionId: "s", events: [{ id: "second", action: "agent_message", content: "Two" }] });
+    await ask("logged", "appendEvents", {
+      sessionId: "s",
+      events: [{ id: "second", action: "agent_message", content: "Two" }],
+    });
     await page.getByText("2 so far").waitFor();
     await ask("logged", "deleteEvents", { sessionId: "s", eventIds: ["first"] });
     await page.locator(".badge.delete").waitFor();

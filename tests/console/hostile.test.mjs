@@ -12,7 +12,14 @@ const MARKUP = [
   "```html\n<script>window.hacked = 6</script>\n```\n<b onmouseover='window.hacked = 7'>over</b>",
   "{{constructor.constructor('window.hacked = 8')()}} ${window.hacked = 9}",
 ];
-const NAMES = ["\u0000\u0007\u001b[31m", "\u202eevil\u202c", "<img src=x onerror='window.hacked = 10'>", "a\nb\tc", "%2F..%2F", "שלום"];
+const NAMES = [
+  "\u0000\u0007\u001b[31m",
+  "\u202eevil\u202c",
+  "<img src=x onerror='window.hacked = 10'>",
+  "a\nb\tc",
+  "%2F..%2F",
+  "שלום",
+];
 const HOSTS = "https://tracker.example/pixel.png";
 const LONG = 1_000_000;
 
@@ -23,7 +30,14 @@ describe("hostile", { skip }, async () => {
 
   async function unharmed(page) {
     assert.equal(await page.evaluate(() => window.hacked), undefined);
-    assert.equal(await page.locator("#console script, #console iframe, #console style, #console [onerror], #console [onload], #console [onmouseover]").count(), 0);
+    assert.equal(
+      await page
+        .locator(
+          "#console script, #console iframe, #console style, #console [onerror], #console [onload], #console [onmouseover]",
+        )
+        .count(),
+      0,
+    );
     assert.equal(await page.locator("#console [href^='javascript']").count(), 0);
     assert.equal(await page.locator("#main, main").first().isVisible(), true);
   }
@@ -70,7 +84,10 @@ describe("hostile", { skip }, async () => {
   test("names_of_any_characters_are_shown_and_lead_where_they_say", async (t) => {
     for (const [n, name] of NAMES.entries()) {
       await ask("names", "createSession", { id: `id ${n} /?#%`, name });
-      await ask("names", "appendEvents", { sessionId: `id ${n} /?#%`, events: [{ action: "user_message", content: `This is number ${n}.` }] });
+      await ask("names", "appendEvents", {
+        sessionId: `id ${n} /?#%`,
+        events: [{ action: "user_message", content: `This is number ${n}.` }],
+      });
     }
     const page = await site.open(t, "#/names");
     const links = page.getByRole("region", { name: "All sessions" }).getByRole("link");
@@ -93,26 +110,55 @@ describe("hostile", { skip }, async () => {
 
   test("right_to_left_text_turns_nothing_beside_it", async (t) => {
     await ask("rtl", "createSession", { id: "s" });
-    await ask("rtl", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "\u202eabc\n\u2067שלום עולם\u2069" }, { action: "agent_message", content: "مرحبا" }] });
+    await ask("rtl", "appendEvents", {
+      sessionId: "s",
+      events: [
+        { action: "user_message", content: "\u202eabc\n\u2067שלום עולם\u2069" },
+        { action: "agent_message", content: "مرحبا" },
+      ],
+    });
     const page = await site.open(t, "#/rtl/sessions/s");
     await page.getByText("مرحبا").waitFor();
     assert.ok((await page.getByRole("article").first().innerText()).includes("⟨U+202E⟩abc"));
-    const [text, actions] = await page.getByRole("article").first().evaluate((message) => [message.querySelector("header b"), message.querySelector(".message-actions")].map((element) => element.getBoundingClientRect().x));
+    const [text, actions] = await page
+      .getByRole("article")
+      .first()
+      .evaluate((message) =>
+        [message.querySelector("header b"), message.querySelector(".message-actions")].map(
+          (element) => element.getBoundingClientRect().x,
+        ),
+      );
     assert.ok(text < actions, "the header reads from left to right");
   });
 
   test("media_of_this_message_is_shown_and_media_elsewhere_is_a_link", async (t) => {
-    const pixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const pixel =
+      "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     const svg = `data:image/svg+xml,${encodeURIComponent("<svg xmlns='http://www.w3.org/2000/svg' onload='top.hacked = 11'><script>top.hacked = 12</script></svg>")}`;
     const file = (url, mediaType, filename) => ({ type: "file", url, mediaType, filename });
     await ask("media", "createSession", { id: "s" });
     await ask("media", "appendMessage", {
       sessionId: "s",
-      message: { id: "m", role: "user", parts: [file(pixel, "image/png", "A pixel"), file(svg, "image/svg+xml", "A drawing"), file(HOSTS, "image/png", "Elsewhere"), file("javascript:window.hacked = 13", "image/png", "No address"), file("data:text/html,<script>top.hacked = 14</script>", "text/html", "page.html")] },
+      message: {
+        id: "m",
+        role: "user",
+        parts: [
+          file(pixel, "image/png", "A pixel"),
+          file(svg, "image/svg+xml", "A drawing"),
+          file(HOSTS, "image/png", "Elsewhere"),
+          file("javascript:window.hacked = 13", "image/png", "No address"),
+          file("data:text/html,<script>top.hacked = 14</script>", "text/html", "page.html"),
+        ],
+      },
     });
     const page = await site.open(t, "#/media/sessions/s");
     await page.getByRole("img", { name: "A pixel" }).waitFor();
-    assert.equal(await page.getByRole("img", { name: "A pixel" }).evaluate((image) => image.decode().then(() => image.naturalWidth)), 1);
+    assert.equal(
+      await page
+        .getByRole("img", { name: "A pixel" })
+        .evaluate((image) => image.decode().then(() => image.naturalWidth)),
+      1,
+    );
     assert.equal(await page.getByRole("link", { name: "Elsewhere" }).getAttribute("href"), HOSTS);
     assert.match(await page.getByRole("link", { name: "Elsewhere" }).getAttribute("rel"), /noopener noreferrer/);
     assert.equal(await page.getByRole("link", { name: "No address" }).count(), 0);
@@ -122,23 +168,51 @@ describe("hostile", { skip }, async () => {
 
   test("a_message_of_a_megabyte_is_shown_piece_by_piece", async (t) => {
     await ask("large", "createSession", { id: "s" });
-    await ask("large", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: `${"word ".repeat(LONG / 5)}the end` }, { action: "agent_message", content: "```".repeat(LONG / 10) }] });
+    await ask("large", "appendEvents", {
+      sessionId: "s",
+      events: [
+        { action: "user_message", content: `${"word ".repeat(LONG / 5)}the end` },
+        { action: "agent_message", content: "```".repeat(LONG / 10) },
+      ],
+    });
     const page = await site.open(t, "#/large/sessions/s");
-    await page.getByRole("button", { name: /^Show more/ }).first().waitFor();
+    await page
+      .getByRole("button", { name: /^Show more/ })
+      .first()
+      .waitFor();
     const characters = await page.getByRole("region", { name: "Messages" }).evaluate((list) => list.textContent.length);
     assert.ok(characters < 60_000, `${characters} characters are in the page`);
     await page.getByRole("region", { name: "Messages" }).focus();
     await page.keyboard.press("Home");
     await page.getByText("word word").first().waitFor();
-    for (let n = 0; n < 10; n += 1) await page.getByRole("article").first().getByRole("button", { name: /^Show more/ }).evaluate((button) => button.click());
-    await page.getByRole("article").first().getByRole("button", { name: /^Show more/ }).waitFor({ state: "detached" });
+    for (let n = 0; n < 10; n += 1)
+      await page
+        .getByRole("article")
+        .first()
+        .getByRole("button", { name: /^Show more/ })
+        .evaluate((button) => button.click());
+    await page
+      .getByRole("article")
+      .first()
+      .getByRole("button", { name: /^Show more/ })
+      .waitFor({ state: "detached" });
     assert.ok((await page.getByRole("article").first().textContent()).endsWith("the end"));
   });
 
   test("damaged_messages_and_parts_do_no_harm", async (t) => {
     await ask("damaged", "createSession", { id: "s" });
-    const parts = [{ type: "text", text: "Whole." }, { type: "tool-", state: 5, input: null }, { type: "file" }, { type: "data-x", data: { deep: [[[[]]]] } }, { type: "source-url", url: "javascript:1", title: "No link" }, { type: "reasoning", text: "Hm." }];
-    await ask("damaged", "appendMessage", { sessionId: "s", message: { id: "m", role: "assistant", parts, createdAt: "yesterday" } });
+    const parts = [
+      { type: "text", text: "Whole." },
+      { type: "tool-", state: 5, input: null },
+      { type: "file" },
+      { type: "data-x", data: { deep: [[[[]]]] } },
+      { type: "source-url", url: "javascript:1", title: "No link" },
+      { type: "reasoning", text: "Hm." },
+    ];
+    await ask("damaged", "appendMessage", {
+      sessionId: "s",
+      message: { id: "m", role: "assistant", parts, createdAt: "yesterday" },
+    });
     const page = await site.open(t, "#/damaged/sessions/s");
     await page.getByText("Whole.").waitFor();
     await page.getByText("No link").waitFor();

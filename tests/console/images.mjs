@@ -43,22 +43,50 @@ await site.stop();
 /** Beside the example: settings, a tool that failed, other sessions, and a month of use. */
 async function addOthers({ server }) {
   const ask = (operation, input) => server.call("example", operation, input);
-  await ask("configureAgent", { prices: { input: 3, output: 15, cachedInput: 0.3 }, temperature: 0.3, whenBusy: "queue" });
-  for (const [id, name] of [["rent", "The rent in June"], ["night", "The report of the night"], ["visa", "Does a visit need a visa?"], ["seats", "Window seats"]]) {
+  await ask("configureAgent", {
+    prices: { input: 3, output: 15, cachedInput: 0.3 },
+    temperature: 0.3,
+    whenBusy: "queue",
+  });
+  for (const [id, name] of [
+    ["rent", "The rent in June"],
+    ["night", "The report of the night"],
+    ["visa", "Does a visit need a visa?"],
+    ["seats", "Window seats"],
+  ]) {
     await ask("createSession", { id, name });
-    await ask("runTurn", { sessionId: id, message: { id: `${id}-1`, role: "user", parts: [{ type: "text", text: "What do you remember?" }] } });
+    await ask("runTurn", {
+      sessionId: id,
+      message: { id: `${id}-1`, role: "user", parts: [{ type: "text", text: "What do you remember?" }] },
+    });
   }
   await ask("appendEvents", {
     sessionId: "night",
     events: [
       { action: "user_message", content: "Book the flight." },
       { action: "tool_call_request", toolCalls: [{ id: "b1", name: "book", arguments: { to: "OSL" } }] },
-      { action: "tool_result", toolCallId: "b1", toolName: "book", content: "The airline answered 503. Nothing is booked.", isError: true },
+      {
+        action: "tool_result",
+        toolCallId: "b1",
+        toolName: "book",
+        content: "The airline answered 503. Nothing is booked.",
+        isError: true,
+      },
     ],
   });
   const today = Math.floor(Date.now() / 86_400_000);
   for (let n = 1; n < 30; n += 1) {
     const turns = 4 + ((n * 7) % 11);
-    await server.sql("example", "INSERT INTO cf_agents_usage_days VALUES (?, ?, ?, ?, ?, ?, ?)", today - n, "demo", turns, turns * 2100, turns * 320, turns * 900, turns * 0.011);
+    await server.sql(
+      "example",
+      "INSERT INTO cf_agents_usage_days VALUES (?, ?, ?, ?, ?, ?, ?)",
+      today - n,
+      "demo",
+      turns,
+      turns * 2100,
+      turns * 320,
+      turns * 900,
+      turns * 0.011,
+    );
   }
 }

@@ -14,7 +14,12 @@ const ROUNDS = 3;
 
 describe("long", { skip }, async () => {
   const model = skip ? null : await startModel();
-  const site = skip ? null : await startConsole({ vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url }, secrets: { OPENAI_API_KEY: "a key" } });
+  const site = skip
+    ? null
+    : await startConsole({
+        vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
+        secrets: { OPENAI_API_KEY: "a key" },
+      });
   after(async () => {
     await site?.stop();
     await model?.stop();
@@ -24,7 +29,17 @@ describe("long", { skip }, async () => {
   const watch = (page) =>
     page.addInitScript(() => {
       window.shifts = [];
-      new PerformanceObserver((list) => window.shifts.push(...list.getEntries().filter(({ hadRecentInput }) => !hadRecentInput).map(({ value, sources }) => `${value} ${sources.map(({ node }) => node?.className || node?.nodeName || node?.parentElement?.className)}`))).observe({ type: "layout-shift", buffered: true });
+      new PerformanceObserver((list) =>
+        window.shifts.push(
+          ...list
+            .getEntries()
+            .filter(({ hadRecentInput }) => !hadRecentInput)
+            .map(
+              ({ value, sources }) =>
+                `${value} ${sources.map(({ node }) => node?.className || node?.nodeName || node?.parentElement?.className)}`,
+            ),
+        ),
+      ).observe({ type: "layout-shift", buffered: true });
     });
 
   /**
@@ -36,13 +51,22 @@ describe("long", { skip }, async () => {
     const events = [];
     devTools.on("Tracing.dataCollected", ({ value }) => events.push(...value));
     const isComplete = new Promise((resolve) => devTools.once("Tracing.tracingComplete", resolve));
-    await devTools.send("Tracing.start", { transferMode: "ReportEvents", traceConfig: { includedCategories: ["disabled-by-default-devtools.timeline", "__metadata"], excludedCategories: ["*"] } });
+    await devTools.send("Tracing.start", {
+      transferMode: "ReportEvents",
+      traceConfig: {
+        includedCategories: ["disabled-by-default-devtools.timeline", "__metadata"],
+        excludedCategories: ["*"],
+      },
+    });
     return async () => {
       await devTools.send("Tracing.end");
       await isComplete;
-      const threads = events.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(({ pid, tid }) => `${pid} ${tid}`);
+      const threads = events
+        .filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain")
+        .map(({ pid, tid }) => `${pid} ${tid}`);
       // A task that was under way when the trace began or ended has no duration.
-      const isWhole = ({ name, pid, tid, dur }) => name === "RunTask" && dur !== undefined && threads.includes(`${pid} ${tid}`);
+      const isWhole = ({ name, pid, tid, dur }) =>
+        name === "RunTask" && dur !== undefined && threads.includes(`${pid} ${tid}`);
       const tasks = events.filter(isWhole);
       assert.ok(tasks.length > 1000, `${tasks.length} tasks were traced`);
       return tasks.map(({ dur, tdur }) => (tdur ?? dur) / 1000);
@@ -52,11 +76,15 @@ describe("long", { skip }, async () => {
   test("ten_thousand_messages_are_read_without_a_task_over_100_ms", async (t) => {
     await site.ask("long", "createSession", { id: "s", name: "Long" });
     for (let n = 0; n < MESSAGES; n += 1000) {
-      const events = Array.from({ length: 1000 }, (_, k) => ({ action: k % 2 ? "agent_message" : "user_message", content: `Message ${n + k}. ${"Some words that take a line or more. ".repeat((n + k) % 7)}` }));
+      const events = Array.from({ length: 1000 }, (_, k) => ({
+        action: k % 2 ? "agent_message" : "user_message",
+        content: `Message ${n + k}. ${"Some words that take a line or more. ".repeat((n + k) % 7)}`,
+      }));
       await site.ask("long", "appendEvents", { sessionId: "s", events });
     }
     const rounds = [];
-    while (rounds.length < ROUNDS && !rounds.some((longest) => longest <= LONGEST_TASK_MS)) rounds.push(await longestTask(t));
+    while (rounds.length < ROUNDS && !rounds.some((longest) => longest <= LONGEST_TASK_MS))
+      rounds.push(await longestTask(t));
     t.diagnostic(`the longest task of each round: ${rounds.map((ms) => `${Math.round(ms)} ms`).join(", ")}`);
     assert.ok(Math.min(...rounds) <= LONGEST_TASK_MS, `${rounds}`);
   });
@@ -73,10 +101,13 @@ describe("long", { skip }, async () => {
     // By the wheel, as people do, and then by the key that goes to the top.
     for (let n = 0; n < 60; n += 1) await page.mouse.wheel(0, -1200);
     await list.focus();
-    await until(async () => {
-      await page.keyboard.press("Home");
-      return await page.getByText("Message 0.", { exact: true }).count();
-    }, (found) => found === 1);
+    await until(
+      async () => {
+        await page.keyboard.press("Home");
+        return await page.getByText("Message 0.", { exact: true }).count();
+      },
+      (found) => found === 1,
+    );
     await page.keyboard.press("End");
     await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
     assert.ok((await page.getByRole("article").count()) < 60, "only what is near the screen exists");
@@ -92,16 +123,30 @@ describe("long", { skip }, async () => {
     const older = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().before !== undefined);
     const before = await list.evaluate((list) => {
       list.scrollTop = 300;
-      return new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
-        const message = [...list.querySelectorAll("article")].find((article) => article.getBoundingClientRect().top > list.getBoundingClientRect().top);
-        window.kept = message.querySelector(".prose").textContent;
-        resolve({ text: window.kept, top: message.getBoundingClientRect().top, height: list.scrollHeight });
-      })));
+      return new Promise((resolve) =>
+        requestAnimationFrame(() =>
+          requestAnimationFrame(() => {
+            const message = [...list.querySelectorAll("article")].find(
+              (article) => article.getBoundingClientRect().top > list.getBoundingClientRect().top,
+            );
+            window.kept = message.querySelector(".prose").textContent;
+            resolve({ text: window.kept, top: message.getBoundingClientRect().top, height: list.scrollHeight });
+          }),
+        ),
+      );
     });
     await older.come;
     older.open();
-    await until(() => list.evaluate((list) => list.scrollHeight), (height) => height > before.height + 2000);
-    const after = await list.evaluate((list) => [...list.querySelectorAll("article")].find((article) => article.querySelector(".prose").textContent === window.kept)?.getBoundingClientRect().top);
+    await until(
+      () => list.evaluate((list) => list.scrollHeight),
+      (height) => height > before.height + 2000,
+    );
+    const after = await list.evaluate(
+      (list) =>
+        [...list.querySelectorAll("article")]
+          .find((article) => article.querySelector(".prose").textContent === window.kept)
+          ?.getBoundingClientRect().top,
+    );
     assert.ok(Math.abs(after - before.top) <= 2, `${before.text} moved from ${before.top} to ${after}`);
   });
 
@@ -129,25 +174,52 @@ describe("long", { skip }, async () => {
       list.scrollTop = 300;
       return list.scrollHeight;
     });
-    await until(() => list.evaluate((list) => list.scrollHeight), (height) => height > before + 2000);
+    await until(
+      () => list.evaluate((list) => list.scrollHeight),
+      (height) => height > before + 2000,
+    );
     await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
-    await until(() => list.evaluate((list) => list.scrollHeight - list.clientHeight - list.scrollTop), (below) => below <= 1);
+    await until(
+      () => list.evaluate((list) => list.scrollHeight - list.clientHeight - list.scrollTop),
+      (below) => below <= 1,
+    );
   });
 
   test("the_keys_home_and_end_go_all_the_way", async (t) => {
     const lines = (n) => "A line of its own.\n".repeat(1 + (n % 40));
     await site.ask("keys", "createSession", { id: "s", name: "Keys" });
-    await site.ask("keys", "appendEvents", { sessionId: "s", events: Array.from({ length: 90 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `Message ${n}.\n${lines(n)}` })) });
+    await site.ask("keys", "appendEvents", {
+      sessionId: "s",
+      events: Array.from({ length: 90 }, (_, n) => ({
+        action: n % 2 ? "agent_message" : "user_message",
+        content: `Message ${n}.\n${lines(n)}`,
+      })),
+    });
     // Also while the browser would scroll smoothly.
     const page = await site.open(t, "#/keys/sessions/s", { reducedMotion: "no-preference" });
-    for (const [name, first, last] of [["Messages", "Message 0.", "Message 89."], ["Events", "Message 89.", "Message 0."]]) {
+    for (const [name, first, last] of [
+      ["Messages", "Message 0.", "Message 89."],
+      ["Events", "Message 89.", "Message 0."],
+    ]) {
       if (name === "Events") await page.getByRole("link", { name: "Events", exact: true }).click();
       const list = page.getByRole("region", { name, exact: true });
       await list.getByText(name === "Messages" ? last : first).waitFor();
       await list.hover();
       await page.mouse.wheel(0, name === "Messages" ? -2500 : 2500);
       await list.focus();
-      const edge = (text, isAtEdge) => until(() => list.evaluate((list, text) => ({ isShown: list.textContent.includes(text), top: list.scrollTop, below: list.scrollHeight - list.clientHeight - list.scrollTop }), text), (is) => is.isShown && isAtEdge(is));
+      const edge = (text, isAtEdge) =>
+        until(
+          () =>
+            list.evaluate(
+              (list, text) => ({
+                isShown: list.textContent.includes(text),
+                top: list.scrollTop,
+                below: list.scrollHeight - list.clientHeight - list.scrollTop,
+              }),
+              text,
+            ),
+          (is) => is.isShown && isAtEdge(is),
+        );
       await page.keyboard.press("Home");
       await edge(first, ({ top }) => top <= 1);
       await page.keyboard.press("End");
@@ -159,10 +231,13 @@ describe("long", { skip }, async () => {
       await edge(first, ({ top }) => top <= 1);
       // A key that comes when the list is scrolled and was not told yet.
       const scrollAndPress = (by, key) =>
-        list.evaluate((list, [by, key]) => {
-          list.scrollTop += by;
-          list.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-        }, [by, key]);
+        list.evaluate(
+          (list, [by, key]) => {
+            list.scrollTop += by;
+            list.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+          },
+          [by, key],
+        );
       await scrollAndPress(2500, "End");
       await edge(last, ({ below }) => below <= 1);
       await scrollAndPress(-2500, "Home");

@@ -17,7 +17,10 @@ describe("memory", { skip }, async () => {
     await page.getByLabel("Most tokens").fill("100");
     await page.getByRole("dialog").getByRole("button", { name: "Define" }).click();
     await page.getByRole("button", { name: /^notes/ }).click();
-    for (const [text, reason] of [["One.\nTwo.", "first"], ["One.\nThree.", "second"]]) {
+    for (const [text, reason] of [
+      ["One.\nTwo.", "first"],
+      ["One.\nThree.", "second"],
+    ]) {
       await page.getByLabel("Text", { exact: true }).fill(text);
       await page.getByLabel("Reason").fill(reason);
       await page.getByRole("button", { name: "Save" }).click();
@@ -69,7 +72,10 @@ describe("memory", { skip }, async () => {
     await page.getByRole("dialog").getByLabel("Text").fill("Closed.");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Closed.").waitFor();
-    assert.deepEqual((await ask("entries", "listEntries", { label: "places" })).entries.map(({ key, content }) => [key, content]), [["opera", "Closed."]]);
+    assert.deepEqual(
+      (await ask("entries", "listEntries", { label: "places" })).entries.map(({ key, content }) => [key, content]),
+      [["opera", "Closed."]],
+    );
     await page.getByRole("button", { name: "Delete opera" }).click();
     await page.getByText("No entries yet").waitFor();
     assert.deepEqual((await ask("entries", "listEntries", { label: "places" })).entries, []);
@@ -98,12 +104,16 @@ describe("memory", { skip }, async () => {
     searching.open();
     await isFound;
     await drawn(page);
-    assert.deepEqual([await page.getByText("1 hit").count(), await page.locator(".entry .prose").allTextContents()], [0, ["Of the second block."]]);
+    assert.deepEqual(
+      [await page.getByText("1 hit").count(), await page.locator(".entry .prose").allTextContents()],
+      [0, ["Of the second block."]],
+    );
   });
 
   test("more_entries_that_are_asked_for_twice_are_shown_once", async (t) => {
     await ask("twice", "defineBlock", { label: "notes", kind: "searchable" });
-    for (let n = 0; n < 60; n += 1) await ask("twice", "setEntry", { label: "notes", key: `k${n}`, content: `Entry ${n}.` });
+    for (let n = 0; n < 60; n += 1)
+      await ask("twice", "setEntry", { label: "notes", key: `k${n}`, content: `Entry ${n}.` });
     const page = await site.open(t, "#/twice/memory/notes");
     const more = await hold(page, "**/rpc/listEntries", (request) => request.postDataJSON().cursor !== undefined);
     const button = page.getByRole("button", { name: "Show more" });
@@ -113,12 +123,21 @@ describe("memory", { skip }, async () => {
     more.open();
     await button.waitFor({ state: "detached" });
     await drawn(page);
-    await until(() => page.locator(".entry").count(), (count) => count === 60);
+    await until(
+      () => page.locator(".entry").count(),
+      (count) => count === 60,
+    );
   });
 
   test("a_fact_that_was_replaced_is_shown_with_its_time_and_found_in_the_past", async (t) => {
     await ask("facts", "defineBlock", { label: "homes", kind: "searchable" });
-    await ask("facts", "setEntry", { label: "homes", key: "lisbon", title: "Lisbon", content: "The user lives by the river.", validFrom: Date.UTC(2020, 0, 1) });
+    await ask("facts", "setEntry", {
+      label: "homes",
+      key: "lisbon",
+      title: "Lisbon",
+      content: "The user lives by the river.",
+      validFrom: Date.UTC(2020, 0, 1),
+    });
     const page = await site.open(t, "#/facts/memory/homes", { timezoneId: "Europe/Oslo" });
     await page.getByRole("button", { name: "Add an entry" }).click();
     await page.getByLabel("Key").fill("oslo");
@@ -135,7 +154,13 @@ describe("memory", { skip }, async () => {
     assert.deepEqual([stored.validFrom, stored.supersedes], [Date.UTC(2025, 4, 1, 10, 30), ["lisbon"]]);
 
     // A change keeps what it does not change, to the millisecond.
-    await ask("facts", "setEntry", { label: "homes", key: "oslo", content: "The user lives by the fjord.", validFrom: 1_750_000_012_345, supersedes: ["lisbon"] });
+    await ask("facts", "setEntry", {
+      label: "homes",
+      key: "oslo",
+      content: "The user lives by the fjord.",
+      validFrom: 1_750_000_012_345,
+      supersedes: ["lisbon"],
+    });
     await page.reload();
     await page.getByRole("button", { name: "Change oslo" }).click();
     await page.getByRole("dialog").getByLabel("Title").fill("Oslo");
@@ -164,24 +189,43 @@ describe("memory", { skip }, async () => {
       await ask("past", "putSkill", { label: "guides", key: "packing", content, description: "What to pack" });
     }
     const entry = async () => (await ask("past", "listEntries", { label: "places" })).entries[0]?.content;
-    const skill = async () => (await ask("past", "listSkills", { label: "guides" })).skills.length === 0 ? undefined : (await ask("past", "loadSkill", { label: "guides", key: "packing" })).content;
+    const skill = async () =>
+      (await ask("past", "listSkills", { label: "guides" })).skills.length === 0
+        ? undefined
+        : (await ask("past", "loadSkill", { label: "guides", key: "packing" })).content;
     for (const [label, read, open, remove] of [
-      ["places", entry, async (page) => await page.getByRole("button", { name: "Versions of opera" }).click(), "Delete opera"],
-      ["guides", skill, async (page) => {
-        await page.getByText("What to pack").first().click();
-        await page.getByRole("button", { name: "Versions of the document" }).click();
-      }, "Delete the document"],
+      [
+        "places",
+        entry,
+        async (page) => await page.getByRole("button", { name: "Versions of opera" }).click(),
+        "Delete opera",
+      ],
+      [
+        "guides",
+        skill,
+        async (page) => {
+          await page.getByText("What to pack").first().click();
+          await page.getByRole("button", { name: "Versions of the document" }).click();
+        },
+        "Delete the document",
+      ],
     ]) {
       const page = await site.open(t, `#/past/memory/${label}`);
       await open(page);
       await page.getByText("Version 1 on the left, version 2 on the right").waitFor();
-      assert.deepEqual([await page.locator(".diff del").allTextContents(), await page.locator(".diff ins").allTextContents()], [["Open."], ["Closed."]]);
+      assert.deepEqual(
+        [await page.locator(".diff del").allTextContents(), await page.locator(".diff ins").allTextContents()],
+        [["Open."], ["Closed."]],
+      );
       await page.getByRole("button", { name: "Go back to version 1" }).click();
       await page.getByText("Version 1 is back, as a new version.").waitFor();
       await until(read, (content) => content === "Open.");
       await page.getByRole("button", { name: remove }).click();
       await until(read, (content) => content === undefined);
-      await page.getByRole("region", { name: "What was deleted" }).getByRole("button", { name: "Go back to version 2" }).click();
+      await page
+        .getByRole("region", { name: "What was deleted" })
+        .getByRole("button", { name: "Go back to version 2" })
+        .click();
       await until(read, (content) => content === "Closed.");
       await page.getByRole("region", { name: "What was deleted" }).waitFor({ state: "detached" });
     }
@@ -211,7 +255,10 @@ describe("memory", { skip }, async () => {
     await ask("prompted", "createSession", { id: "s" });
     await ask("prompted", "defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are brief." });
     await ask("prompted", "defineBlock", { label: "memory", kind: "writable", maxTokens: 50 });
-    await ask("prompted", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Hello there." }] });
+    await ask("prompted", "appendEvents", {
+      sessionId: "s",
+      events: [{ action: "user_message", content: "Hello there." }],
+    });
     const page = await site.open(t, "#/prompted/sessions/s/context");
     const { prompt } = await ask("prompted", "renderPrompt", { sessionId: "s" });
     assert.equal(await page.getByRole("region", { name: "System prompt" }).textContent(), prompt);
@@ -256,7 +303,10 @@ describe("memory", { skip }, async () => {
     await page.getByRole("textbox", { name: "Message" }).fill("Remember that I like window seats.");
     await page.keyboard.press("Enter");
     await page.getByText("set_context").first().waitFor();
-    await until(() => ask("written", "getBlock", { label: "memory" }), ({ content }) => content.includes("window seats"));
+    await until(
+      () => ask("written", "getBlock", { label: "memory" }),
+      ({ content }) => content.includes("window seats"),
+    );
     await page.goto(site.at("#/written/memory/memory"));
     await page.getByRole("button", { name: /by the model/ }).waitFor();
   });

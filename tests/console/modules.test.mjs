@@ -11,7 +11,11 @@ const { heard, NOTHING_SAID } = await load("conversation/answer.ts");
 
 /** An answer put together. `known`: the messages that it may go on with. */
 const answerOf = (chunks, known = []) =>
-  chunks.reduce((answer, chunk) => heard(answer, chunk, (id) => known.find((message) => message.id === id) ?? { id, role: "assistant", parts: [] }), NOTHING_SAID);
+  chunks.reduce(
+    (answer, chunk) =>
+      heard(answer, chunk, (id) => known.find((message) => message.id === id) ?? { id, role: "assistant", parts: [] }),
+    NOTHING_SAID,
+  );
 
 const { EventTree, stretchesOf } = await load("conversation/tree.ts");
 const { barsByDay, firstDay, tokensOf, totalOf } = await load("understand/usage.ts");
@@ -30,7 +34,8 @@ test("a_text_keeps_its_lines_and_shows_what_would_turn_it", () => {
 });
 
 test("an_input_that_is_approved_shows_each_character_that_is_in_it", () => {
-  const hidden = [...Array(0x110000).keys()].filter((code) => code < 0xd800 || code > 0xdfff)
+  const hidden = [...Array(0x110000).keys()]
+    .filter((code) => code < 0xd800 || code > 0xdfff)
     .filter((code) => /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(String.fromCodePoint(code)))
     .filter((code) => code > 0x7e);
   assert.ok(hidden.length > 200, `${hidden.length}`);
@@ -70,7 +75,11 @@ test("a_diff_loses_no_line_whatever_the_texts", () => {
     const text = () => Array.from({ length: random(9) }, () => "abc"[random(3)]).join("\n");
     const [before, after] = [text(), text()];
     const rows = diff(before, after);
-    const lines = (side) => rows.map((row) => row[side]).filter((line) => line !== null).join("\n");
+    const lines = (side) =>
+      rows
+        .map((row) => row[side])
+        .filter((line) => line !== null)
+        .join("\n");
     assert.deepEqual([lines("before"), lines("after")], [before, after]);
   }
 });
@@ -84,7 +93,10 @@ test("rows_know_where_they_stand_by_measure_and_by_estimate", () => {
   const rows = new Rows();
   const place = (...items) => rows.place(items, String, () => 10);
   place("a", "b", "c");
-  assert.deepEqual([rows.height, rows.topOf(2), rows.indexAt(15), rows.indexAt(-5), rows.indexAt(99)], [30, 20, 1, 0, 2]);
+  assert.deepEqual(
+    [rows.height, rows.topOf(2), rows.indexAt(15), rows.indexAt(-5), rows.indexAt(99)],
+    [30, 20, 1, 0, 2],
+  );
   assert.equal(rows.measure("b", 50), true);
   assert.equal(rows.measure("b", 50), false);
   place("z", "a", "b", "c");
@@ -115,20 +127,32 @@ test("an_answer_is_put_together_from_its_chunks", () => {
 });
 
 test("an_answer_that_goes_on_keeps_what_the_message_has", () => {
-  const asked = { id: "m", role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded", input: {} }] };
+  const asked = {
+    id: "m",
+    role: "assistant",
+    parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded", input: {} }],
+  };
   const chunks = [
     { type: "start", messageId: "m" },
     { type: "tool-output-available", toolCallId: "c", output: 5 },
     { type: "error", errorText: "It broke." },
   ];
   const answer = answerOf(chunks, [asked]);
-  assert.deepEqual(answer.message.parts, [{ type: "tool-pay", toolCallId: "c", state: "output-available", input: {}, output: 5 }]);
+  assert.deepEqual(answer.message.parts, [
+    { type: "tool-pay", toolCallId: "c", state: "output-available", input: {}, output: 5 },
+  ]);
   assert.equal(answer.error, "It broke.");
   assert.equal(asked.parts[0].state, "approval-responded");
 });
 
 async function treeOf(parents, leafId) {
-  const events = Object.entries(parents).map(([id, parentId], n) => ({ id, parentId, seq: n + 1, action: "user_message", content: id }));
+  const events = Object.entries(parents).map(([id, parentId], n) => ({
+    id,
+    parentId,
+    seq: n + 1,
+    action: "user_message",
+    content: id,
+  }));
   const tree = new EventTree({
     buildWorkingContext: async () => ({ leafId }),
     loadEvents: async ({ afterSeq = 0, limit }) => events.filter(({ seq }) => seq > afterSeq).slice(0, limit),
@@ -139,7 +163,14 @@ async function treeOf(parents, leafId) {
 
 test("a_tree_is_drawn_in_stretches_the_newest_branch_below", async () => {
   const tree = await treeOf({ a: null, b: "a", c: "b", d: "b", e: "d", f: "a" }, "c");
-  const drawn = stretchesOf(tree).map(({ first, last, lane, above, isOnPath, isEnd }) => [first.id, last.id, lane, above, isOnPath, isEnd]);
+  const drawn = stretchesOf(tree).map(({ first, last, lane, above, isOnPath, isEnd }) => [
+    first.id,
+    last.id,
+    lane,
+    above,
+    isOnPath,
+    isEnd,
+  ]);
   assert.deepEqual(drawn, [
     ["a", "a", 0, null, true, false],
     ["b", "b", 1, 0, true, false],
@@ -148,11 +179,20 @@ test("a_tree_is_drawn_in_stretches_the_newest_branch_below", async () => {
     ["f", "f", 0, 0, false, true],
   ]);
   assert.equal(tree.newestLeafBelow("b"), "e");
-  assert.deepEqual(tree.siblingsOf("d").map(({ id }) => id), ["c", "d"]);
+  assert.deepEqual(
+    tree.siblingsOf("d").map(({ id }) => id),
+    ["c", "d"],
+  );
 });
 
 test("a_tree_that_is_read_anew_is_whole_meanwhile_and_has_what_came_meanwhile", async () => {
-  const events = ["a", "b", "c"].map((id, n, all) => ({ id, parentId: all[n - 1] ?? null, seq: n + 1, action: "user_message", content: id }));
+  const events = ["a", "b", "c"].map((id, n, all) => ({
+    id,
+    parentId: all[n - 1] ?? null,
+    seq: n + 1,
+    action: "user_message",
+    content: id,
+  }));
   let stored = events.slice(0, 2);
   let wait = async () => {};
   const tree = new EventTree({
@@ -179,7 +219,10 @@ test("a_tree_that_is_read_anew_is_whole_meanwhile_and_has_what_came_meanwhile", 
   wait = () => held.promise;
   stored = events.slice(0, 1);
   await Promise.all([tree.catchUp(), tree.catchUp(true)]);
-  assert.deepEqual(tree.nodes.value.map(({ id }) => id), ["a"]);
+  assert.deepEqual(
+    tree.nodes.value.map(({ id }) => id),
+    ["a"],
+  );
 });
 
 test("a_tree_that_goes_in_a_circle_ends", async () => {
@@ -191,12 +234,30 @@ test("a_tree_that_goes_in_a_circle_ends", async () => {
 test("usage_has_a_bar_for_each_day_also_for_those_without", () => {
   const now = Date.UTC(2026, 5, 15, 12);
   const today = Date.UTC(2026, 5, 15);
-  const day = (at, inputTokens, cost) => ({ day: at, turns: 1, inputTokens, outputTokens: 1, cachedInputTokens: 0, cost });
+  const day = (at, inputTokens, cost) => ({
+    day: at,
+    turns: 1,
+    inputTokens,
+    outputTokens: 1,
+    cachedInputTokens: 0,
+    cost,
+  });
   const days = [day(today, 10, 1), { ...day(today - 2 * 86_400_000, 5, 2), failedTurns: 1 }];
   const bars = barsByDay(days, tokensOf, now);
   assert.deepEqual([bars.length, firstDay(now)], [30, today - 29 * 86_400_000]);
-  assert.deepEqual(bars.slice(-3), [{ name: "Jun 13", value: 6 }, { name: "Jun 14", value: 0 }, { name: "Jun 15", value: 11 }]);
-  assert.deepEqual(totalOf(days), { turns: 2, failedTurns: 1, inputTokens: 15, outputTokens: 2, cachedInputTokens: 0, cost: 3 });
+  assert.deepEqual(bars.slice(-3), [
+    { name: "Jun 13", value: 6 },
+    { name: "Jun 14", value: 0 },
+    { name: "Jun 15", value: 11 },
+  ]);
+  assert.deepEqual(totalOf(days), {
+    turns: 2,
+    failedTurns: 1,
+    inputTokens: 15,
+    outputTokens: 2,
+    cachedInputTokens: 0,
+    cost: 3,
+  });
 });
 
 const tokenOf = (claims) => `sa2.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.seal`;
@@ -208,18 +269,38 @@ test("a_token_says_what_it_allows_and_a_secret_allows_all", () => {
   assert.deepEqual(allowed(tokenOf({ operations: ["chat", "getHistory"] }), ...all), ["chat"]);
   assert.deepEqual(allowed(tokenOf({}), ...all), ["chat", "listSessions", "getConfig"]);
   assert.deepEqual(allowed(tokenOf({ sessionId: "s" }), ...all), ["chat", "listSessions"]);
-  assert.deepEqual(rightsOf(tokenOf({ sessionId: "é🌧", allow: { models: ["demo"] } })), { session: "é🌧", operations: null, models: ["demo"] });
+  assert.deepEqual(rightsOf(tokenOf({ sessionId: "é🌧", allow: { models: ["demo"] } })), {
+    session: "é🌧",
+    operations: null,
+    models: ["demo"],
+  });
 });
 
 test("only_the_settings_that_were_changed_are_sent", () => {
-  const config = { model: null, temperature: 0.5, maxSteps: 10, vectors: false, systemInstructions: ["One.", "Two."], prices: { input: 1, output: 2 }, onTurnEnd: null, reservedMetadataKeys: [] };
+  const config = {
+    model: null,
+    temperature: 0.5,
+    maxSteps: 10,
+    vectors: false,
+    systemInstructions: ["One.", "Two."],
+    prices: { input: 1, output: 2 },
+    onTurnEnd: null,
+    reservedMetadataKeys: [],
+  };
   const before = textsOf(config);
   const changed = (texts) => changesOf(before, { ...before, ...texts });
   assert.deepEqual(changed({}), {});
-  assert.deepEqual(changed({ temperature: "", maxSteps: "7", vectors: "true", reservedMetadataKeys: "a\n\nb" }), { temperature: null, maxSteps: 7, vectors: true, reservedMetadataKeys: ["a", "b"] });
+  assert.deepEqual(changed({ temperature: "", maxSteps: "7", vectors: "true", reservedMetadataKeys: "a\n\nb" }), {
+    temperature: null,
+    maxSteps: 7,
+    vectors: true,
+    reservedMetadataKeys: ["a", "b"],
+  });
   assert.deepEqual(changed({ "prices.cachedInput": "0.5" }), { prices: { input: 1, output: 2, cachedInput: 0.5 } });
   assert.deepEqual(changed({ "prices.input": "", "prices.output": "" }), { prices: null });
-  assert.deepEqual(changed({ "prices.models": '{"demo": {"input": 0, "output": 0}}' }), { prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } } });
+  assert.deepEqual(changed({ "prices.models": '{"demo": {"input": 0, "output": 0}}' }), {
+    prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } },
+  });
   assert.throws(() => changed({ "prices.models": "{" }), /Models with prices of their own/);
   const shown = groupsOf({ model: "agent", prices: "agent" }).flatMap(({ fields }) => fields.map(({ path }) => path));
   assert.deepEqual(shown, ["model", "prices.input", "prices.output", "prices.cachedInput", "prices.models"]);

@@ -43,7 +43,10 @@ describe("sessions", { skip }, async () => {
     await page.getByRole("button", { name: "Show me an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
     const { sessions } = await ask("example", "listSessions");
-    assert.deepEqual(sessions.map(({ name }) => name), ["A trip to Oslo"]);
+    assert.deepEqual(
+      sessions.map(({ name }) => name),
+      ["A trip to Oslo"],
+    );
     assert.equal((await ask("example", "getBlocks")).length, 4);
     await page.goto(site.at(""));
     await page.getByRole("button", { name: "Show me an example" }).click();
@@ -67,7 +70,10 @@ describe("sessions", { skip }, async () => {
     await page.getByRole("heading", { name: "Better plans" }).waitFor();
     assert.equal((await ask("made", "getSession", { sessionId: "plans" })).name, "Better plans");
 
-    await ask("made", "appendMessage", { sessionId: "plans", message: { id: "m", role: "user", parts: [{ type: "text", text: "One." }] } });
+    await ask("made", "appendMessage", {
+      sessionId: "plans",
+      message: { id: "m", role: "user", parts: [{ type: "text", text: "One." }] },
+    });
     await page.getByText("One.").waitFor();
     await page.getByRole("button", { name: "Fork" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
@@ -75,7 +81,10 @@ describe("sessions", { skip }, async () => {
     const { sessions } = await ask("made", "listSessions");
     const fork = sessions.find(({ name }) => name === "Better plans (fork)");
     assert.equal(fork.parentSessionId, "plans");
-    assert.deepEqual((await ask("made", "loadEvents", { sessionId: fork.id })).map(({ id }) => id), ["m"]);
+    assert.deepEqual(
+      (await ask("made", "loadEvents", { sessionId: fork.id })).map(({ id }) => id),
+      ["m"],
+    );
   });
 
   test("a_deleted_session_comes_back_until_the_page_is_left", async (t) => {
@@ -95,7 +104,10 @@ describe("sessions", { skip }, async () => {
 
     await remove();
     await page.goto("about:blank");
-    await until(() => ask("deleted", "getSession", { sessionId: "s" }), (session) => session === null);
+    await until(
+      () => ask("deleted", "getSession", { sessionId: "s" }),
+      (session) => session === null,
+    );
   });
 
   test("a_session_is_deleted_at_once_where_somebody_says_so", async (t) => {
@@ -104,17 +116,24 @@ describe("sessions", { skip }, async () => {
     await page.getByRole("link", { name: /A session/ }).waitFor();
     // What the list looks at is read before the session is deleted, and comes after.
     const looking = gate();
-    await page.route("**/rpc/listSessions", async (route) => {
-      const response = await route.fetch();
-      looking.reach();
-      await looking.gate;
-      await route.fulfill({ response });
-    }, { times: 1 });
+    await page.route(
+      "**/rpc/listSessions",
+      async (route) => {
+        const response = await route.fetch();
+        looking.reach();
+        await looking.gate;
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
     await looking.reached;
     await page.getByLabel("More for this session").click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByRole("button", { name: "Delete now" }).click();
-    await until(() => ask("at-once", "getSession", { sessionId: "s" }), (session) => session === null);
+    await until(
+      () => ask("at-once", "getSession", { sessionId: "s" }),
+      (session) => session === null,
+    );
     await page.getByRole("button", { name: "Delete now" }).waitFor({ state: "detached" });
     const isRead = page.waitForResponse("**/rpc/listSessions").then((response) => response.finished());
     looking.open();
@@ -129,20 +148,30 @@ describe("sessions", { skip }, async () => {
     await page.getByLabel("More for this session").click();
     await page.getByRole("button", { name: "Export" }).click();
     await page.getByText("The file is whole").waitFor();
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Save the file" }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("link", { name: "Save the file" }).click(),
+    ]);
     assert.equal(download.suggestedFilename(), "Carried.ndjson");
     const file = await readFile(await download.path());
     assert.match(file.toString().trimEnd().split("\n").at(-1), /"type":"end"/);
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
 
     await page.getByRole("button", { name: "Import a session" }).click();
-    await page.getByLabel("File").setInputFiles({ name: "carried.ndjson", mimeType: "application/x-ndjson", buffer: file });
+    await page
+      .getByLabel("File")
+      .setInputFiles({ name: "carried.ndjson", mimeType: "application/x-ndjson", buffer: file });
     await page.getByLabel("Id of the new session").fill("in");
     await page.getByRole("button", { name: "Import", exact: true }).click();
     await page.getByText("Imported 4 events.").waitFor();
     await page.getByText("In the bowl.").waitFor();
-    const [out, come] = await Promise.all(["out", "in"].map((sessionId) => ask("carried", "loadEvents", { sessionId })));
-    assert.deepEqual(come.map(({ sessionId: _, ...event }) => event), out.map(({ sessionId: _, ...event }) => event));
+    const [out, come] = await Promise.all(
+      ["out", "in"].map((sessionId) => ask("carried", "loadEvents", { sessionId })),
+    );
+    assert.deepEqual(
+      come.map(({ sessionId: _, ...event }) => event),
+      out.map(({ sessionId: _, ...event }) => event),
+    );
   });
 
   test("an_id_that_is_written_while_a_file_is_looked_at_stays", async (t) => {
@@ -158,7 +187,10 @@ describe("sessions", { skip }, async () => {
     await page.goto(site.at("#/hasty"));
     await page.reload();
     await page.getByRole("button", { name: "Import a session" }).click();
-    const choose = (id) => page.getByLabel("File").setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from(`{"id":"${id}"}\n`) });
+    const choose = (id) =>
+      page
+        .getByLabel("File")
+        .setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from(`{"id":"${id}"}\n`) });
     const id = page.getByLabel("Id of the new session");
     await choose("first");
     await id.fill("mine");
@@ -171,17 +203,26 @@ describe("sessions", { skip }, async () => {
     await page.getByRole("button", { name: "Import a session" }).click();
     for (const name of ["first", "second"]) {
       await choose(name);
-      await until(() => id.inputValue(), (text) => text === name);
+      await until(
+        () => id.inputValue(),
+        (text) => text === name,
+      );
     }
   });
 
   test("a_broken_file_is_refused_with_the_worker_s_own_words", async (t) => {
     const page = await site.open(t, "#/broken");
     await page.getByRole("button", { name: "Import a session" }).click();
-    await page.getByLabel("File").setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from("not a line\n") });
+    await page
+      .getByLabel("File")
+      .setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from("not a line\n") });
     await page.getByLabel("Id of the new session").fill("x");
     await page.getByRole("button", { name: "Import", exact: true }).click();
-    await page.getByRole("dialog").getByRole("alert").filter({ hasText: /[Ll]ine 1/ }).waitFor();
+    await page
+      .getByRole("dialog")
+      .getByRole("alert")
+      .filter({ hasText: /[Ll]ine 1/ })
+      .waitFor();
     assert.equal(await ask("broken", "getSession", { sessionId: "x" }), null);
   });
 
@@ -193,36 +234,58 @@ describe("sessions", { skip }, async () => {
     await page.keyboard.press("Enter");
     await page.getByText(/\d hits for/).waitFor();
     assert.deepEqual(await page.locator(".found mark").allTextContents(), ["umbrella", "umbrella"]);
-    await page.getByRole("link", { name: /^Second/ }).first().click();
+    await page
+      .getByRole("link", { name: /^Second/ })
+      .first()
+      .click();
     await page.getByRole("heading", { name: "Second" }).waitFor();
     await page.getByText("Where is the umbrella?").first().waitFor();
     await page.getByRole("button", { name: "End the search" }).click();
-    await page.getByRole("link", { name: /^First/ }).first().waitFor();
+    await page
+      .getByRole("link", { name: /^First/ })
+      .first()
+      .waitFor();
   });
 
   test("thousands_of_sessions_are_listed_as_the_reader_comes_to_them", async (t) => {
     // The oldest one by one, so that it is known which stand at the end.
     for (let n = 0; n < 10; n += 1) await ask("many", "createSession", { id: `s${n}`, name: `Number ${n}` });
     for (let n = 10; n < 1510; n += 50) {
-      await Promise.all(Array.from({ length: 50 }, (_, k) => ask("many", "createSession", { id: `s${n + k}`, name: `Number ${n + k}` })));
+      await Promise.all(
+        Array.from({ length: 50 }, (_, k) =>
+          ask("many", "createSession", { id: `s${n + k}`, name: `Number ${n + k}` }),
+        ),
+      );
     }
     const page = await site.open(t, "#/many");
     const list = page.getByRole("region", { name: "All sessions" });
     await list.getByRole("link").first().waitFor();
     await list.focus();
-    await until(async () => {
-      await page.keyboard.press("End");
-      return await list.locator(".virtual-all").evaluate((all) => all.getBoundingClientRect().height);
-    }, (height) => height > 1500 * 40);
+    await until(
+      async () => {
+        await page.keyboard.press("End");
+        return await list.locator(".virtual-all").evaluate((all) => all.getBoundingClientRect().height);
+      },
+      (height) => height > 1500 * 40,
+    );
     assert.ok((await list.getByRole("link").count()) < 100, "only what is near the screen exists");
-    await until(async () => (await page.keyboard.press("End"), await list.getByRole("link", { name: /Number (0|1|2|3|4|5|6|7|8|9) / }).count()), (count) => count > 0);
+    await until(
+      async () => (
+        await page.keyboard.press("End"),
+        await list.getByRole("link", { name: /Number (0|1|2|3|4|5|6|7|8|9) / }).count()
+      ),
+      (count) => count > 0,
+    );
   });
 
   test("what_is_written_elsewhere_shows_up_by_itself", async (t) => {
     await seeded("live");
     const page = await site.open(t, "#/live/sessions/s");
     await page.getByText("In the bowl.").waitFor();
-    await ask("live", "appendMessage", { sessionId: "s", message: { id: "later", role: "user", parts: [{ type: "text", text: "Written by another tab." }] } });
+    await ask("live", "appendMessage", {
+      sessionId: "s",
+      message: { id: "later", role: "user", parts: [{ type: "text", text: "Written by another tab." }] },
+    });
     await page.getByText("Written by another tab.").waitFor();
   });
 });

@@ -5,10 +5,12 @@ import { after, describe, test } from "node:test";
 import { hold, skip, startConsole, until } from "./browser.mjs";
 
 describe("settings", { skip }, async () => {
-  const site = skip ? null : await startConsole({
-    vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: "https://app.example.com" },
-    defaults: { maxSteps: 3, temperature: 0.5, blocks: [{ label: "wrong", kind: "list" }] },
-  });
+  const site = skip
+    ? null
+    : await startConsole({
+        vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: "https://app.example.com" },
+        defaults: { maxSteps: 3, temperature: 0.5, blocks: [{ label: "wrong", kind: "list" }] },
+      });
   after(() => site?.stop());
   const ask = (...given) => site.ask(...given);
   const setting = (page, label) => page.locator(".setting").filter({ has: page.getByLabel(label, { exact: true }) });
@@ -58,7 +60,11 @@ describe("settings", { skip }, async () => {
     assert.deepEqual([origins.temperature, origins.maxSteps, origins.model], ["agent", "defaults", "built-in"]);
     assert.equal(problems.length, 1);
 
-    for (const [label, origin] of [["Temperature", "set for this agent"], ["Most steps of a turn", "deployed for all agents"], ["Model", "built in"]]) {
+    for (const [label, origin] of [
+      ["Temperature", "set for this agent"],
+      ["Most steps of a turn", "deployed for all agents"],
+      ["Model", "built in"],
+    ]) {
       await setting(page, label).getByText(origin).waitFor();
     }
     await page.getByRole("button", { name: "Give up the agent's own temperature" }).click();
@@ -66,7 +72,10 @@ describe("settings", { skip }, async () => {
     assert.equal(await page.getByLabel("Temperature", { exact: true }).inputValue(), "0.5");
     assert.equal((await ask("set", "getConfig")).origins.temperature, "defaults");
     await page.getByRole("button", { name: "Give up the agent's own prices" }).click();
-    await until(() => ask("set", "getConfig"), ({ prices }) => prices === null);
+    await until(
+      () => ask("set", "getConfig"),
+      ({ prices }) => prices === null,
+    );
   });
 
   test("what_is_written_while_a_change_is_saved_stays", async (t) => {
@@ -79,13 +88,22 @@ describe("settings", { skip }, async () => {
     await field("Most steps of a turn").fill("7");
     reading.open();
     await setting(page, "Temperature").getByText("set for this agent").waitFor();
-    assert.deepEqual([await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()], ["0.75", "7"]);
+    assert.deepEqual(
+      [await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()],
+      ["0.75", "7"],
+    );
     await page.getByRole("button", { name: "Give up the agent's own temperature" }).click();
     await setting(page, "Temperature").getByText("deployed for all agents").waitFor();
-    assert.deepEqual([await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()], ["0.5", "7"]);
+    assert.deepEqual(
+      [await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()],
+      ["0.5", "7"],
+    );
     // Who loads the settings again wants nothing else.
     await page.getByRole("button", { name: "Reload" }).click();
-    await until(() => field("Most steps of a turn").inputValue(), (text) => text === "3");
+    await until(
+      () => field("Most steps of a turn").inputValue(),
+      (text) => text === "3",
+    );
     assert.equal((await ask("hasty", "getConfig")).maxSteps, 3);
   });
 

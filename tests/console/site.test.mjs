@@ -21,7 +21,9 @@ after(() => server.stop());
 
 async function sizes() {
   const files = (await readdir(SITE)).filter((name) => name !== "openapi.json" && name !== "_headers");
-  return await Promise.all(files.map(async (name) => [name, gzipSync(await readFile(join(SITE, name)), { level: 9 }).length]));
+  return await Promise.all(
+    files.map(async (name) => [name, gzipSync(await readFile(join(SITE, name)), { level: 9 }).length]),
+  );
 }
 
 test("the_console_is_small", async (t) => {
@@ -37,9 +39,19 @@ test("the_policy_allows_this_origin_alone_and_no_code_in_the_page", async () => 
     await response.text();
     assert.equal(response.status, 200, path);
     const policy = response.headers.get("content-security-policy");
-    const rules = Object.fromEntries(policy.split("; ").map((rule) => [rule.split(" ")[0], rule.split(" ").slice(1).join(" ")]));
+    const rules = Object.fromEntries(
+      policy.split("; ").map((rule) => [rule.split(" ")[0], rule.split(" ").slice(1).join(" ")]),
+    );
     assert.deepEqual(
-      [rules["default-src"], rules["script-src"], rules["style-src"], rules["connect-src"], rules["frame-ancestors"], rules["base-uri"], rules["form-action"]],
+      [
+        rules["default-src"],
+        rules["script-src"],
+        rules["style-src"],
+        rules["connect-src"],
+        rules["frame-ancestors"],
+        rules["base-uri"],
+        rules["form-action"],
+      ],
       ["'none'", "'self'", "'self'", "'self'", "'none'", "'none'", "'none'"],
     );
     assert.equal(rules["require-trusted-types-for"], "'script'");
@@ -52,7 +64,9 @@ test("the_policy_allows_this_origin_alone_and_no_code_in_the_page", async () => 
 test("no_file_names_another_origin", async () => {
   for (const name of ["index.html", "console.js", "console.css", "icon.svg"]) {
     const text = await readFile(join(SITE, name), "utf8");
-    const named = (text.match(/https?:\/\/[\w.-]+/g) ?? []).filter((url) => !/^http:\/\/www\.w3\.org/.test(url) && url !== "https://session-agent");
+    const named = (text.match(/https?:\/\/[\w.-]+/g) ?? []).filter(
+      (url) => !/^http:\/\/www\.w3\.org/.test(url) && url !== "https://session-agent",
+    );
     assert.deepEqual(named, [], name);
   }
 });
@@ -63,7 +77,13 @@ test("a_page_without_scripts_says_what_this_is", async () => {
 });
 
 test("the_types_are_right", async () => {
-  const failed = await promisify(execFile)(NODE, [TSC, "--project", join(ROOT, "console/tsconfig.json"), "--pretty", "false"]).then(
+  const failed = await promisify(execFile)(NODE, [
+    TSC,
+    "--project",
+    join(ROOT, "console/tsconfig.json"),
+    "--pretty",
+    "false",
+  ]).then(
     () => "",
     ({ stdout, message }) => stdout || message,
   );

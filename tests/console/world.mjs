@@ -50,7 +50,9 @@ class Agent {
   }
 
   read(limit) {
-    return this.isThere ? { updatedAt: this.updatedAt, ...this.page(limit) } : { updatedAt: null, messages: [], cursor: null };
+    return this.isThere
+      ? { updatedAt: this.updatedAt, ...this.page(limit) }
+      : { updatedAt: null, messages: [], cursor: null };
   }
 
   /** `say(happening)` answers the request. */
@@ -65,8 +67,17 @@ class Agent {
       return;
     }
     const isNew = message?.role === "user" && !this.nodes.has(message.id);
-    if (this.running !== null && !(isNew && input.whenBusy === "queue")) return say({ type: "failed", ...refused("turn_in_progress") });
-    const turn = { message, after: input.messages?.at(-2)?.id, trigger: input.trigger, messageId: input.messageId, listeners: [say], chunks: [], left: 3 };
+    if (this.running !== null && !(isNew && input.whenBusy === "queue"))
+      return say({ type: "failed", ...refused("turn_in_progress") });
+    const turn = {
+      message,
+      after: input.messages?.at(-2)?.id,
+      trigger: input.trigger,
+      messageId: input.messageId,
+      listeners: [say],
+      chunks: [],
+      left: 3,
+    };
     const named = turn.after ?? (turn.trigger ? turn.messageId : message.role === "assistant" ? message.id : undefined);
     if (named !== undefined && !this.nodes.has(named)) return say({ type: "failed", ...refused("not_found") });
     if (isNew) this.taken.push(message.id);
@@ -115,12 +126,16 @@ class Agent {
 
   end(chunk) {
     const { listeners, answer, parent, chunks, within } = this.running;
-    const said = chunks.filter(({ type }) => type === "text-delta").map(({ delta }) => delta).join("");
+    const said = chunks
+      .filter(({ type }) => type === "text-delta")
+      .map(({ delta }) => delta)
+      .join("");
     this.emit(chunk);
     this.running = null;
     const before = within && this.nodes.get(within);
     if (before) before.message = { ...before.message, parts: [...before.message.parts, { type: "text", text: said }] };
-    else if (chunks.length > 1 && !within) this.add(answer, "assistant", [{ type: "text", text: said }], this.nodes.has(parent) ? parent : this.leaf);
+    else if (chunks.length > 1 && !within)
+      this.add(answer, "assistant", [{ type: "text", text: said }], this.nodes.has(parent) ? parent : this.leaf);
     this.touch();
     for (const say of listeners) say({ type: "over" });
     const next = this.queue.shift();
@@ -128,7 +143,8 @@ class Agent {
   }
 
   cancel(messageId) {
-    if (this.running !== null && [null, this.running.message?.id].includes(messageId)) return this.end({ type: "abort" });
+    if (this.running !== null && [null, this.running.message?.id].includes(messageId))
+      return this.end({ type: "abort" });
     const turn = this.queue.find(({ message }) => message.id === messageId);
     if (turn === undefined) return;
     this.queue = this.queue.filter((other) => other !== turn);
@@ -152,7 +168,8 @@ class Agent {
 
 /** What the agent does with a request that arrives. */
 const ARRIVALS = {
-  read: (agent, { limit, find }, say) => say({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
+  read: (agent, { limit, find }, say) =>
+    say({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
   readAbove: (agent, { before, limit }, say) => say({ type: "readAbove", ...agent.page(limit, before) }),
   look: (agent, _, say) => say({ type: "looked", updatedAt: agent.isThere ? agent.updatedAt : null }),
   chat: (agent, { input }, say) => agent.chat(input, say),
@@ -196,7 +213,8 @@ export class World {
   #count = 0;
 
   constructor(history) {
-    for (let n = 0; n < history; n += 1) this.agent.add(`h${n}`, n % 2 ? "assistant" : "user", [{ type: "text", text: `${n}` }], this.agent.leaf);
+    for (let n = 0; n < history; n += 1)
+      this.agent.add(`h${n}`, n % 2 ? "assistant" : "user", [{ type: "text", text: `${n}` }], this.agent.leaf);
     this.happen({ type: "open" });
   }
 
@@ -212,7 +230,10 @@ export class World {
   #do(effect) {
     if (effect.do === "tell") {
       const ticket = this.tickets.get(effect.ticket);
-      assert.ok(ticket !== undefined && ticket.told === undefined, `ticket ${effect.ticket} is told ${effect.value} after ${ticket?.told}`);
+      assert.ok(
+        ticket !== undefined && ticket.told === undefined,
+        `ticket ${effect.ticket} is told ${effect.value} after ${ticket?.told}`,
+      );
       ticket.told = effect.value;
     } else if (effect.do === "give up") {
       const request = this.requests.find((request) => request.effect.request === effect.request);
@@ -228,10 +249,18 @@ export class World {
     assert.equal(new Set(shown).size, shown.length, `a message is shown twice: ${shown}`);
     for (const { id, ticket } of this.sends) {
       if (this.tickets.get(ticket).told !== undefined || this.unwanted.has(id)) continue;
-      assert.ok(shown.includes(id) || this.state.line.some((waiting) => waiting.id === id), `${id} is neither shown nor waiting, and nobody was told`);
+      assert.ok(
+        shown.includes(id) || this.state.line.some((waiting) => waiting.id === id),
+        `${id} is neither shown nor waiting, and nobody was told`,
+      );
     }
     for (const id of this.removed) assert.ok(!shown.includes(id), `${id} was removed and is shown again`);
-    if (this.state.turn === null) assert.equal(this.state.deeds.some(({ knownFrom }) => knownFrom === null), false, "a deed belongs to no turn");
+    if (this.state.turn === null)
+      assert.equal(
+        this.state.deeds.some(({ knownFrom }) => knownFrom === null),
+        false,
+        "a deed belongs to no turn",
+      );
   }
 
   ticket(of) {
@@ -289,20 +318,35 @@ export class World {
   checkEnd() {
     const { state, agent } = this;
     assert.equal(phaseOf(state), "idle");
-    assert.deepEqual([state.turn, state.line, state.deeds, [...state.errands.keys()], state.reading, state.readingAbove], [null, [], [], [], null, null]);
-    for (const [ticket, { of, told }] of this.tickets) assert.ok(told !== undefined, `ticket ${ticket} (${of}) was told nothing`);
+    assert.deepEqual(
+      [state.turn, state.line, state.deeds, [...state.errands.keys()], state.reading, state.readingAbove],
+      [null, [], [], [], null, null],
+    );
+    for (const [ticket, { of, told }] of this.tickets)
+      assert.ok(told !== undefined, `ticket ${ticket} (${of}) was told nothing`);
     const path = agent.path().map(({ message }) => message);
     const shown = messagesOf(state);
-    assert.deepEqual(shown.map(({ id }) => id), path.slice(-shown.length || path.length).map(({ id }) => id));
+    assert.deepEqual(
+      shown.map(({ id }) => id),
+      path.slice(-shown.length || path.length).map(({ id }) => id),
+    );
     assert.deepEqual(shown, path.slice(-shown.length || path.length));
     if (state.above === null) assert.equal(shown.length, path.length);
     for (const { id, ticket } of this.sends) {
       if (this.unwanted.has(id)) continue;
       const { told } = this.tickets.get(ticket);
-      assert.equal(told, agent.taken.includes(id), `${id}: the reader was told ${told}, and the agent has taken ${agent.taken}`);
+      assert.equal(
+        told,
+        agent.taken.includes(id),
+        `${id}: the reader was told ${told}, and the agent has taken ${agent.taken}`,
+      );
     }
     const sent = this.sends.map(({ id }) => id).filter((id) => agent.taken.includes(id) && !this.unwanted.has(id));
-    assert.deepEqual(agent.taken.filter((id) => sent.includes(id)), sent, "the agent has the messages in another order");
+    assert.deepEqual(
+      agent.taken.filter((id) => sent.includes(id)),
+      sent,
+      "the agent has the messages in another order",
+    );
   }
 }
 
@@ -311,79 +355,146 @@ const pick = (list, dice) => list[dice % list.length];
 
 /** What can happen, and how often it does. */
 export const MOVES = {
-  send: [6, (world) => {
-    const id = world.name("m");
-    const ticket = world.ticket(`send ${id}`);
-    world.sends.push({ id, ticket });
-    world.happen({ type: "send", id, text: id, more: {}, at: 1, ticket });
-  }],
-  "take back": [3, (world, dice) => {
-    const waiting = pick(world.state.line, dice);
-    if (waiting) world.happen({ type: "takeBack", id: waiting.id });
-  }],
-  resend: [2, (world, dice) => {
-    const message = pick(shownBy(world, "user"), dice);
-    if (!message) return;
-    const newId = world.name("r");
-    const ticket = world.ticket(`resend ${newId}`);
-    world.sends.push({ id: newId, ticket });
-    world.happen({ type: "resend", id: message.id, newId, text: newId, at: 1, ticket });
-  }],
-  regenerate: [2, (world, dice) => {
-    const message = pick(shownBy(world, "assistant"), dice);
-    if (message) world.happen({ type: "regenerate", id: message.id });
-  }],
-  approve: [1, (world, dice) => {
-    // A call that waits is among the newest.
-    const message = pick(shownBy(world, "assistant").slice(-5), dice);
-    if (message) world.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
-  }],
+  send: [
+    6,
+    (world) => {
+      const id = world.name("m");
+      const ticket = world.ticket(`send ${id}`);
+      world.sends.push({ id, ticket });
+      world.happen({ type: "send", id, text: id, more: {}, at: 1, ticket });
+    },
+  ],
+  "take back": [
+    3,
+    (world, dice) => {
+      const waiting = pick(world.state.line, dice);
+      if (waiting) world.happen({ type: "takeBack", id: waiting.id });
+    },
+  ],
+  resend: [
+    2,
+    (world, dice) => {
+      const message = pick(shownBy(world, "user"), dice);
+      if (!message) return;
+      const newId = world.name("r");
+      const ticket = world.ticket(`resend ${newId}`);
+      world.sends.push({ id: newId, ticket });
+      world.happen({ type: "resend", id: message.id, newId, text: newId, at: 1, ticket });
+    },
+  ],
+  regenerate: [
+    2,
+    (world, dice) => {
+      const message = pick(shownBy(world, "assistant"), dice);
+      if (message) world.happen({ type: "regenerate", id: message.id });
+    },
+  ],
+  approve: [
+    1,
+    (world, dice) => {
+      // A call that waits is among the newest.
+      const message = pick(shownBy(world, "assistant").slice(-5), dice);
+      if (message) world.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
+    },
+  ],
   stop: [2, (world) => world.happen({ type: "stop" })],
   look: [3, (world) => world.happen({ type: "look" })],
   "load above": [2, (world) => world.happen({ type: "loadAbove", limit: 20, ticket: world.ticket("load above") })],
   reload: [1, (world) => world.happen({ type: "reload", ticket: world.ticket("reload") })],
-  switch: [1, (world, dice) => {
-    const leaf = pick([...world.agent.nodes.keys()], dice);
-    if (leaf && phaseOf(world.state) === "idle") world.happen({ type: "switch", leaf });
-  }],
-  remove: [1, (world, dice) => {
-    const message = pick(messagesOf(world.state), dice);
-    if (!message) return;
-    world.unwanted.add(message.id);
-    const wasLoaded = world.state.loaded.includes(message);
-    world.happen({ type: "remove", id: message.id });
-    world.requests.at(-1).wasLoaded = wasLoaded;
-  }],
-  arrive: [16, (world, dice) => {
-    const request = pick(world.requests.filter(({ isThere }) => !isThere), dice);
-    if (request) world.arrive(request);
-  }],
-  deliver: [24, (world, dice) => {
-    const request = pick(world.requests.filter(({ answers }) => answers.length > 0), dice);
-    if (!request) return;
-    world.deliver(request);
-  }],
-  "deliver again": [2, (world, dice) => {
-    const request = pick(world.requests.filter(({ last, effect }) => last && effect.do !== "chat" && effect.do !== "listen"), dice);
-    if (request) world.happen(request.last);
-  }],
-  drop: [4, (world, dice) => {
-    const request = pick(world.requests.filter(({ isThere, answers, isBroken }) => !isBroken && (!isThere || answers.length > 0)), dice);
-    if (request) world.drop(request);
-  }],
-  "drop without a connection": [2, (world, dice) => {
-    const request = pick(world.requests.filter(({ isThere }) => !isThere), dice);
-    if (request) world.drop(request, false);
-  }],
-  "drop a stream": [3, (world, dice) => {
-    const request = pick(world.requests.filter(({ effect, isThere, isBroken, last }) => effect.do === "chat" && isThere && !isBroken && last?.type !== "over" && last?.type !== "failed"), dice);
-    if (request) world.drop(request);
-  }],
+  switch: [
+    1,
+    (world, dice) => {
+      const leaf = pick([...world.agent.nodes.keys()], dice);
+      if (leaf && phaseOf(world.state) === "idle") world.happen({ type: "switch", leaf });
+    },
+  ],
+  remove: [
+    1,
+    (world, dice) => {
+      const message = pick(messagesOf(world.state), dice);
+      if (!message) return;
+      world.unwanted.add(message.id);
+      const wasLoaded = world.state.loaded.includes(message);
+      world.happen({ type: "remove", id: message.id });
+      world.requests.at(-1).wasLoaded = wasLoaded;
+    },
+  ],
+  arrive: [
+    16,
+    (world, dice) => {
+      const request = pick(
+        world.requests.filter(({ isThere }) => !isThere),
+        dice,
+      );
+      if (request) world.arrive(request);
+    },
+  ],
+  deliver: [
+    24,
+    (world, dice) => {
+      const request = pick(
+        world.requests.filter(({ answers }) => answers.length > 0),
+        dice,
+      );
+      if (!request) return;
+      world.deliver(request);
+    },
+  ],
+  "deliver again": [
+    2,
+    (world, dice) => {
+      const request = pick(
+        world.requests.filter(({ last, effect }) => last && effect.do !== "chat" && effect.do !== "listen"),
+        dice,
+      );
+      if (request) world.happen(request.last);
+    },
+  ],
+  drop: [
+    4,
+    (world, dice) => {
+      const request = pick(
+        world.requests.filter(({ isThere, answers, isBroken }) => !isBroken && (!isThere || answers.length > 0)),
+        dice,
+      );
+      if (request) world.drop(request);
+    },
+  ],
+  "drop without a connection": [
+    2,
+    (world, dice) => {
+      const request = pick(
+        world.requests.filter(({ isThere }) => !isThere),
+        dice,
+      );
+      if (request) world.drop(request, false);
+    },
+  ],
+  "drop a stream": [
+    3,
+    (world, dice) => {
+      const request = pick(
+        world.requests.filter(
+          ({ effect, isThere, isBroken, last }) =>
+            effect.do === "chat" && isThere && !isBroken && last?.type !== "over" && last?.type !== "failed",
+        ),
+        dice,
+      );
+      if (request) world.drop(request);
+    },
+  ],
   speak: [14, (world) => world.agent.speak()],
-  "another client appends": [1, (world) => {
-    if (world.agent.running === null) world.agent.add(world.name("o"), "user", [{ type: "text", text: "other" }], world.agent.leaf);
-  }],
-  "another client chats": [1, (world) => world.agent.chat({ message: { id: world.name("o"), role: "user", parts: [] } }, () => {})],
+  "another client appends": [
+    1,
+    (world) => {
+      if (world.agent.running === null)
+        world.agent.add(world.name("o"), "user", [{ type: "text", text: "other" }], world.agent.leaf);
+    },
+  ],
+  "another client chats": [
+    1,
+    (world) => world.agent.chat({ message: { id: world.name("o"), role: "user", parts: [] } }, () => {}),
+  ],
 };
 
 const NAMES = Object.entries(MOVES).flatMap(([name, [often]]) => Array(often).fill(name));
@@ -403,7 +514,11 @@ export function diceOf(seed) {
 export function gameOf(seed, length) {
   const dice = diceOf(seed);
   const history = [0, 0, 3, 140][dice(4)];
-  return { seed, history, moves: Array.from({ length: 1 + dice(length) }, () => [NAMES[dice(NAMES.length)], dice(1_000)]) };
+  return {
+    seed,
+    history,
+    moves: Array.from({ length: 1 + dice(length) }, () => [NAMES[dice(NAMES.length)], dice(1_000)]),
+  };
 }
 
 /** What is wrong; `null`: nothing. */

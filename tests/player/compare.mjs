@@ -22,7 +22,19 @@ export async function observe(read) {
     const { compactions } = await read("getCompactions", { sessionId: id });
     const leaf = await read("getLatestLeaf", { sessionId: id });
     const settings = await read("configureCompaction", { sessionId: id });
-    seen.push({ id, name, metadata, parentSessionId, usage, updatedAt, events, compactions, leafId: leaf?.id ?? null, settings, memory: await observeMemory(read, id) });
+    seen.push({
+      id,
+      name,
+      metadata,
+      parentSessionId,
+      usage,
+      updatedAt,
+      events,
+      compactions,
+      leafId: leaf?.id ?? null,
+      settings,
+      memory: await observeMemory(read, id),
+    });
   }
   return { sessions: seen, memory: await observeMemory(read) };
 }
@@ -32,8 +44,15 @@ async function observeMemory(read, sessionId) {
   const blocks = await read("getBlocks", scope);
   const items = {};
   for (const { label, kind } of blocks) {
-    if (kind === "searchable") items[label] = (await read("listEntries", { ...scope, label, limit: 200 })).entries.map(({ key, content, title }) => ({ key, content, title }));
-    if (kind === "loadable") items[label] = (await read("listSkills", { ...scope, label, limit: 1000 })).skills.map(({ key, bytes }) => ({ key, bytes }));
+    if (kind === "searchable")
+      items[label] = (await read("listEntries", { ...scope, label, limit: 200 })).entries.map(
+        ({ key, content, title }) => ({ key, content, title }),
+      );
+    if (kind === "loadable")
+      items[label] = (await read("listSkills", { ...scope, label, limit: 1000 })).skills.map(({ key, bytes }) => ({
+        key,
+        bytes,
+      }));
   }
   return { blocks, items };
 }
@@ -65,7 +84,8 @@ function compareAgents(model, seen, adopted) {
 
 function compareSessions(session, found, adopted) {
   for (const field of ["name", "metadata", "parentSessionId"]) {
-    if (!isDeepStrictEqual(session[field], found[field])) return `${field} is ${show(found[field])}, not ${show(session[field])}`;
+    if (!isDeepStrictEqual(session[field], found[field]))
+      return `${field} is ${show(found[field])}, not ${show(session[field])}`;
   }
   for (const [field, value] of Object.entries(session.usage)) {
     if (value !== null && found.usage[field] !== value) return `usage.${field} is ${found.usage[field]}, not ${value}`;
@@ -83,11 +103,14 @@ function compareSessions(session, found, adopted) {
     const known = session.events.get(event.seq);
     if (known.id === null) adopted.push(() => (known.id = event.id));
     else if (known.id !== event.id) return `event ${event.seq} is ${event.id}, not ${known.id}`;
-    if (event.parentId !== ids.get(known.parent)) return `event ${event.id} follows ${event.parentId}, not ${ids.get(known.parent)}`;
+    if (event.parentId !== ids.get(known.parent))
+      return `event ${event.id} follows ${event.parentId}, not ${ids.get(known.parent)}`;
     if (event.action !== known.action) return `event ${event.id} is a ${event.action}, not a ${known.action}`;
-    if (event.content !== (known.content ?? "")) return `event ${event.id} says ${show(event.content)}, not ${show(known.content)}`;
+    if (event.content !== (known.content ?? ""))
+      return `event ${event.id} says ${show(event.content)}, not ${show(known.content)}`;
     for (const field of ["toolCalls", "toolCallId", "toolName", "isError"]) {
-      if (known.message === undefined && known[field] !== undefined && !isDeepStrictEqual(event[field], known[field])) return `event ${event.id} has the ${field} ${show(event[field])}, not ${show(known[field])}`;
+      if (known.message === undefined && known[field] !== undefined && !isDeepStrictEqual(event[field], known[field]))
+        return `event ${event.id} has the ${field} ${show(event[field])}, not ${show(known[field])}`;
     }
   }
   const leaf = session.leaf === 0 ? null : ids.get(session.messageStart(session.leaf));
@@ -95,9 +118,12 @@ function compareSessions(session, found, adopted) {
   const left = [...found.compactions];
   for (const overlay of session.overlays) {
     const edges = [ids.get(overlay.from), ids.get(overlay.to)];
-    const at = left.findIndex(({ id, fromId, toId }) => (overlay.id === null || id === overlay.id) && fromId === edges[0] && toId === edges[1]);
+    const at = left.findIndex(
+      ({ id, fromId, toId }) => (overlay.id === null || id === overlay.id) && fromId === edges[0] && toId === edges[1],
+    );
     const [seen] = at < 0 ? [] : left.splice(at, 1);
-    if (seen === undefined) return `the compaction ${overlay.id} from ${edges[0]} to ${edges[1]} is not among ${show(found.compactions)}`;
+    if (seen === undefined)
+      return `the compaction ${overlay.id} from ${edges[0]} to ${edges[1]} is not among ${show(found.compactions)}`;
     if (overlay.id === null) adopted.push(() => (overlay.id = seen.id));
     if (seen.summary !== overlay.summary) return `the compaction ${seen.id} says ${show(seen.summary)}`;
   }
@@ -107,20 +133,28 @@ function compareSessions(session, found, adopted) {
 
 function compareMemory(memory, found) {
   const blocks = new Map(found.blocks.map((block) => [block.label.toLowerCase(), block]));
-  if (!isDeepStrictEqual(new Set(blocks.keys()), new Set(memory.blocks.keys()))) return `it has the blocks ${[...blocks.keys()]}, not ${[...memory.blocks.keys()]}`;
+  if (!isDeepStrictEqual(new Set(blocks.keys()), new Set(memory.blocks.keys())))
+    return `it has the blocks ${[...blocks.keys()]}, not ${[...memory.blocks.keys()]}`;
   for (const [key, definition] of memory.blocks) {
     const block = blocks.get(key);
     for (const field of ["kind", "description", "maxTokens"]) {
-      if (block[field] !== definition[field]) return `the ${field} of block ${key} is ${show(block[field])}, not ${show(definition[field])}`;
+      if (block[field] !== definition[field])
+        return `the ${field} of block ${key} is ${show(block[field])}, not ${show(definition[field])}`;
     }
     const held = memory.holds(key);
     if (definition.kind === "readonly" || definition.kind === "writable") {
-      if (block.content !== memory.text(key)) return `block ${key} says ${show(block.content)}, not ${show(memory.text(key))}`;
+      if (block.content !== memory.text(key))
+        return `block ${key} says ${show(block.content)}, not ${show(memory.text(key))}`;
       if (block.version !== held.version) return `block ${key} has the version ${block.version}, not ${held.version}`;
     } else {
       const items = [...held.items].sort(([a], [b]) => (a < b ? -1 : 1));
-      const expected = items.map(([key, item]) => (definition.kind === "searchable" ? { key, content: item.content, title: item.title ?? null } : { key, bytes: Buffer.byteLength(item.content) }));
-      if (!isDeepStrictEqual(found.items[block.label], expected)) return `block ${key} holds ${show(found.items[block.label])}, not ${show(expected)}`;
+      const expected = items.map(([key, item]) =>
+        definition.kind === "searchable"
+          ? { key, content: item.content, title: item.title ?? null }
+          : { key, bytes: Buffer.byteLength(item.content) },
+      );
+      if (!isDeepStrictEqual(found.items[block.label], expected))
+        return `block ${key} holds ${show(found.items[block.label])}, not ${show(expected)}`;
     }
   }
   return null;

@@ -4,11 +4,19 @@
 /** Writes the entry `key`. Without `supersedes` it keeps those that it named before. */
 export function putFact(items, key, content, supersedes) {
   const before = items.get(key);
-  const fact = { content, title: null, supersedes: supersedes ?? before?.supersedes ?? [], replacedBy: null, isUnsure: false };
-  const isWritten = before?.content === content && before.replacedBy === null && String(before.supersedes) === String(fact.supersedes);
+  const fact = {
+    content,
+    title: null,
+    supersedes: supersedes ?? before?.supersedes ?? [],
+    replacedBy: null,
+    isUnsure: false,
+  };
+  const isWritten =
+    before?.content === content && before.replacedBy === null && String(before.supersedes) === String(fact.supersedes);
   if (!isWritten) items.set(key, fact);
   for (const other of before?.supersedes ?? []) if (!fact.supersedes.includes(other)) giveBack(items, other, key);
-  for (const other of isWritten ? [] : (supersedes ?? [])) items.set(other, { ...items.get(other), replacedBy: key, isUnsure: false });
+  for (const other of isWritten ? [] : (supersedes ?? []))
+    items.set(other, { ...items.get(other), replacedBy: key, isUnsure: false });
 }
 
 /** Whether there was one. */

@@ -51,7 +51,13 @@ export class Game {
 
   #tell(agent, operation, body, answer) {
     this.requests += 1;
-    this.trace.push({ agent: this.driver.agentName(agent), operation, body, status: answer.status, answer: answer.body });
+    this.trace.push({
+      agent: this.driver.agentName(agent),
+      operation,
+      body,
+      status: answer.status,
+      answer: answer.body,
+    });
     if (this.trace.length > 2 * KEPT_REQUESTS) this.trace.splice(0, KEPT_REQUESTS);
     const wrong = this.#badInput;
     this.#badInput = null;
@@ -77,7 +83,10 @@ export class Game {
       const answer = await this.#send(agent, operation, body);
       // The runtime was killed.
       if (answer.status === 0 && tries < 10) continue;
-      this.hold(answer.status > 0 && answer.status < 500, () => `${operation} ${show(body)} answers ${answer.status} ${show(answer.body)}`);
+      this.hold(
+        answer.status > 0 && answer.status < 500,
+        () => `${operation} ${show(body)} answers ${answer.status} ${show(answer.body)}`,
+      );
       return answer;
     }
   }
@@ -89,7 +98,11 @@ export class Game {
    */
   async write(agent, operation, body, apply, { refused, dice, rows } = {}) {
     const fault = this.driver.can.fault && dice?.one(10) ? dice.roll(dice.one(3) ? 40 : 8) : undefined;
-    return await this.take(agent, operation, body, apply, await this.#send(agent, operation, body, { fault }), { refused, rows, fault });
+    return await this.take(agent, operation, body, apply, await this.#send(agent, operation, body, { fault }), {
+      refused,
+      rows,
+      fault,
+    });
   }
 
   /** Holds a write's answer against the model. */
@@ -101,13 +114,23 @@ export class Game {
       return null;
     }
     if (refused !== undefined) {
-      this.hold(status >= 400 && status < 500 && refused.includes(answer.body.error?.code), () => `${operation} ${show(body)} answers ${status} ${show(answer.body)}, not ${refused.join(" or ")}`);
+      this.hold(
+        status >= 400 && status < 500 && refused.includes(answer.body.error?.code),
+        () => `${operation} ${show(body)} answers ${status} ${show(answer.body)}, not ${refused.join(" or ")}`,
+      );
       return null;
     }
     this.hold(status === 200, () => `${operation} ${show(body)} answers ${status} ${show(answer.body)}`);
     if (rows !== undefined && this.driver.can.rows) {
-      this.hold(answer.rowsWritten <= rows.written, () => `${operation} ${show(body)} writes ${answer.rowsWritten} rows, not ${rows.written}`);
-      if (rows.read !== undefined) this.hold(answer.rowsRead <= rows.read, () => `${operation} ${show(body)} reads ${answer.rowsRead} rows, not ${rows.read}`);
+      this.hold(
+        answer.rowsWritten <= rows.written,
+        () => `${operation} ${show(body)} writes ${answer.rowsWritten} rows, not ${rows.written}`,
+      );
+      if (rows.read !== undefined)
+        this.hold(
+          answer.rowsRead <= rows.read,
+          () => `${operation} ${show(body)} reads ${answer.rowsRead} rows, not ${rows.read}`,
+        );
     }
     apply(this.agents[agent], answer.body);
     return answer.body;
@@ -125,7 +148,10 @@ export class Game {
     const after = this.agents[agent].clone();
     apply(after, null);
     const wrong = differ(after, seen);
-    this.hold(wrong === null, () => `${what} was interrupted and is neither absent (${unchanged}) nor whole (${wrong})`);
+    this.hold(
+      wrong === null,
+      () => `${what} was interrupted and is neither absent (${unchanged}) nor whole (${wrong})`,
+    );
     this.agents[agent] = after;
     this.settled.whole += 1;
     return "whole";
@@ -138,12 +164,18 @@ export class Game {
     this.hold(wrong === null, () => `after an audit: ${wrong}`);
     for (const session of seen.sessions) {
       const known = this.agents[agent].find(session.id);
-      this.hold(session.updatedAt >= known.updatedAt, () => `updatedAt of ${session.id} fell from ${known.updatedAt} to ${session.updatedAt}`);
+      this.hold(
+        session.updatedAt >= known.updatedAt,
+        () => `updatedAt of ${session.id} fell from ${known.updatedAt} to ${session.updatedAt}`,
+      );
       known.updatedAt = session.updatedAt;
     }
     for (const [at, session] of seen.sessions.entries()) {
       const before = seen.sessions[at - 1];
-      this.hold(before === undefined || before.updatedAt >= session.updatedAt, () => `listSessions shows ${before.id} before ${session.id}, whose activity is newer`);
+      this.hold(
+        before === undefined || before.updatedAt >= session.updatedAt,
+        () => `listSessions shows ${before.id} before ${session.id}, whose activity is newer`,
+      );
     }
   }
 
@@ -208,12 +240,27 @@ export class Game {
     const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
     if (asked.stream !== true) {
       const message = { role: "assistant", content: "They spoke of words." };
-      return { json: { id: "c", object: "chat.completion", created: 1, model: "test", choices: [{ index: 0, message, finish_reason: "stop" }], usage } };
+      return {
+        json: {
+          id: "c",
+          object: "chat.completion",
+          created: 1,
+          model: "test",
+          choices: [{ index: 0, message, finish_reason: "stop" }],
+          usage,
+        },
+      };
     }
     const isStep = done < Number(steps);
-    const tools = Array.from({ length: Number(calls) }, (_, index) => ({ index, id: `call_${index}`, type: "function", function: { name: "look_up", arguments: `{"n":${done}}` } }));
+    const tools = Array.from({ length: Number(calls) }, (_, index) => ({
+      index,
+      id: `call_${index}`,
+      type: "function",
+      function: { name: "look_up", arguments: `{"n":${done}}` },
+    }));
     const delta = isStep ? { tool_calls: tools } : { content: `Done ${word}.` };
-    const chunk = (rest) => `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "test", ...rest })}\n\n`;
+    const chunk = (rest) =>
+      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "test", ...rest })}\n\n`;
     return {
       stream: [
         chunk({ choices: [{ index: 0, delta, finish_reason: null }] }),
@@ -232,7 +279,9 @@ function wishOf({ messages }) {
   const at = messages.findLastIndex((message) => WISH.test(text(message)));
   const [, steps = 0, calls = 1, word = ""] = at < 0 ? [] : text(messages[at]).match(WISH);
   const [, dies] = at < 0 ? [] : (text(messages[at]).match(/dies at (\d)/) ?? []);
-  const done = messages.slice(at + 1).filter(({ role, tool_calls }) => role === "assistant" && tool_calls?.length > 0).length;
+  const done = messages
+    .slice(at + 1)
+    .filter(({ role, tool_calls }) => role === "assistant" && tool_calls?.length > 0).length;
   return { dies, steps, calls, word, done };
 }
 

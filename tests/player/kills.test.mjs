@@ -20,7 +20,12 @@ after(async () => {
   await driver.stop();
 });
 
-const texts = (from) => Array.from({ length: BATCH }, (_, at) => ({ id: `e${from + at}`, action: at % 2 ? "agent_message" : "user_message", content: `Event ${from + at} ${"long ".repeat(40)}` }));
+const texts = (from) =>
+  Array.from({ length: BATCH }, (_, at) => ({
+    id: `e${from + at}`,
+    action: at % 2 ? "agent_message" : "user_message",
+    content: `Event ${from + at} ${"long ".repeat(40)}`,
+  }));
 
 /** A game whose first agent has a session of many events, with memory. */
 async function deal() {
@@ -31,9 +36,17 @@ async function deal() {
     const events = texts(from);
     await game.write(0, "appendEvents", { sessionId: "s", events }, (model) => model.find("s").appendEvents(events));
   }
-  for (const [label, kind] of [["kb", "searchable"], ["skills", "loadable"]]) {
+  for (const [label, kind] of [
+    ["kb", "searchable"],
+    ["skills", "loadable"],
+  ]) {
     const block = { label, kind, description: null, maxTokens: null, defaultContent: null };
-    await game.write(0, "defineBlock", { sessionId: "s", label, kind }, (model) => void model.find("s").memory.blocks.set(label, block));
+    await game.write(
+      0,
+      "defineBlock",
+      { sessionId: "s", label, kind },
+      (model) => void model.find("s").memory.blocks.set(label, block),
+    );
   }
   return game;
 }
@@ -60,7 +73,8 @@ const WRITES = {
   },
   setEntry: {
     act: () => driver.request(0, "setEntry", { sessionId: "s", label: "kb", key: "k", content: ENTRY }),
-    apply: (model) => model.find("s").memory.holds("kb").items.set("k", { content: ENTRY, title: null, supersedes: [] }),
+    apply: (model) =>
+      model.find("s").memory.holds("kb").items.set("k", { content: ENTRY, title: null, supersedes: [] }),
   },
   putSkill: {
     act: () => driver.request(0, "putSkill", { sessionId: "s", label: "skills", key: "k", content: DOCUMENT }),
@@ -118,7 +132,10 @@ async function findAll(game) {
   while ((await game.read(0, "search", { query: "event", limit: 1 })).pending);
   for (let at = 7; at < EVENTS; at += BATCH) {
     const { results } = await game.read(0, "search", { query: `"event ${at}"`, limit: 100 });
-    assert.deepEqual(results.map(({ id }) => id), [`e${at}`]);
+    assert.deepEqual(
+      results.map(({ id }) => id),
+      [`e${at}`],
+    );
   }
 }
 
@@ -126,4 +143,3 @@ function count(name, outcome) {
   outcomes[name] ??= {};
   outcomes[name][outcome] = (outcomes[name][outcome] ?? 0) + 1;
 }
-

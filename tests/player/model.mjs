@@ -4,7 +4,14 @@
 // An id that the agent minted and that no answer told is `null` until a read tells it.
 
 export const RUN_ACTIONS = new Set(["agent_message", "tool_call_request", "tool_result"]);
-const ROLES = { user_message: "user", system_instruction: "system", agent_message: "assistant", tool_call_request: "assistant", tool_result: "assistant", compaction: "system" };
+const ROLES = {
+  user_message: "user",
+  system_instruction: "system",
+  agent_message: "assistant",
+  tool_call_request: "assistant",
+  tool_result: "assistant",
+  compaction: "system",
+};
 const ACTIONS = { user: "user_message", system: "system_instruction", assistant: "agent_message" };
 
 let births = 0;
@@ -195,7 +202,14 @@ export class SessionModel {
     const [first, ...rest] = run;
     if (rest.length > 0) this.delete(rest);
     const event = this.events.get(first);
-    this.events.set(first, { id: event.id, parent: event.parent, createdAt: event.createdAt, action: ACTIONS[message.role], content: textOf(message), message });
+    this.events.set(first, {
+      id: event.id,
+      parent: event.parent,
+      createdAt: event.createdAt,
+      action: ACTIONS[message.role],
+      content: textOf(message),
+      message,
+    });
   }
 
   /** The rows of a history: overlays and messages, oldest first. */
@@ -204,7 +218,9 @@ export class SessionModel {
     for (let seq = leaf; seq !== 0; ) {
       const ending = withOverlays ? this.overlays.filter((overlay) => overlay.to === seq) : [];
       if (ending.length > 0) {
-        const overlay = ending.reduce((best, other) => (other.from < best.from || (other.from === best.from && other.number > best.number) ? other : best));
+        const overlay = ending.reduce((best, other) =>
+          other.from < best.from || (other.from === best.from && other.number > best.number) ? other : best,
+        );
         units.unshift({ overlay });
         seq = overlay.above;
       } else {
@@ -226,11 +242,13 @@ export class SessionModel {
   view(seqs) {
     const events = seqs.map((seq) => this.events.get(seq));
     const [first] = events;
-    if (first.message !== undefined) return { role: first.message.role, text: textOf(first.message), calls: callsOf(first.message) };
+    if (first.message !== undefined)
+      return { role: first.message.role, text: textOf(first.message), calls: callsOf(first.message) };
     // Of calls with one id, a result is the newest event's; of one event's calls, the first's.
     const calls = [];
     for (const event of events) {
-      if (event.action === "tool_call_request") calls.push(...event.toolCalls.map(({ id, name, arguments: input }) => ({ id, name, input, event })));
+      if (event.action === "tool_call_request")
+        calls.push(...event.toolCalls.map(({ id, name, arguments: input }) => ({ id, name, input, event })));
       if (event.action === "tool_result") {
         const open = calls.filter(({ id, output }) => id === event.toolCallId && output === undefined);
         const answered = open.find((call) => call.event === open.at(-1).event);
@@ -251,7 +269,12 @@ export class SessionModel {
     }
     for (const overlay of this.overlays) {
       if (!seqs.has(overlay.to)) continue;
-      fork.overlays.push({ ...overlay, from: seqs.get(overlay.from), to: seqs.get(overlay.to), above: seqs.get(overlay.above) });
+      fork.overlays.push({
+        ...overlay,
+        from: seqs.get(overlay.from),
+        to: seqs.get(overlay.to),
+        above: seqs.get(overlay.above),
+      });
     }
     fork.settings = { ...this.settings };
     fork.memory = this.memory.clone();
@@ -310,11 +333,19 @@ export class Memory {
 }
 
 export function textOf(message) {
-  return message.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
+  return message.parts
+    .filter((part) => part.type === "text")
+    .map((part) => part.text)
+    .join("");
 }
 
 export function callsOf(message) {
   return message.parts
     .filter((part) => part.type.startsWith("tool-") || part.type === "dynamic-tool")
-    .map((part) => ({ id: part.toolCallId, name: part.toolName ?? part.type.slice(5), input: part.input, output: part.output ?? part.errorText }));
+    .map((part) => ({
+      id: part.toolCallId,
+      name: part.toolName ?? part.type.slice(5),
+      input: part.input,
+      output: part.output ?? part.errorText,
+    }));
 }

@@ -12,12 +12,18 @@ const MARK = "@player@";
 
 /** Builds the native tests and starts them as a server of the player. */
 export async function startNative() {
-  const { stdout } = await promisify(execFile)("cargo", ["test", "--locked", "--no-run", "--message-format=json"], { cwd: ROOT, maxBuffer: 1 << 28 });
+  const { stdout } = await promisify(execFile)("cargo", ["test", "--locked", "--no-run", "--message-format=json"], {
+    cwd: ROOT,
+    maxBuffer: 1 << 28,
+  });
   const built = stdout
     .split("\n")
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line))
-    .find(({ reason, executable, profile, target }) => reason === "compiler-artifact" && executable && profile.test && target.kind.includes("cdylib"));
+    .find(
+      ({ reason, executable, profile, target }) =>
+        reason === "compiler-artifact" && executable && profile.test && target.kind.includes("cdylib"),
+    );
   return new Native(built.executable);
 }
 
@@ -95,7 +101,8 @@ class Native {
 
   /** Three empty agents. */
   async reset() {
-    if (this.#process === undefined || this.#process.exitCode !== null || this.#process.signalCode !== null) await this.start();
+    if (this.#process === undefined || this.#process.exitCode !== null || this.#process.signalCode !== null)
+      await this.start();
     await this.#ask({ reset: true });
   }
 

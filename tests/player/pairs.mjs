@@ -20,8 +20,14 @@ export function unpaired(messages, shape) {
 }
 
 export const SHAPES = {
-  plain: ({ toolCalls, toolCallId }) => ({ calls: (toolCalls ?? []).map(({ id }) => id), results: toolCallId == null ? [] : [toolCallId] }),
-  openai: ({ tool_calls, tool_call_id }) => ({ calls: (tool_calls ?? []).map(({ id }) => id), results: tool_call_id === undefined ? [] : [tool_call_id] }),
+  plain: ({ toolCalls, toolCallId }) => ({
+    calls: (toolCalls ?? []).map(({ id }) => id),
+    results: toolCallId == null ? [] : [toolCallId],
+  }),
+  openai: ({ tool_calls, tool_call_id }) => ({
+    calls: (tool_calls ?? []).map(({ id }) => id),
+    results: tool_call_id === undefined ? [] : [tool_call_id],
+  }),
   anthropic: ({ content }) => {
     const parts = Array.isArray(content) ? content : [];
     return {

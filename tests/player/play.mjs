@@ -40,7 +40,10 @@ export async function playFor(driver, ms, seed, { movesPerGame = 150, log = () =
     } catch (error) {
       if (error.game === undefined) throw error;
       count(error.game, error.played);
-      const shortest = await shrink(driver, seeds.slice(0, error.played), error, { ...options, until: Date.now() + shrinkMs });
+      const shortest = await shrink(driver, seeds.slice(0, error.played), error, {
+        ...options,
+        until: Date.now() + shrinkMs,
+      });
       return { ...played, failure: tell(driver, gameSeed, shortest) };
     }
     if (Date.now() - said > 60_000) {
@@ -104,10 +107,16 @@ async function main() {
       });
       return;
     }
-    const ms = Number(values.hours ?? 0) * 3_600_000 + Number(values.minutes ?? 0) * 60_000 + Number(values.seconds ?? 0) * 1_000;
+    const ms =
+      Number(values.hours ?? 0) * 3_600_000 +
+      Number(values.minutes ?? 0) * 60_000 +
+      Number(values.seconds ?? 0) * 1_000;
     const seed = Number(values.seed ?? Date.now() % 1_000_000);
     console.log(`seed ${seed}`);
-    const { failure, ...played } = await playFor(driver, ms || 60_000, seed, { movesPerGame: Number(values.moves), log: console.log });
+    const { failure, ...played } = await playFor(driver, ms || 60_000, seed, {
+      movesPerGame: Number(values.moves),
+      log: console.log,
+    });
     console.log(JSON.stringify({ ...played, kills: driver.kills }));
     if (failure !== undefined) {
       console.log(failure);
@@ -119,7 +128,9 @@ async function main() {
 }
 
 export async function startDriver(name) {
-  return name === "native" ? await (await import("./native.mjs")).startNative() : await (await import("./workerd.mjs")).startRuntime();
+  return name === "native"
+    ? await (await import("./native.mjs")).startNative()
+    : await (await import("./workerd.mjs")).startRuntime();
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

@@ -13,7 +13,9 @@ for (const [name, seconds] of Object.entries(SECONDS)) {
     t.after(() => driver.stop());
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
     const { failure, ...played } = await playFor(driver, seconds * 1_000, seed);
-    t.diagnostic(`seed ${seed}: ${played.moves} moves, ${played.requests} requests, ${played.interrupted} writes interrupted, ${driver.kills ?? 0} kills`);
+    t.diagnostic(
+      `seed ${seed}: ${played.moves} moves, ${played.requests} requests, ${played.interrupted} writes interrupted, ${driver.kills ?? 0} kills`,
+    );
     assert.equal(failure, undefined, failure);
     assert.ok(played.moves > 50, `${played.moves} moves`);
     if (driver.can.kill) assert.ok(driver.kills >= 2, `${driver.kills} kills`);

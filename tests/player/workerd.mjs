@@ -47,7 +47,12 @@ class Runtime {
   async request(agent, operation, body) {
     return await this.#untilKilled(async () => {
       const kills = this.kills;
-      const { status, body: answer, rowsRead, rowsWritten } = await this.#server.call(this.agentName(agent), operation, body);
+      const {
+        status,
+        body: answer,
+        rowsRead,
+        rowsWritten,
+      } = await this.#server.call(this.agentName(agent), operation, body);
       // The kill may cut the answer off.
       if (typeof answer === "string" && this.kills !== kills) throw new Error("cut off");
       return { status, body: answer, rowsRead, rowsWritten };
@@ -68,7 +73,10 @@ class Runtime {
 
   async importSession(agent, sessionId, file) {
     return await this.#untilKilled(async () => {
-      const response = await this.#server.fetch(this.#address(agent, sessionId, "import?allowSources=true"), { method: "POST", body: file });
+      const response = await this.#server.fetch(this.#address(agent, sessionId, "import?allowSources=true"), {
+        method: "POST",
+        body: file,
+      });
       return { status: response.status, body: await response.json() };
     });
   }

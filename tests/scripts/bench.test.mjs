@@ -29,7 +29,15 @@ test("every_round_has_all_of_a_list_in_its_own_order", () => {
 });
 
 test("a_plot_has_a_bar_for_each_figure_and_escapes_names", () => {
-  const svg = bars({ title: "A & B", unit: "ms", series: ["one", "two"], groups: [{ name: "x<y", bars: [1, 2] }, { name: "z", bars: [3, undefined] }] });
+  const svg = bars({
+    title: "A & B",
+    unit: "ms",
+    series: ["one", "two"],
+    groups: [
+      { name: "x<y", bars: [1, 2] },
+      { name: "z", bars: [3, undefined] },
+    ],
+  });
   assert.equal(svg.match(/<rect x="210"/g).length, 3);
   assert.ok(svg.includes("A &amp; B") && svg.includes("x&lt;y"));
   assert.deepEqual(table(["a", "b"], [["1", "2"]]), ["| a | b |", "|---|---|", "| 1 | 2 |"]);
@@ -40,7 +48,8 @@ test("every_bench_is_there_and_its_results_stand_in_the_document", () => {
   for (const name of [...BENCHES, ...BY_NAME]) assert.ok(existsSync(join(ROOT, `bench/${name}.mjs`)), name);
   for (const name of BENCHES) {
     assert.ok(existsSync(join(ROOT, `bench/results/${name}.md`)), name);
-    for (const kind of ["md", "svg"]) assert.ok(document.includes(`(../bench/results/${name}.${kind})`), `${name}.${kind}`);
+    for (const kind of ["md", "svg"])
+      assert.ok(document.includes(`(../bench/results/${name}.${kind})`), `${name}.${kind}`);
   }
   for (const name of BY_NAME) assert.ok(document.includes(`npm run bench -- ${name}`), name);
 });
@@ -55,7 +64,11 @@ test("the_floor_and_the_peers_are_frozen", () => {
   for (const [name, digest] of Object.entries(frozen)) {
     const source = readFileSync(join(ROOT, "bench/frame", name));
     const found = createHash("sha256").update(source).digest("hex");
-    assert.equal(found, digest, `bench/frame/${name} changed: figures from before can't be compared with figures from now`);
+    assert.equal(
+      found,
+      digest,
+      `bench/frame/${name} changed: figures from before can't be compared with figures from now`,
+    );
   }
   const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "bench/package.json"), "utf8"));
   const peers = { agents: "0.32.0", "@cloudflare/ai-chat": "0.12.2", ai: "7.0.173" };

@@ -12,20 +12,40 @@ import * as client from "../../packages/session-agent/dist/index.js";
 import { render } from "../../scripts/client.mjs";
 import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
 
-const { buildWorkingContext, dehydrateEvent, eventToMessage, hydrateEvent, messageToEvent, sessionAgent, WorkingContext, workersAIAdapter } = client;
+const {
+  buildWorkingContext,
+  dehydrateEvent,
+  eventToMessage,
+  hydrateEvent,
+  messageToEvent,
+  sessionAgent,
+  WorkingContext,
+  workersAIAdapter,
+} = client;
 
 const api = JSON.parse(await readFile(OPENAPI, "utf8"));
-const operations = Object.entries(api.paths).filter(([path]) => path.includes("/rpc/")).map(([, { post }]) => post);
+const operations = Object.entries(api.paths)
+  .filter(([path]) => path.includes("/rpc/"))
+  .map(([, { post }]) => post);
 const inClient = (path) => readFile(join(CLIENT, path), "utf8");
 
 // The package.
 
 test("what_is_built_is_in_step_with_the_api", async () => {
-  assert.ok((await inClient("src/operations.ts")) === render(api), "the set-up builds packages/session-agent/dist anew: run any npm script");
+  assert.ok(
+    (await inClient("src/operations.ts")) === render(api),
+    "the set-up builds packages/session-agent/dist anew: run any npm script",
+  );
   const { OPERATIONS } = await import("../../packages/session-agent/dist/operations.js");
   assert.deepEqual(Object.keys(OPERATIONS), operations.map(({ operationId }) => operationId).sort());
   const reads = Object.keys(OPERATIONS).filter((name) => OPERATIONS[name].reads);
-  assert.deepEqual(reads, operations.filter((operation) => operation["x-presets"].includes("read")).map(({ operationId }) => operationId).sort());
+  assert.deepEqual(
+    reads,
+    operations
+      .filter((operation) => operation["x-presets"].includes("read"))
+      .map(({ operationId }) => operationId)
+      .sort(),
+  );
 });
 
 test("every_operation_is_a_method_with_types_and_words", async () => {
@@ -34,7 +54,13 @@ test("every_operation_is_a_method_with_types_and_words", async () => {
   const [, methods] = types.split("\nexport interface AgentOperations {\n");
   for (const { operationId: name, summary } of operations) {
     assert.equal(typeof agent[name], "function", name);
-    assert.match(methods, new RegExp(`^  ${name}\\(input\\??: ${name[0].toUpperCase()}${name.slice(1)}Input, options\\?: CallOptions\\): Promise<`, "m"));
+    assert.match(
+      methods,
+      new RegExp(
+        `^  ${name}\\(input\\??: ${name[0].toUpperCase()}${name.slice(1)}Input, options\\?: CallOptions\\): Promise<`,
+        "m",
+      ),
+    );
     assert.ok(methods.includes(summary.split("\n")[0]), name);
   }
 });
@@ -57,7 +83,10 @@ test("a_type_says_what_its_schema_says", () => {
     requestBody: { content: { "application/json": { schema } } },
     responses: { 200: { content: { "application/json": { schema: output } } } },
   };
-  const schemas = { Error: { properties: { error: { properties: { code: { enum: ["x"] } } } } }, Event: { type: "string" } };
+  const schemas = {
+    Error: { properties: { error: { properties: { code: { enum: ["x"] } } } } },
+    Event: { type: "string" },
+  };
   const text = render({ paths: { "/rpc/ask": { post } }, components: { schemas } });
   assert.ok(
     text.includes(`/** What \`ask\` takes. */
@@ -78,15 +107,35 @@ export interface AskInput {
 });
 
 test("a_program_gets_the_functions_and_classes_and_nothing_inside", () => {
-  const errors = codes.map((code) => `${code.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("")}Error`);
-  const others = ["EventAction", "NetworkError", "SessionAgentError", "WorkingContext", "buildWorkingContext", "dehydrateEvent", "eventToMessage", "hydrateEvent", "messageToEvent", "sessionAgent", "workersAIAdapter"];
+  const errors = codes.map(
+    (code) =>
+      `${code
+        .split("_")
+        .map((word) => word[0].toUpperCase() + word.slice(1))
+        .join("")}Error`,
+  );
+  const others = [
+    "EventAction",
+    "NetworkError",
+    "SessionAgentError",
+    "WorkingContext",
+    "buildWorkingContext",
+    "dehydrateEvent",
+    "eventToMessage",
+    "hydrateEvent",
+    "messageToEvent",
+    "sessionAgent",
+    "workersAIAdapter",
+  ];
   assert.deepEqual(Object.keys(client).sort(), [...errors, ...others].sort());
 });
 
 const codes = api.components.schemas.Error.properties.error.properties.code.enum;
 const described = JSON.parse(await inClient("package.json"));
 /** The package's parts, without the package itself. */
-const adapters = Object.keys(described.exports).map((entry) => entry.slice(2)).filter((entry) => entry !== "" && entry !== "package.json");
+const adapters = Object.keys(described.exports)
+  .map((entry) => entry.slice(2))
+  .filter((entry) => entry !== "" && entry !== "package.json");
 
 /** What an adapter alone may import, because its caller has it. */
 const OF_FRAMEWORKS = { "langgraph.js": ["@langchain/langgraph-checkpoint"] };
@@ -98,7 +147,9 @@ test("the_package_needs_nothing_and_no_runtime_of_its_own", async () => {
   assert.deepEqual(described.peerDependenciesMeta, Object.fromEntries(peers.map((name) => [name, { optional: true }])));
   for (const file of (await readdir(join(CLIENT, "dist"))).filter((name) => name.endsWith(".js"))) {
     const code = await inClient(`dist/${file}`);
-    const others = [...code.matchAll(/\bfrom "(.+?)"/g)].map(([, from]) => from).filter((from) => !/^\.\/[\w-]+\.js$/.test(from));
+    const others = [...code.matchAll(/\bfrom "(.+?)"/g)]
+      .map(([, from]) => from)
+      .filter((from) => !/^\.\/[\w-]+\.js$/.test(from));
     assert.deepEqual(others, OF_FRAMEWORKS[file] ?? [], file);
     assert.ok(others.every((name) => peers.includes(name)));
     assert.doesNotMatch(code, /\b(?:process|Buffer|require|window|document|Deno)\b[.(]/, file);
@@ -108,28 +159,53 @@ test("the_package_needs_nothing_and_no_runtime_of_its_own", async () => {
 /** The bytes that a page gets of what it imports. */
 async function bundled(names, entry = "index") {
   const contents = `import { ${names} } from ${JSON.stringify(join(CLIENT, `dist/${entry}.js`))}; globalThis.used = [${names}];`;
-  const { outputFiles } = await build({ stdin: { contents, resolveDir: CLIENT }, bundle: true, minify: true, format: "esm", target: "es2022", write: false, external: Object.keys(described.peerDependencies) });
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: CLIENT },
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    write: false,
+    external: Object.keys(described.peerDependencies),
+  });
   return { code: outputFiles[0].text, bytes: gzipSync(outputFiles[0].contents, { level: 9 }).length };
 }
 
 test("the_client_is_as_small_as_its_readme_says", async () => {
-  const [, said] = (await inClient("README.md")).match(/\*\*([\d.]+) KB\*\*/) ?? assert.fail("packages/session-agent/README.md says no size");
+  const [, said] =
+    (await inClient("README.md")).match(/\*\*([\d.]+) KB\*\*/) ??
+    assert.fail("packages/session-agent/README.md says no size");
   const { bytes } = await bundled("sessionAgent");
-  assert.ok(bytes <= said * 1000 && bytes > said * 1000 - 500, `${bytes} bytes, minified and compressed; packages/session-agent/README.md says ${said} KB`);
+  assert.ok(
+    bytes <= said * 1000 && bytes > said * 1000 - 500,
+    `${bytes} bytes, minified and compressed; packages/session-agent/README.md says ${said} KB`,
+  );
 });
 
 test("each_part_is_as_small_as_the_guide_says", async () => {
   assert.ok(adapters.length >= 4);
-  const guides = await Promise.all(["adapters", "migrating"].map((name) => readFile(join(ROOT, `docs/${name}.md`), "utf8")));
+  const guides = await Promise.all(
+    ["adapters", "migrating"].map((name) => readFile(join(ROOT, `docs/${name}.md`), "utf8")),
+  );
   for (const entry of adapters) {
-    const types = (await inClient(described.exports[`./${entry}`].types)).matchAll(/^export declare (?:class|function|const) (\w+)/gm);
+    const types = (await inClient(described.exports[`./${entry}`].types)).matchAll(
+      /^export declare (?:class|function|const) (\w+)/gm,
+    );
     const names = [...new Set([...types].map(([, name]) => name))];
-    const code = await import(join(CLIENT, described.exports[`./${entry}`].default)).then((module) => module, () => null);
+    const code = await import(join(CLIENT, described.exports[`./${entry}`].default)).then(
+      (module) => module,
+      () => null,
+    );
     if (code !== null) assert.deepEqual(Object.keys(code).sort(), names.sort(), entry);
     const { bytes } = await bundled(names.join(", "), entry);
     const row = new RegExp(`\\| \`session-agent/${entry}\` \\|.*\\| ([\\d.]+) KB \\|`);
-    const [, said] = guides.map((guide) => guide.match(row)).find((found) => found !== null) ?? assert.fail(`no guide says the size of ${entry}`);
-    assert.ok(bytes <= said * 1000 && bytes > said * 1000 - 500, `${entry}: ${bytes} bytes, minified and compressed; its guide says ${said} KB`);
+    const [, said] =
+      guides.map((guide) => guide.match(row)).find((found) => found !== null) ??
+      assert.fail(`no guide says the size of ${entry}`);
+    assert.ok(
+      bytes <= said * 1000 && bytes > said * 1000 - 500,
+      `${entry}: ${bytes} bytes, minified and compressed; its guide says ${said} KB`,
+    );
   }
 });
 
@@ -142,21 +218,40 @@ test("who_imports_a_function_gets_nothing_else", async () => {
 
 // Errors.
 
-const answer = (status, body) => new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } });
-const refusing = (code, status = 400, details = {}) => answer(status, { error: { code, message: `About ${code}.`, details } });
-const thrown = (promise) => promise.then(() => assert.fail("nothing was thrown"), (error) => error);
-const at = (fetch, options) => sessionAgent("https://memory.example/", "alice", { fetch, retry: { pauseMs: 0 }, ...options });
+const answer = (status, body) =>
+  new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } });
+const refusing = (code, status = 400, details = {}) =>
+  answer(status, { error: { code, message: `About ${code}.`, details } });
+const thrown = (promise) =>
+  promise.then(
+    () => assert.fail("nothing was thrown"),
+    (error) => error,
+  );
+const at = (fetch, options) =>
+  sessionAgent("https://memory.example/", "alice", { fetch, retry: { pauseMs: 0 }, ...options });
 
 test("each_code_has_a_class_of_its_name", async () => {
   assert.ok(codes.length > 20);
   for (const code of codes) {
     const error = await thrown(at(async () => refusing(code), { retry: false }).listSessions());
-    const name = `${code.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("")}Error`;
-    assert.ok(error instanceof client[name] && error instanceof client.SessionAgentError && error instanceof Error, code);
-    assert.deepEqual([error.name, error.code, error.status, error.operation, error.message], [name, code, 400, "listSessions", `About ${code}.`]);
+    const name = `${code
+      .split("_")
+      .map((word) => word[0].toUpperCase() + word.slice(1))
+      .join("")}Error`;
+    assert.ok(
+      error instanceof client[name] && error instanceof client.SessionAgentError && error instanceof Error,
+      code,
+    );
+    assert.deepEqual(
+      [error.name, error.code, error.status, error.operation, error.message],
+      [name, code, 400, "listSessions", `About ${code}.`],
+    );
   }
   const newer = await thrown(at(async () => refusing("out_of_tea", 418)).listSessions());
-  assert.deepEqual([newer.constructor, newer.name, newer.code, newer.status], [client.SessionAgentError, "OutOfTeaError", "out_of_tea", 418]);
+  assert.deepEqual(
+    [newer.constructor, newer.name, newer.code, newer.status],
+    [client.SessionAgentError, "OutOfTeaError", "out_of_tea", 418],
+  );
 });
 
 test("the_details_that_the_api_promises_are_properties", async () => {
@@ -169,12 +264,26 @@ test("the_details_that_the_api_promises_are_properties", async () => {
 });
 
 test("an_error_reads_well_in_a_terminal", async () => {
-  const error = await thrown(at(async () => refusing("leaf_moved", 409, { leafId: "b" })).session("s").appendEvents({ events: [] }));
+  const error = await thrown(
+    at(async () => refusing("leaf_moved", 409, { leafId: "b" }))
+      .session("s")
+      .appendEvents({ events: [] }),
+  );
   const lines = inspect(error).split("\n");
   assert.equal(lines[0], "LeafMovedError: About leaf_moved.");
   const told = lines.slice(lines.findLastIndex((line) => line.startsWith("    at ")) + 1).map((line) => line.trim());
-  assert.deepEqual(told, ["code: 'leaf_moved',", "status: 409,", "details: { leafId: 'b' },", "operation: 'appendEvents'", "}"]);
-  const lost = await thrown(at(async () => Promise.reject(new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") })), { retry: false }).listSessions());
+  assert.deepEqual(told, [
+    "code: 'leaf_moved',",
+    "status: 409,",
+    "details: { leafId: 'b' },",
+    "operation: 'appendEvents'",
+    "}",
+  ]);
+  const lost = await thrown(
+    at(async () => Promise.reject(new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") })), {
+      retry: false,
+    }).listSessions(),
+  );
   assert.equal(String(lost), "NetworkError: `listSessions` got no answer: connect ECONNREFUSED");
   assert.equal(lost.cause.message, "fetch failed");
 });
@@ -190,7 +299,9 @@ test("what_is_not_a_target_or_a_name_is_said_at_once", () => {
 test("a_request_has_the_address_the_token_and_the_body", async () => {
   const sent = [];
   const fetch = async (url, init) => (sent.push({ url, ...init }), answer(200, { messages: [] }));
-  await sessionAgent("https://memory.example/", "user:42/ä", { fetch, token: "t" }).session("s").getHistory({ limit: 1 });
+  await sessionAgent("https://memory.example/", "user:42/ä", { fetch, token: "t" })
+    .session("s")
+    .getHistory({ limit: 1 });
   assert.deepEqual(sent, [
     {
       url: "https://memory.example/agents/session-agent/user%3A42%2F%C3%A4/rpc/getHistory",
@@ -237,7 +348,14 @@ test("reads_and_appends_with_ids_are_repeated_and_nothing_else_is", async () => 
 
 test("only_what_may_pass_is_repeated", async () => {
   const read = (agent) => agent.listSessions();
-  for (const [code, count] of Object.entries({ storage_failed: 4, model_overloaded: 4, forbidden: 1, leaf_moved: 1, corrupt_row: 1, model_failed: 1 })) {
+  for (const [code, count] of Object.entries({
+    storage_failed: 4,
+    model_overloaded: 4,
+    forbidden: 1,
+    leaf_moved: 1,
+    corrupt_row: 1,
+    model_failed: 1,
+  })) {
     assert.equal(await attempts(read, () => refusing(code, 500)), count, code);
   }
   assert.equal(await attempts(read, () => new Response("<html>", { status: 502 })), 4);
@@ -246,7 +364,9 @@ test("only_what_may_pass_is_repeated", async () => {
 
 test("a_pause_is_no_longer_than_the_signal_allows", async () => {
   const stop = new AbortController();
-  const fetch = async () => (setTimeout(() => stop.abort(new Error("enough")), 5), refusing("rate_limited", 429, { retryAfter: 10 }));
+  const fetch = async () => (
+    setTimeout(() => stop.abort(new Error("enough")), 5), refusing("rate_limited", 429, { retryAfter: 10 })
+  );
   const begun = Date.now();
   assert.equal((await thrown(at(fetch).listSessions({}, { signal: stop.signal }))).message, "enough");
   assert.ok(Date.now() - begun < 5_000);
@@ -257,19 +377,32 @@ test("a_pause_is_no_longer_than_the_signal_allows", async () => {
 /** A service binding that remembers how it is used. */
 function binding({ fetch = async () => answer(200, { sessions: [], cursor: null }), ...methods }) {
   const used = [];
-  const noted = (name, method) => (...given) => (used.push(name), method(...given));
-  return { used, fetch: noted("fetch", fetch), ...Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, noted(name, method)])) };
+  const noted =
+    (name, method) =>
+    (...given) => (used.push(name), method(...given));
+  return {
+    used,
+    fetch: noted("fetch", fetch),
+    ...Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, noted(name, method)])),
+  };
 }
 
 const page = async () => ({ ok: true, value: '{"sessions":[],"cursor":null}' });
-const refused = (code, status, more) => async () => ({ ok: false, error: { code, message: "no", details: {}, ...more }, status });
+const refused = (code, status, more) => async () => ({
+  ok: false,
+  error: { code, message: "no", details: {}, ...more },
+  status,
+});
 
 test("an_operation_is_asked_where_the_binding_offers_it", async () => {
   const given = [];
   const target = binding({ request: async (...all) => (given.push(all), page()) });
   await sessionAgent(target, "alice", { token: "t" }).listSessions({ limit: 1 });
   await sessionAgent(target, "alice").listSessions();
-  assert.deepEqual(given, [["alice", "listSessions", '{"limit":1}', { token: "t" }], ["alice", "listSessions", "{}", {}]]);
+  assert.deepEqual(given, [
+    ["alice", "listSessions", '{"limit":1}', { token: "t" }],
+    ["alice", "listSessions", "{}", {}],
+  ]);
   const object = binding({ request: async (...all) => (given.push(all), page()) });
   await sessionAgent({ getByName: (name) => (given.push([name]), object) }, "alice").listSessions();
   // An object may have been found by its id alone, and not know its name.
@@ -279,7 +412,10 @@ test("an_operation_is_asked_where_the_binding_offers_it", async () => {
 
 test("a_binding_that_is_older_is_fetched_from_then_on", async () => {
   const call = async () => assert.fail("what `call` throws may lose its code");
-  const lacking = binding({ call, request: async () => Promise.reject(new TypeError('The RPC receiver does not implement the method "request".')) });
+  const lacking = binding({
+    call,
+    request: async () => Promise.reject(new TypeError('The RPC receiver does not implement the method "request".')),
+  });
   await sessionAgent(lacking, "alice").createSession();
   await sessionAgent(lacking, "bob").listSessions();
   assert.deepEqual(lacking.used, ["request", "fetch", "fetch"]);
@@ -291,18 +427,38 @@ test("a_binding_that_is_older_is_fetched_from_then_on", async () => {
 test("every_code_over_a_binding_has_its_class_and_is_no_failure_of_the_connection", async () => {
   for (const code of codes) {
     const target = binding({ request: refused(code, 418, { details: { leafId: "b", retryAfter: 3600 } }) });
-    const error = await thrown(sessionAgent(target, "alice", { retry: { pauseMs: 0 } }).session("s").appendEvents({ events: [] }));
+    const error = await thrown(
+      sessionAgent(target, "alice", { retry: { pauseMs: 0 } })
+        .session("s")
+        .appendEvents({ events: [] }),
+    );
     assert.ok(error instanceof client.SessionAgentError && !(error instanceof client.NetworkError), code);
-    assert.deepEqual([error.code, error.message, error.status, error.details.leafId, error.operation], [code, "no", 418, "b", "appendEvents"]);
+    assert.deepEqual(
+      [error.code, error.message, error.status, error.details.leafId, error.operation],
+      [code, "no", 418, "b", "appendEvents"],
+    );
     assert.ok(target.used.every((way) => way === "request"));
   }
   // A code that is newer than this client.
   const target = binding({ request: refused("newer_code", 499) });
-  assert.deepEqual([(await thrown(sessionAgent(target, "alice").listSessions())).code, target.used], ["newer_code", ["request"]]);
+  assert.deepEqual(
+    [(await thrown(sessionAgent(target, "alice").listSessions())).code, target.used],
+    ["newer_code", ["request"]],
+  );
 });
 
 test("what_answers_a_request_and_is_no_session_agent_is_said", async () => {
-  for (const answered of [undefined, null, "text", 1, {}, { ok: true }, { ok: true, value: 1 }, { ok: false }, { ok: false, error: {} }]) {
+  for (const answered of [
+    undefined,
+    null,
+    "text",
+    1,
+    {},
+    { ok: true },
+    { ok: true, value: 1 },
+    { ok: false },
+    { ok: false, error: {} },
+  ]) {
     const error = await thrown(sessionAgent(binding({ request: async () => answered }), "alice").createSession());
     assert.ok(error instanceof client.NetworkError && /no Session Agent/.test(error.message), JSON.stringify(answered));
   }
@@ -348,7 +504,15 @@ const EVENTS = [
   { ...base, action: "user_message", content: "Hello" },
   { ...base, action: "agent_message", content: "Hi", metadata: { model: "m", isSuccess: "kept" } },
   { ...base, action: "tool_call_request", content: "", toolCalls: calls },
-  { ...base, action: "tool_result", content: "rain", toolCallId: "c", toolName: "weather", isError: true, metadata: { ms: 3 } },
+  {
+    ...base,
+    action: "tool_result",
+    content: "rain",
+    toolCallId: "c",
+    toolName: "weather",
+    isError: true,
+    metadata: { ms: 3 },
+  },
   { ...base, action: "system_instruction", content: "Be brief." },
   { ...base, action: "compaction", content: "A summary.", metadata: { compactedEventCount: 9 } },
 ];
@@ -393,24 +557,36 @@ test("an_event_is_a_message_and_a_message_an_event", () => {
 test("a_context_knows_what_was_added", () => {
   const context = buildWorkingContext(EVENTS.slice(0, 2), { systemInstructions: ["Be brief."] });
   assert.ok(context instanceof WorkingContext);
-  assert.deepEqual([context.systemInstructions, context.messages.length, context.getNewMessages()], [["Be brief."], 2, []]);
+  assert.deepEqual(
+    [context.systemInstructions, context.messages.length, context.getNewMessages()],
+    [["Be brief."], 2, []],
+  );
   const added = { role: "user", content: "And tomorrow?" };
   context.addMessage(added);
   assert.deepEqual([context.messages.length, context.getNewMessages()], [3, [added]]);
-  assert.deepEqual(buildWorkingContext(EVENTS, { eventToMessage: ({ content }) => (content === "Hi" ? { role: "user", content: "!" } : null) }).messages, [
-    { role: "user", content: "!" },
-  ]);
+  assert.deepEqual(
+    buildWorkingContext(EVENTS, {
+      eventToMessage: ({ content }) => (content === "Hi" ? { role: "user", content: "!" } : null),
+    }).messages,
+    [{ role: "user", content: "!" }],
+  );
   assert.deepEqual(new WorkingContext().messages, []);
 });
 
 test("workers_ai_gets_a_context_in_its_shape", () => {
-  const { systemInstructions, messages } = buildWorkingContext(EVENTS.slice(0, 4), { systemInstructions: ["Be brief.", "In verse."] });
+  const { systemInstructions, messages } = buildWorkingContext(EVENTS.slice(0, 4), {
+    systemInstructions: ["Be brief.", "In verse."],
+  });
   assert.deepEqual(workersAIAdapter.toModelMessages(systemInstructions, messages), {
     messages: [
       { role: "system", content: "Be brief.\n\nIn verse." },
       { role: "user", content: "Hello" },
       { role: "assistant", content: "Hi" },
-      { role: "assistant", content: "", tool_calls: [{ id: "c", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }] },
+      {
+        role: "assistant",
+        content: "",
+        tool_calls: [{ id: "c", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }],
+      },
       { role: "tool", content: "rain", tool_call_id: "c", name: "weather" },
     ],
   });

@@ -4,7 +4,8 @@ import { fromCargo, fromCheck, fromTap, skippedInTap, sum, testsInTap } from "..
 
 const cargo = (passed, failed) =>
   `\ntest result: ${failed ? "FAILED" : "ok"}. ${passed} passed; ${failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n`;
-const tap = (pass, fail, cancelled = 0) => `1..2\n# tests 2\n# pass ${pass}\n# fail ${fail}\n# cancelled ${cancelled}\n`;
+const tap = (pass, fail, cancelled = 0) =>
+  `1..2\n# tests 2\n# pass ${pass}\n# fail ${fail}\n# cancelled ${cancelled}\n`;
 
 test("cargo's_test_binaries_are_added_up", () => {
   assert.deepEqual(fromCargo(cargo(3, 0) + cargo(2, 0), 0), { passed: 5, failed: 0 });

@@ -53,7 +53,10 @@ test("a field that an agent would leave out stops the build by a sentence that n
     [{ blocks: [block, { label: "x", kind: "written" }] }, /: `blocks\[1\]\.kind` must be "readonly", /],
     [{ blocks: [{ ...block, sessionId: "s" }] }, /: `blocks\[0\]\.sessionId` is not a field here/],
     [{ blocks: [block, { ...block, label: "USER" }] }, /: `blocks\[1\]\.label` names another one/],
-    [{ blocks: [{ ...block, source: { agent: "a", r2: "b" } }] }, /: `blocks\[0\]\.source` must have exactly one of `r2`/],
+    [
+      { blocks: [{ ...block, source: { agent: "a", r2: "b" } }] },
+      /: `blocks\[0\]\.source` must have exactly one of `r2`/,
+    ],
     [{ tools: [{ url: "https://x" }] }, /: `tools\[0\]\.name` is missing\.$/],
     [{ tools: [{ name: "x" }] }, /: `tools\[0\]` must have exactly one of `service`, `url`\.$/],
     [{ tools: [tool, tool] }, /: `tools\[1\]\.name` names another one/],
@@ -61,10 +64,17 @@ test("a field that an agent would leave out stops the build by a sentence that n
     [{ compaction: { compactAfter: -1 } }, /: `compaction\.compactAfter` must be at least 0\.$/],
     [{ compaction: [] }, /: `compaction` must be an object or `null`\.$/],
   ]) {
-    await assert.rejects(built({ "agent-defaults.json": JSON.stringify(defaults) }), { name: "Stop", message: sentence }, JSON.stringify(defaults));
+    await assert.rejects(
+      built({ "agent-defaults.json": JSON.stringify(defaults) }),
+      { name: "Stop", message: sentence },
+      JSON.stringify(defaults),
+    );
   }
   const config = `name = "a"\nmain = "m.js"\ncompatibility_date = "2026-11-17"\n[vars]\nAGENT_DEFAULTS = '{"maxSteps": 0}'\n`;
-  await assert.rejects(built({ "wrangler.toml": config, "m.js": "" }), { name: "Stop", message: "AGENT_DEFAULTS in wrangler.toml: `maxSteps` must be at least 1." });
+  await assert.rejects(built({ "wrangler.toml": config, "m.js": "" }), {
+    name: "Stop",
+    message: "AGENT_DEFAULTS in wrangler.toml: `maxSteps` must be at least 1.",
+  });
 });
 
 /** A value of each kind, to put in the place of any field. */
@@ -92,7 +102,10 @@ test("each field takes what its operation takes, and the sentence about anything
   assert.equal(findDefaultsFault(good), undefined);
   let tried = 0;
   let refused = 0;
-  const places = (value, path) => (value !== null && typeof value === "object" ? Object.entries(value).flatMap(([name, part]) => [[...path, name], ...places(part, [...path, name])]) : []);
+  const places = (value, path) =>
+    value !== null && typeof value === "object"
+      ? Object.entries(value).flatMap(([name, part]) => [[...path, name], ...places(part, [...path, name])])
+      : [];
   for (const path of places(good, [])) {
     for (const strange of STRANGE) {
       const copy = structuredClone(good);
@@ -109,14 +122,16 @@ test("each field takes what its operation takes, and the sentence about anything
 });
 
 test("a variable that is longer than a variable can be stops the build", async () => {
-  const config = (value, section = "vars") => `name = "a"\nmain = "m.js"\ncompatibility_date = "2026-11-17"\n[${section}]\nAGENT_DEFAULTS = '${value}'\n`;
+  const config = (value, section = "vars") =>
+    `name = "a"\nmain = "m.js"\ncompatibility_date = "2026-11-17"\n[${section}]\nAGENT_DEFAULTS = '${value}'\n`;
   const start = '{"systemInstructions":["';
   const long = `${start}${"x".repeat(5 * 1024 - start.length - 3)}"]}`;
   assert.equal(await built({ "wrangler.toml": config(long), "m.js": "" }), undefined);
   for (const section of ["vars", "env.production.vars"]) {
     await assert.rejects(built({ "wrangler.toml": config(`${long} `, section), "m.js": "" }), {
       name: "Stop",
-      message: "AGENT_DEFAULTS in wrangler.toml has 5121 bytes; a variable holds 5120. Put its JSON into the file agent-defaults.json beside wrangler.toml.",
+      message:
+        "AGENT_DEFAULTS in wrangler.toml has 5121 bytes; a variable holds 5120. Put its JSON into the file agent-defaults.json beside wrangler.toml.",
     });
   }
   assert.equal(await built({ "wrangler.toml": `# AGENT_DEFAULTS = '${long}x'\n` }), undefined);

@@ -32,6 +32,9 @@ test("a_lock_whose_holder_was_killed_is_taken_over", async () => {
 
 test("a_lock_is_released_when_the_work_fails", async () => {
   const file = join(folder, "failed");
-  await assert.rejects(withLock(file, never, () => Promise.reject(new Error("broken"))), /broken/);
+  await assert.rejects(
+    withLock(file, never, () => Promise.reject(new Error("broken"))),
+    /broken/,
+  );
   assert.equal(existsSync(file), false);
 });

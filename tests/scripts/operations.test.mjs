@@ -13,7 +13,14 @@ const OBJECT = { "application/json": { schema: { type: "object" } } };
 
 /** A document of one operation. `more` is merged into the operation. */
 function documentOf(more) {
-  const operation = { operationId: "ask", summary: "Asks.", description: "For all.", responses: { 200: { content: OBJECT } }, "x-max-body-bytes": 2 ** 20, ...more };
+  const operation = {
+    operationId: "ask",
+    summary: "Asks.",
+    description: "For all.",
+    responses: { 200: { content: OBJECT } },
+    "x-max-body-bytes": 2 ** 20,
+    ...more,
+  };
   const code = { enum: ["not_found", "forbidden"] };
   return {
     paths: { "/agents/session-agent/{agent}/rpc/ask": { post: operation } },
@@ -52,22 +59,41 @@ test("a_group_that_names_what_is_not_there_is_refused", () => {
 });
 
 test("a_field_says_its_type_and_whether_it_may_be_left_out", () => {
-  const properties = { limit: { type: "integer", minimum: 1, maximum: 500, default: 50, description: "How\nmany." }, id: { type: ["string", "null"] } };
+  const properties = {
+    limit: { type: "integer", minimum: 1, maximum: 500, default: 50, description: "How\nmany." },
+    id: { type: ["string", "null"] },
+  };
   const text = renderOne(sent({ properties, required: ["id"] }));
-  assert.ok(text.includes("| `id` | string or `null` |  |\n| `limit` (optional) | integer (1 to 500) | How many. Default: `50`. |\n"), text);
+  assert.ok(
+    text.includes(
+      "| `id` | string or `null` |  |\n| `limit` (optional) | integer (1 to 500) | How many. Default: `50`. |\n",
+    ),
+    text,
+  );
 });
 
 test("the_last_paragraph_says_who_may_call_it", () => {
   const text = renderOne({ description: "More of it, see `not_found`.\n\nNeeds the secret.", "x-presets": ["read"] });
-  assert.ok(text.includes("\nMore of it, see `not_found`.\n\n**Who may call it.** Needs the secret. The preset `read` includes it.\n"), text);
+  assert.ok(
+    text.includes(
+      "\nMore of it, see `not_found`.\n\n**Who may call it.** Needs the secret. The preset `read` includes it.\n",
+    ),
+    text,
+  );
   assert.ok(text.includes("**Errors** that this description names: `not_found`."), text);
 });
 
 test("an_example_has_its_fields_in_the_order_of_the_table", () => {
-  const schema = { properties: { n: {}, parts: { items: { properties: { kind: {}, text: {} }, required: ["text"] } }, id: {} }, required: ["id"] };
+  const schema = {
+    properties: { n: {}, parts: { items: { properties: { kind: {}, text: {} }, required: ["text"] } }, id: {} },
+    required: ["id"],
+  };
   const example = { n: [1, 2], parts: [{ kind: "a", text: "b" }], id: "s" };
   const text = renderOne(sent(schema, { example }));
-  assert.ok(text.includes('**Example**\n\n```json\n{"id": "s", "n": [1, 2], "parts": [{"text": "b", "kind": "a"}]}\n```\n'), text);
+  assert.ok(
+    text.includes('**Example**\n\n```json\n{"id": "s", "n": [1, 2], "parts": [{"text": "b", "kind": "a"}]}\n```\n'),
+    text,
+  );
 });
 
 test("two_headings_of_one_address_are_refused", () => {

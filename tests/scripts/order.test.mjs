@@ -30,7 +30,11 @@ test("functions_that_are_alike_stand_side_by_side", () => {
   const like = (seed, more) => Buffer.concat([bytesOf(seed, 600), bytesOf(more, 100)]);
   const bodies = [like(1, 11), like(2, 12), like(3, 13), like(3, 14), like(2, 15), like(1, 16)];
   const places = placesOf(bodies);
-  for (const [one, other] of [[0, 5], [1, 4], [2, 3]]) {
+  for (const [one, other] of [
+    [0, 5],
+    [1, 4],
+    [2, 3],
+  ]) {
     assert.equal(Math.abs(places[one] - places[other]), 1, `${places}`);
   }
 });
@@ -38,9 +42,11 @@ test("functions_that_are_alike_stand_side_by_side", () => {
 test("a_module_in_another_order_does_the_same_under_the_same_names", async () => {
   const folder = mkdtempSync(join(tmpdir(), "order-"));
   const file = (name) => join(folder, name);
-  const tool = (name, args) => execFileSync(join(BIN, name), args, { env: withPackages(), encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const tool = (name, args) =>
+    execFileSync(join(BIN, name), args, { env: withPackages(), encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   try {
-    const longSum = (from) => `${Array.from({ length: 40 }, (_, at) => `(i32.xor (i32.const ${from + at * 7_919}) `).join("")}(local.get 0)${")".repeat(40)}`;
+    const longSum = (from) =>
+      `${Array.from({ length: 40 }, (_, at) => `(i32.xor (i32.const ${from + at * 7_919}) `).join("")}(local.get 0)${")".repeat(40)}`;
     writeFileSync(
       file("module.wat"),
       `(module

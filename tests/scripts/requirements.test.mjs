@@ -8,7 +8,10 @@ const without = (...missing) => ({ ...complete, has: (program) => !missing.inclu
 
 test("an_old_node_is_told_what_to_install", () => {
   for (const version of ["12.22.12", "18.20.8", "19.9.0"]) {
-    assert.match(versions.problemWithNode(version), /needs Node 20 or newer and this is Node 1\d\..*https:\/\/nodejs\.org/);
+    assert.match(
+      versions.problemWithNode(version),
+      /needs Node 20 or newer and this is Node 1\d\..*https:\/\/nodejs\.org/,
+    );
   }
   assert.equal(versions.problemWithNode("20.0.0"), null);
   assert.equal(versions.problemWithNode("26.1.0"), null);

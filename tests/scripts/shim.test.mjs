@@ -100,7 +100,10 @@ const FAKES = { module: FAKE_MODULE, runtime: FAKE_RUNTIME, operations: namesOfO
 
 /** The bundle of the shim and the fakes. */
 const { outputFiles } = await build({
-  stdin: { contents: `export * from ${JSON.stringify(SHIM)}; export { default } from ${JSON.stringify(SHIM)}; export * as fake from "fake";`, resolveDir: "/" },
+  stdin: {
+    contents: `export * from ${JSON.stringify(SHIM)}; export { default } from ${JSON.stringify(SHIM)}; export * as fake from "fake";`,
+    resolveDir: "/",
+  },
   bundle: true,
   write: false,
   format: "esm",
@@ -158,7 +161,11 @@ test("a_request_over_rpc_is_answered_by_data_whatever_refuses_it", async () => {
   assert.deepEqual(await entrypoint.request("refusing", "operation", "json", "options"), REFUSED);
   assert.deepEqual(rust.calls, [["call", "refusing", "operation", "json", "options", "env", true]]);
   // The object's own data is handed on.
-  assert.deepEqual(await entrypoint.request("object refuses"), { ok: false, error: { code: "leaf_moved" }, status: 409 });
+  assert.deepEqual(await entrypoint.request("object refuses"), {
+    ok: false,
+    error: { code: "leaf_moved" },
+    status: 409,
+  });
   await assert.rejects(entrypoint.request("failing"), /the connection failed/);
   const object = new worker.SessionAgent("state", "env");
   assert.deepEqual(await object.request("operation", "json", "options"), { ok: true, value: "{}" });
@@ -172,10 +179,15 @@ test("each_operation_is_a_method_of_the_object_and_none_hides_another", async ()
   const object = new worker.SessionAgent("state", "env");
   rust.calls.length = 0;
   for (const name of names) assert.deepEqual(await object[name]({ sessionId: "s" }, "options"), {}, name);
-  assert.deepEqual(rust.calls, names.map((name) => ["object.call", name, '{"sessionId":"s"}', "options"]));
+  assert.deepEqual(
+    rust.calls,
+    names.map((name) => ["object.call", name, '{"sessionId":"s"}', "options"]),
+  );
   // What the platform, Workers RPC and a class of one's own call by these names.
-  const platform = "alarm call connect constructor ctx delete dup email env fetch get id name put queue request scheduled self tail tailStream test then trace webSocketClose webSocketError webSocketMessage";
-  const hooks = "authorize blocks countTokens embed model onCompaction onCompactionError onMemoryChange onStatus onTurnEnd summarize tools";
+  const platform =
+    "alarm call connect constructor ctx delete dup email env fetch get id name put queue request scheduled self tail tailStream test then trace webSocketClose webSocketError webSocketMessage";
+  const hooks =
+    "authorize blocks countTokens embed model onCompaction onCompactionError onMemoryChange onStatus onTurnEnd summarize tools";
   for (const name of `${platform} ${hooks}`.split(" ")) assert.ok(!names.includes(name), name);
   assert.deepEqual(await object.listSessions(), {});
   assert.equal(rust.calls.at(-1)[2], "{}");
@@ -185,7 +197,11 @@ test("what_is_no_plain_object_is_refused_by_a_method", async () => {
   const object = new worker.SessionAgent("state", "env");
   rust.calls.length = 0;
   for (const input of [null, 1, "{}", true, [], new Map(), new Date(), () => {}, { n: 1n }, Symbol("x")]) {
-    await assert.rejects(object.listSessions(input), { code: "invalid_request", status: 400, details: { field: "input" } }, String(input));
+    await assert.rejects(
+      object.listSessions(input),
+      { code: "invalid_request", status: 400, details: { field: "input" } },
+      String(input),
+    );
   }
   assert.deepEqual(rust.calls, []);
 });
@@ -243,7 +259,16 @@ test("the_classes_have_what_they_promise_and_nothing_else", () => {
   const operations = Object.keys(api.paths).flatMap((path) => path.match(/\/rpc\/(\w+)$/)?.[1] ?? []);
   const handlers = {
     default: ["call", "fetch", "request"],
-    SessionAgent: ["alarm", "call", "fetch", "request", "webSocketClose", "webSocketError", "webSocketMessage", ...operations],
+    SessionAgent: [
+      "alarm",
+      "call",
+      "fetch",
+      "request",
+      "webSocketClose",
+      "webSocketError",
+      "webSocketMessage",
+      ...operations,
+    ],
   };
   for (const [name, methods] of Object.entries(handlers)) {
     const of = new worker[name]("state", "env");

@@ -11,7 +11,9 @@ import { timesOf } from "../../scripts/test/times.mjs";
 
 test("every_test_file_is_in_one_part", () => {
   const folders = readdirSync(join(ROOT, "tests"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  const files = folders.flatMap(({ name }) => readdirSync(join(ROOT, "tests", name)).map((file) => `tests/${name}/${file}`));
+  const files = folders.flatMap(({ name }) =>
+    readdirSync(join(ROOT, "tests", name)).map((file) => `tests/${name}/${file}`),
+  );
   const tests = files.filter((file) => file.endsWith(".test.mjs"));
   assert.ok(tests.length > 50);
   assert.deepEqual(PARTS_IN_NODE.flatMap((part) => testsOf([part])).sort(), tests.sort());
@@ -19,7 +21,10 @@ test("every_test_file_is_in_one_part", () => {
 });
 
 test("files_that_are_named_are_there_and_the_longest_come_first", () => {
-  assert.deepEqual([...ALONE, ...FIRST].filter((file) => !existsSync(join(ROOT, file))), []);
+  assert.deepEqual(
+    [...ALONE, ...FIRST].filter((file) => !existsSync(join(ROOT, file))),
+    [],
+  );
   assert.deepEqual(testsOf(["workerd", "client", "console"]).slice(0, FIRST.length), FIRST);
 });
 
@@ -28,11 +33,15 @@ test("parts_are_named_first_and_what_follows_is_theirs", () => {
   assert.deepEqual(partsOf(["workerd", "client"]), { parts: ["workerd", "client"], rest: [] });
   assert.deepEqual(partsOf(["player", "--hours", "2"]), { parts: ["player"], rest: ["--hours", "2"] });
   assert.equal(partsOf([]).parts[0], "native");
-  for (const wrong of [["nowhere"], ["workerd", "client", "a.test.mjs"]]) assert.throws(() => partsOf(wrong), { name: "Stop", message: /^There is no part `/ });
+  for (const wrong of [["nowhere"], ["workerd", "client", "a.test.mjs"]])
+    assert.throws(() => partsOf(wrong), { name: "Stop", message: /^There is no part `/ });
 });
 
 test("the_longest_are_told_first", () => {
   const file = (name, ms, tests) => ({ file: name, ms, tests });
-  const told = timesOf([file("a", 2_000, [{ name: "quick", ms: 10 }]), file("b", 65_000, [{ name: "slow", ms: 61_000 }])]);
+  const told = timesOf([
+    file("a", 2_000, [{ name: "quick", ms: 10 }]),
+    file("b", 65_000, [{ name: "slow", ms: 61_000 }]),
+  ]);
   assert.match(told, /61\.0 s {2}b: slow\n.*0\.0 s {2}a: quick\n[^]*65\.0 s {2}b\n.*2\.0 s {2}a\n/);
 });

@@ -17,9 +17,14 @@ export const NOTHING_SAID: Answer = { message: null, error: null, open: new Map(
 /** The answer with one chunk more. `begin` gives the message of an id, which may be one that the answer goes on. */
 export function heard(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {
   const parts = () => (answer.message ?? begin(undefined)).parts;
-  const withParts = (parts: any[]): Answer => ({ ...answer, message: { ...(answer.message ?? begin(undefined)), parts } });
+  const withParts = (parts: any[]): Answer => ({
+    ...answer,
+    message: { ...(answer.message ?? begin(undefined)), parts },
+  });
   const changed = (index: number | undefined, change: (part: any) => object): Answer =>
-    index === undefined || answer.message === null ? answer : withParts(answer.message.parts.with(index, change(answer.message.parts[index])));
+    index === undefined || answer.message === null
+      ? answer
+      : withParts(answer.message.parts.with(index, change(answer.message.parts[index])));
   const pushed = (part: object): Answer => withParts([...parts(), part]);
   /** Changes the part of a call, or adds it. */
   const called = (change: object): Answer => {

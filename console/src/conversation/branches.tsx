@@ -31,18 +31,31 @@ export function Branches({ conversation }: { conversation: Conversation }) {
   const ends = stretches.filter(({ isEnd }) => isEnd).length;
   return (
     <section class="tab-page">
-      <Heading title="Branches" note={nodes === null ? undefined : `${counted(nodes.length, "event")}, ${counted(ends, "branch", "branches")}`}>
-        {nodes !== null && <Button icon="redo" onClick={read}>Reload</Button>}
+      <Heading
+        title="Branches"
+        note={nodes === null ? undefined : `${counted(nodes.length, "event")}, ${counted(ends, "branch", "branches")}`}
+      >
+        {nodes !== null && (
+          <Button icon="redo" onClick={read}>
+            Reload
+          </Button>
+        )}
       </Heading>
       {error !== undefined && <Problem error={error} retry={read} />}
       {tree.isReading.value && <Loading what="the tree" />}
       {nodes === null && !tree.isReading.value && error === undefined && (
         <Empty title="A long conversation" icon="branch">
           <p>Its tree is drawn from all of its events. Reading them costs a row for each.</p>
-          <Button kind="main" onClick={read}>Draw the tree</Button>
+          <Button kind="main" onClick={read}>
+            Draw the tree
+          </Button>
         </Empty>
       )}
-      {nodes?.length === 0 && <Empty title="No branches yet" icon="branch"><p>Answer a message again or edit one, and a branch grows beside it.</p></Empty>}
+      {nodes?.length === 0 && (
+        <Empty title="No branches yet" icon="branch">
+          <p>Answer a message again or edit one, and a branch grows beside it.</p>
+        </Empty>
+      )}
       {stretches.length > 0 && <Drawing conversation={conversation} stretches={stretches.slice(0, shown)} />}
       {stretches.length > shown && <Button onClick={() => setShown(shown + SHOWN)}>Draw more</Button>}
     </section>
@@ -55,17 +68,34 @@ function Drawing({ conversation, stretches }: { conversation: Conversation; stre
   return (
     <div class="tree" tabIndex={0} role="region" aria-label="Tree of branches">
       <svg class="tree-lines" width={lanes * LANE + 12} height={stretches.length * ROW} aria-hidden="true">
-        {drawn(stretches).map(({ stretch, row, above }) => <path key={row} class={stretch.isOnPath ? "on" : ""} d={line(stretches[above]!.lane, above, stretch.lane, row)} />)}
-        {stretches.map((stretch, row) => <circle key={row} class={stretch.isOnPath ? "on" : ""} cx={x(stretch.lane)} cy={y(row)} r={6} />)}
+        {drawn(stretches).map(({ stretch, row, above }) => (
+          <path
+            key={row}
+            class={stretch.isOnPath ? "on" : ""}
+            d={line(stretches[above]!.lane, above, stretch.lane, row)}
+          />
+        ))}
+        {stretches.map((stretch, row) => (
+          <circle key={row} class={stretch.isOnPath ? "on" : ""} cx={x(stretch.lane)} cy={y(row)} r={6} />
+        ))}
       </svg>
       <ol>
         {stretches.map((stretch) => (
           <li key={stretch.first.id} class={stretch.isOnPath ? "on" : ""} style={{ height: `${ROW}px` }}>
             <div>
-              <p class="tree-text"><bdi>{shownName(stretch.first.text || stretch.first.id)}</bdi></p>
-              <p class="note">{counted(stretch.events, "event")}{stretch.isEnd && stretch.isOnPath ? ", shown now" : ""}</p>
+              <p class="tree-text">
+                <bdi>{shownName(stretch.first.text || stretch.first.id)}</bdi>
+              </p>
+              <p class="note">
+                {counted(stretch.events, "event")}
+                {stretch.isEnd && stretch.isOnPath ? ", shown now" : ""}
+              </p>
             </div>
-            {stretch.isEnd && !stretch.isOnPath && may("setLeaf") && <Button disabled={isBusy} onClick={() => void conversation.switchTo(stretch.last.id)}>Switch here</Button>}
+            {stretch.isEnd && !stretch.isOnPath && may("setLeaf") && (
+              <Button disabled={isBusy} onClick={() => void conversation.switchTo(stretch.last.id)}>
+                Switch here
+              </Button>
+            )}
           </li>
         ))}
       </ol>

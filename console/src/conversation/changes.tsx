@@ -47,8 +47,20 @@ export function Changes({ conversation }: { conversation: Conversation }) {
         <span class="pulse">{count(seen)} so far</span>
       </Heading>
       {error !== undefined && <Problem error={error} retry={() => setTurn(turn + 1)} />}
-      {changes.length === 0 && error === undefined && <Empty title="Nothing has changed yet" icon="bolt"><p>Each append, update and delete shows up here while you look.</p></Empty>}
-      {changes.length > 0 && <Virtual label="Changes" items={changes} keyOf={({ cursor }) => String(cursor)} estimate={() => 40} render={(change) => <Row change={change} />} />}
+      {changes.length === 0 && error === undefined && (
+        <Empty title="Nothing has changed yet" icon="bolt">
+          <p>Each append, update and delete shows up here while you look.</p>
+        </Empty>
+      )}
+      {changes.length > 0 && (
+        <Virtual
+          label="Changes"
+          items={changes}
+          keyOf={({ cursor }) => String(cursor)}
+          estimate={() => 40}
+          render={(change) => <Row change={change} />}
+        />
+      )}
     </section>
   );
 }

@@ -50,13 +50,32 @@ export function Composer({ conversation }: { conversation: Conversation }) {
         onKeyDown={onKeyDown}
       />
       <div class="composer-line">
-        {models?.length !== 0 && <details class="fold model">
-          <summary><Icon name="settings" /> {model.value.trim() || "The agent's model"}</summary>
-          <Field label="Model of this page's turns" value={model.value} onInput={(text) => (model.value = text)} list={models ?? MODELS} placeholder="The agent's model" hint="As in MODEL: demo, or a provider's name and a colon before the model's." />
-        </details>}
+        {models?.length !== 0 && (
+          <details class="fold model">
+            <summary>
+              <Icon name="settings" /> {model.value.trim() || "The agent's model"}
+            </summary>
+            <Field
+              label="Model of this page's turns"
+              value={model.value}
+              onInput={(text) => (model.value = text)}
+              list={models ?? MODELS}
+              placeholder="The agent's model"
+              hint="As in MODEL: demo, or a provider's name and a colon before the model's."
+            />
+          </details>
+        )}
         <span class="hint">Enter sends, Shift and Enter make a new line.</span>
-        {isAnswering && may("cancelTurn") && <Button icon="stop" onClick={() => void conversation.stop()} disabled={state === "stopping"}>{state === "stopping" ? "Stopping" : "Stop"}</Button>}
-        {(!isAnswering || text.trim() !== "") && <Button type="submit" kind="main" icon="send" disabled={text.trim() === ""}>{isAnswering ? "Send next" : "Send"}</Button>}
+        {isAnswering && may("cancelTurn") && (
+          <Button icon="stop" onClick={() => void conversation.stop()} disabled={state === "stopping"}>
+            {state === "stopping" ? "Stopping" : "Stop"}
+          </Button>
+        )}
+        {(!isAnswering || text.trim() !== "") && (
+          <Button type="submit" kind="main" icon="send" disabled={text.trim() === ""}>
+            {isAnswering ? "Send next" : "Send"}
+          </Button>
+        )}
       </div>
     </form>
   );

@@ -2,11 +2,27 @@
 // back to `step`. Here is no rule of what a conversation is.
 
 import { batch, computed, signal } from "@preact/signals";
-import { type AgentClient, type ChatChunk, type ChatInput, NetworkError, type SessionClient, type UiMessage } from "session-agent";
+import {
+  type AgentClient,
+  type ChatChunk,
+  type ChatInput,
+  NetworkError,
+  type SessionClient,
+  type UiMessage,
+} from "session-agent";
 import { isLost, openAgent, openAgentTelling } from "../connection.ts";
 import { markFailed } from "../requests.ts";
 import { may } from "../rights.ts";
-import { type Effect, EMPTY, type Happening, messagesOf, type Phase, phaseOf, type State, type WaitingMessage } from "./state.ts";
+import {
+  type Effect,
+  EMPTY,
+  type Happening,
+  messagesOf,
+  type Phase,
+  phaseOf,
+  type State,
+  type WaitingMessage,
+} from "./state.ts";
 import { step } from "./step.ts";
 import { EventTree } from "./tree.ts";
 
@@ -87,7 +103,14 @@ export class Conversation {
 
   /** Sends a text. While an answer is said, the text waits. `false`: the agent did not take it. */
   async send(text: string, more: Partial<ChatInput> = {}): Promise<boolean> {
-    return await this.#told((ticket) => ({ type: "send", id: crypto.randomUUID(), text, more, at: Date.now(), ticket }));
+    return await this.#told((ticket) => ({
+      type: "send",
+      id: crypto.randomUUID(),
+      text,
+      more,
+      at: Date.now(),
+      ticket,
+    }));
   }
 
   /** Takes a waiting message back. The composer gets its text again. */
@@ -99,7 +122,14 @@ export class Conversation {
   async resend(id: string, text: string): Promise<boolean> {
     // The message before it says where the new text belongs.
     if (this.messages.peek()[0]?.id === id && this.hasMore.peek() && !(await this.loadAbove())) return false;
-    return await this.#told((ticket) => ({ type: "resend", id, newId: crypto.randomUUID(), text, at: Date.now(), ticket }));
+    return await this.#told((ticket) => ({
+      type: "resend",
+      id,
+      newId: crypto.randomUUID(),
+      text,
+      at: Date.now(),
+      ticket,
+    }));
   }
 
   regenerate(id: string): void {
@@ -138,7 +168,8 @@ export class Conversation {
   #happen(happening: Happening): void {
     const [state, effects] = step(this.#state, happening);
     this.#state = state;
-    if (happening.type === "chunk" && phaseOf(state) === this.state.peek()) this.#frame ||= requestAnimationFrame(() => this.#show());
+    if (happening.type === "chunk" && phaseOf(state) === this.state.peek())
+      this.#frame ||= requestAnimationFrame(() => this.#show());
     else this.#show();
     for (const effect of effects) this.#do(effect);
   }
@@ -207,11 +238,24 @@ export class Conversation {
     switch (effect.do) {
       case "read": {
         const known = await session.getSession({}, { signal });
-        const { messages, cursor } = known === null ? { messages: [], cursor: null } : await session.getHistory({ limit: effect.limit }, { signal });
-        return { type: "read", request, found: known === null ? [] : await this.#found(effect.find, messages, signal), updatedAt: known?.updatedAt ?? null, messages, cursor };
+        const { messages, cursor } =
+          known === null
+            ? { messages: [], cursor: null }
+            : await session.getHistory({ limit: effect.limit }, { signal });
+        return {
+          type: "read",
+          request,
+          found: known === null ? [] : await this.#found(effect.find, messages, signal),
+          updatedAt: known?.updatedAt ?? null,
+          messages,
+          cursor,
+        };
       }
       case "readAbove": {
-        const { messages, cursor } = await session.getHistory({ before: effect.before, limit: effect.limit }, { signal });
+        const { messages, cursor } = await session.getHistory(
+          { before: effect.before, limit: effect.limit },
+          { signal },
+        );
         return { type: "readAbove", request, messages, cursor };
       }
       case "look": {
@@ -246,10 +290,18 @@ export class Conversation {
   }
 
   /** Which messages the agent has, on whichever branch. */
-  async #found(ids: readonly string[], messages: readonly UiMessage[], signal: AbortSignal): Promise<readonly string[]> {
+  async #found(
+    ids: readonly string[],
+    messages: readonly UiMessage[],
+    signal: AbortSignal,
+  ): Promise<readonly string[]> {
     const found: string[] = [];
     for (const id of ids) {
-      if (messages.some((message) => message.id === id) || (await this.session.getMessage({ messageId: id }, { signal })) !== null) found.push(id);
+      if (
+        messages.some((message) => message.id === id) ||
+        (await this.session.getMessage({ messageId: id }, { signal })) !== null
+      )
+        found.push(id);
     }
     return found;
   }

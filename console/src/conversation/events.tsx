@@ -47,12 +47,29 @@ export function Events({ conversation }: { conversation: Conversation }) {
   return (
     <section class="tab-page">
       <Heading title="Event log" note="Each row is one event as it was written, the newest first.">
-        <Button icon="redo" onClick={() => void load(undefined, [])}>Reload</Button>
+        <Button icon="redo" onClick={() => void load(undefined, [])}>
+          Reload
+        </Button>
       </Heading>
-      {state.error !== undefined && <Problem error={state.error} retry={() => void load(before ?? undefined, events)} />}
-      {events.length === 0 && before === null && <Empty title="No events yet" icon="chat"><p>The first message of this session becomes its first event.</p></Empty>}
+      {state.error !== undefined && (
+        <Problem error={state.error} retry={() => void load(before ?? undefined, events)} />
+      )}
+      {events.length === 0 && before === null && (
+        <Empty title="No events yet" icon="chat">
+          <p>The first message of this session becomes its first event.</p>
+        </Empty>
+      )}
       {events.length === 0 && before === undefined && state.isLoading && <Loading what="events" />}
-      {events.length > 0 && <Virtual label="Events" items={events} keyOf={({ id }) => id} estimate={() => 84} render={(event) => <EventBody event={event} />} onEnd={onEnd} />}
+      {events.length > 0 && (
+        <Virtual
+          label="Events"
+          items={events}
+          keyOf={({ id }) => id}
+          estimate={() => 84}
+          render={(event) => <EventBody event={event} />}
+          onEnd={onEnd}
+        />
+      )}
     </section>
   );
 }
@@ -79,13 +96,28 @@ export function EventBody({ event }: { event: SessionEvent }) {
         <time>{shownTime(createdAt)}</time>
       </header>
       {content !== "" && <Code text={content} />}
-      {toolCalls?.map((call) => <Code key={call.id} text={`${call.name} ${shownJson(call.arguments)}`} />)}
+      {toolCalls?.map((call) => (
+        <Code key={call.id} text={`${call.name} ${shownJson(call.arguments)}`} />
+      ))}
       <p class="ids">
-        <span>id <bdi>{shownName(id)}</bdi></span>
-        <span>after <bdi>{parentId === null ? "nothing" : shownName(parentId)}</bdi></span>
-        {toolCallId && <span>call <bdi>{shownName(toolCallId)}</bdi></span>}
+        <span>
+          id <bdi>{shownName(id)}</bdi>
+        </span>
+        <span>
+          after <bdi>{parentId === null ? "nothing" : shownName(parentId)}</bdi>
+        </span>
+        {toolCallId && (
+          <span>
+            call <bdi>{shownName(toolCallId)}</bdi>
+          </span>
+        )}
       </p>
-      {metadata && <details class="fold"><summary>Metadata</summary><Code text={shownJson(metadata)} /></details>}
+      {metadata && (
+        <details class="fold">
+          <summary>Metadata</summary>
+          <Code text={shownJson(metadata)} />
+        </details>
+      )}
     </article>
   );
 }

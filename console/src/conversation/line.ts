@@ -39,7 +39,9 @@ export abstract class Line extends Turns {
   }
 
   waitingBy(request: number): Waiting | undefined {
-    return this.state.line.find((waiting) => waiting.stage === "asked" && waiting.request === request && waiting.end === null);
+    return this.state.line.find(
+      (waiting) => waiting.stage === "asked" && waiting.request === request && waiting.end === null,
+    );
   }
 
   loseWaiting(waiting: Waiting): void {
@@ -78,7 +80,9 @@ export abstract class Line extends Turns {
     }
     this.leaveLine(next);
     this.tell([next.ticket], true);
-    this.enter(askedTurn(next.request, { stage: "begun", isTaken: true, hasBegun: true, messageId: next.id }), { message: next.message });
+    this.enter(askedTurn(next.request, { stage: "begun", isTaken: true, hasBegun: true, messageId: next.id }), {
+      message: next.message,
+    });
     const turn = state.turn!;
     state.turn = null;
     const answer = next.chunks.reduce((answer, chunk) => this.heard(answer, chunk, next.request), NOTHING_SAID);

@@ -27,7 +27,8 @@ interface Props {
 export function Message({ conversation, message, fork }: Props) {
   if (isOverlay(message)) return <Overlay conversation={conversation} message={message} />;
   const isEdited = conversation.edited.value === message.id;
-  const approve = (approvalId: string, approved: boolean) => void conversation.approve(message.id, approvalId, approved);
+  const approve = (approvalId: string, approved: boolean) =>
+    void conversation.approve(message.id, approvalId, approved);
   // An answer to a call begins the next turn.
   const isBusy = conversation.state.value !== "idle";
   const role = ROLES[message.role] ?? message.role;
@@ -39,7 +40,11 @@ export function Message({ conversation, message, fork }: Props) {
         <Siblings conversation={conversation} message={message} />
         {!isEdited && <Actions conversation={conversation} message={message} fork={fork} />}
       </header>
-      {isEdited ? <Editor conversation={conversation} message={message} /> : message.parts.map((part, n) => <Part key={n} part={part} approve={approve} isBusy={isBusy} />)}
+      {isEdited ? (
+        <Editor conversation={conversation} message={message} />
+      ) : (
+        message.parts.map((part, n) => <Part key={n} part={part} approve={approve} isBusy={isBusy} />)
+      )}
     </article>
   );
 }
@@ -48,17 +53,43 @@ function Actions({ conversation, message, fork }: Props) {
   const isBusy = conversation.state.value !== "idle";
   // The first message has nothing before it to chat on from: its other text is appended.
   const mayEdit = may("chat") && (may("appendMessage") || conversation.messages.value[0]?.id !== message.id);
-  const copy = () => navigator.clipboard.writeText(textOf(message)).then(() => tell("Copied."), () => tell("The browser does not let this page copy.", "failed"));
+  const copy = () =>
+    navigator.clipboard.writeText(textOf(message)).then(
+      () => tell("Copied."),
+      () => tell("The browser does not let this page copy.", "failed"),
+    );
   return (
     <div class="message-actions">
-      {message.role === "assistant" && may("chat") && <Button kind="quiet" icon="redo" label="Answer again" disabled={isBusy} onClick={() => void conversation.regenerate(message.id)} />}
-      {message.role === "user" && mayEdit && <Button kind="quiet" icon="edit" label="Edit and resend" disabled={isBusy} onClick={() => (conversation.edited.value = message.id)} />}
+      {message.role === "assistant" && may("chat") && (
+        <Button
+          kind="quiet"
+          icon="redo"
+          label="Answer again"
+          disabled={isBusy}
+          onClick={() => void conversation.regenerate(message.id)}
+        />
+      )}
+      {message.role === "user" && mayEdit && (
+        <Button
+          kind="quiet"
+          icon="edit"
+          label="Edit and resend"
+          disabled={isBusy}
+          onClick={() => (conversation.edited.value = message.id)}
+        />
+      )}
       <Menu
         label="More for this message"
         items={[
           { text: "Copy text", icon: "download", run: () => void copy() },
           { text: "Fork from here", icon: "fork", needs: "forkSession", run: () => fork(message.id) },
-          { text: "Delete message", icon: "trash", needs: "deleteMessages", isDanger: true, run: () => void conversation.remove(message.id) },
+          {
+            text: "Delete message",
+            icon: "trash",
+            needs: "deleteMessages",
+            isDanger: true,
+            run: () => void conversation.remove(message.id),
+          },
         ]}
       />
     </div>
@@ -75,9 +106,27 @@ function Siblings({ conversation, message }: { conversation: Conversation; messa
   const to = (step: number) => void conversation.switchTo(siblings[index + step]!.id);
   return (
     <span class="siblings">
-      {may("setLeaf") && <Button kind="quiet" icon="left" label="Branch before" disabled={isBusy || index === 0} onClick={() => to(-1)} />}
-      <span aria-label={`Branch ${index + 1} of ${siblings.length}`} role="img">{index + 1} / {siblings.length}</span>
-      {may("setLeaf") && <Button kind="quiet" icon="right" label="Branch after" disabled={isBusy || index === siblings.length - 1} onClick={() => to(1)} />}
+      {may("setLeaf") && (
+        <Button
+          kind="quiet"
+          icon="left"
+          label="Branch before"
+          disabled={isBusy || index === 0}
+          onClick={() => to(-1)}
+        />
+      )}
+      <span aria-label={`Branch ${index + 1} of ${siblings.length}`} role="img">
+        {index + 1} / {siblings.length}
+      </span>
+      {may("setLeaf") && (
+        <Button
+          kind="quiet"
+          icon="right"
+          label="Branch after"
+          disabled={isBusy || index === siblings.length - 1}
+          onClick={() => to(1)}
+        />
+      )}
     </span>
   );
 }
@@ -97,10 +146,18 @@ function Editor({ conversation, message }: { conversation: Conversation; message
         resend();
       }}
     >
-      <textarea aria-label="The message's new text" rows={Math.min(12, text.split("\n").length + 1)} value={text} onInput={(event) => setText(event.currentTarget.value)} ref={focus} />
+      <textarea
+        aria-label="The message's new text"
+        rows={Math.min(12, text.split("\n").length + 1)}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        ref={focus}
+      />
       <div class="actions">
         <Button onClick={close}>Cancel</Button>
-        <Button type="submit" kind="main" disabled={text.trim() === ""}>Resend</Button>
+        <Button type="submit" kind="main" disabled={text.trim() === ""}>
+          Resend
+        </Button>
       </div>
       <p class="hint">The old message stays, on a branch of its own.</p>
     </form>

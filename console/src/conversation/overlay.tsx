@@ -20,7 +20,9 @@ export function Overlay({ conversation, message }: { conversation: Conversation;
   return (
     <article class="message overlay" aria-label="Summary of earlier messages">
       <details class="fold" onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary><Icon name="compact" /> <b>Summary of earlier messages</b> <time>{shownTime(message.createdAt)}</time></summary>
+        <summary>
+          <Icon name="compact" /> <b>Summary of earlier messages</b> <time>{shownTime(message.createdAt)}</time>
+        </summary>
         <Prose text={text} />
         {isOpen && <Originals conversation={conversation} compactionId={message.id.slice("compaction_".length)} />}
       </details>
@@ -47,10 +49,22 @@ function Originals({ conversation, compactionId }: { conversation: Conversation;
   };
   return (
     <>
-      {tokensBefore !== null && tokensAfter !== null && <p class="note">The context went from {count(tokensBefore)} to {count(tokensAfter)} tokens.</p>}
+      {tokensBefore !== null && tokensAfter !== null && (
+        <p class="note">
+          The context went from {count(tokensBefore)} to {count(tokensAfter)} tokens.
+        </p>
+      )}
       <div class="actions">
-        {!isWanted && <Button icon="down" onClick={() => setWanted(true)}>Show the originals</Button>}
-        {may("deleteCompaction") && <Button icon="trash" onClick={() => void drop()}>Remove the summary</Button>}
+        {!isWanted && (
+          <Button icon="down" onClick={() => setWanted(true)}>
+            Show the originals
+          </Button>
+        )}
+        {may("deleteCompaction") && (
+          <Button icon="trash" onClick={() => void drop()}>
+            Remove the summary
+          </Button>
+        )}
       </div>
       {isWanted && <Range conversation={conversation} compaction={found.data} />}
     </>
@@ -65,8 +79,14 @@ function Range({ conversation, compaction }: { conversation: Conversation; compa
   return (
     <div class="originals">
       <p class="note">{counted(data.length, "event")} under this summary</p>
-      {data.slice(0, shown).map((event) => <EventBody key={event.id} event={event} />)}
-      {shown < data.length && <Button kind="quiet" onClick={() => setShown(shown + PAGE)}>Show more: {count(data.length - shown)} are left</Button>}
+      {data.slice(0, shown).map((event) => (
+        <EventBody key={event.id} event={event} />
+      ))}
+      {shown < data.length && (
+        <Button kind="quiet" onClick={() => setShown(shown + PAGE)}>
+          Show more: {count(data.length - shown)} are left
+        </Button>
+      )}
     </div>
   );
 }

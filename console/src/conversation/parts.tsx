@@ -19,7 +19,8 @@ export function Part({ part, approve, isBusy }: Props) {
   if (type === "step-start") return null;
   if (type === "file") return <File part={part} />;
   if (type === "source-url") return <Link url={part.url} text={part.title ?? part.url} />;
-  if (type.startsWith("tool-") || type === "dynamic-tool") return <Call part={part} approve={approve} isBusy={isBusy} />;
+  if (type.startsWith("tool-") || type === "dynamic-tool")
+    return <Call part={part} approve={approve} isBusy={isBusy} />;
   return <Raw value={part} />;
 }
 
@@ -42,17 +43,27 @@ export function Prose({ text }: { text: string }) {
 
 function Paragraphs({ text }: { text: string }) {
   const trimmed = text.replace(/^\n+|\n+$/g, "");
-  return trimmed === "" ? null : <p class="prose" dir="auto"><Long text={shownText(trimmed)} /></p>;
+  return trimmed === "" ? null : (
+    <p class="prose" dir="auto">
+      <Long text={shownText(trimmed)} />
+    </p>
+  );
 }
 
 export function Code({ text }: { text: string }) {
-  return <pre class="code" tabIndex={0}><Long text={shownText(text)} /></pre>;
+  return (
+    <pre class="code" tabIndex={0}>
+      <Long text={shownText(text)} />
+    </pre>
+  );
 }
 
 function Reasoning({ text }: { text: string }) {
   return (
     <details class="fold">
-      <summary><Icon name="spark" /> Reasoning</summary>
+      <summary>
+        <Icon name="spark" /> Reasoning
+      </summary>
       <Prose text={text} />
     </details>
   );
@@ -87,8 +98,12 @@ function Call({ part, approve, isBusy }: Props) {
       {typeof part.errorText === "string" && <Code text={part.errorText} />}
       {isOpen && (
         <div class="actions approval">
-          <Button kind="main" icon="check" disabled={isBusy} onClick={() => approve(part.approval?.id, true)}>Approve</Button>
-          <Button kind="danger" icon="close" disabled={isBusy} onClick={() => approve(part.approval?.id, false)}>Decline</Button>
+          <Button kind="main" icon="check" disabled={isBusy} onClick={() => approve(part.approval?.id, true)}>
+            Approve
+          </Button>
+          <Button kind="danger" icon="close" disabled={isBusy} onClick={() => approve(part.approval?.id, false)}>
+            Decline
+          </Button>
         </div>
       )}
     </details>
@@ -117,7 +132,11 @@ function File({ part }: { part: any }) {
   }
   if (type.startsWith("audio/")) return <audio class="media" controls src={url} aria-label={name} />;
   if (type.startsWith("video/")) return <video class="media" controls src={url} aria-label={name} />;
-  return <a class="button" href={url} download={name}><Icon name="download" /> {name}</a>;
+  return (
+    <a class="button" href={url} download={name}>
+      <Icon name="download" /> {name}
+    </a>
+  );
 }
 
 /** An address that somebody stored: to be followed on purpose, and only to the web. */
@@ -125,7 +144,14 @@ function Link({ url, text }: { url: unknown; text: unknown }) {
   const shown = shownName(String(text));
   const isWeb = typeof url === "string" && /^https?:\/\//i.test(url);
   if (!isWeb) return <p class="prose">{shown}</p>;
-  return <p class="prose"><a href={url} target="_blank" rel="noopener noreferrer nofollow">{shown}</a> <span class="note">{shownName(hostOf(url))}</span></p>;
+  return (
+    <p class="prose">
+      <a href={url} target="_blank" rel="noopener noreferrer nofollow">
+        {shown}
+      </a>{" "}
+      <span class="note">{shownName(hostOf(url))}</span>
+    </p>
+  );
 }
 
 function hostOf(url: string): string {
@@ -139,7 +165,9 @@ function hostOf(url: string): string {
 function Raw({ value }: { value: any }) {
   return (
     <details class="fold">
-      <summary><Icon name="more" /> {shownName(String(value?.type ?? "part"))}</summary>
+      <summary>
+        <Icon name="more" /> {shownName(String(value?.type ?? "part"))}
+      </summary>
       <Code text={shownJson(value)} />
     </details>
   );

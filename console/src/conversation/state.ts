@@ -117,10 +117,19 @@ export interface State {
   /** Where the messages above begin. `null`: there are none. */
   readonly above: string | null;
   readonly pageAbove: number;
-  readonly readingAbove: { readonly request: number; readonly limit: number; readonly before: string; readonly tickets: readonly number[] } | null;
+  readonly readingAbove: {
+    readonly request: number;
+    readonly limit: number;
+    readonly before: string;
+    readonly tickets: readonly number[];
+  } | null;
   readonly isUnknown: boolean;
   readonly updatedAt: number;
-  readonly reading: { readonly request: number; readonly find: readonly string[]; readonly tickets: readonly number[] } | null;
+  readonly reading: {
+    readonly request: number;
+    readonly find: readonly string[];
+    readonly tickets: readonly number[];
+  } | null;
   /** Any message may have moved since all were read: the next reading reads all. */
   readonly isMoved: boolean;
   /** A reading failed: the next look reads, whatever it sees. */
@@ -176,7 +185,14 @@ export type Happening =
   | { type: "approve"; messageId: string; approvalId: string; approved: boolean }
   | { type: "switch"; leaf: string }
   /** `found`: which of the messages to find the agent has, on whichever branch. */
-  | { type: "read"; request: number; found: readonly string[]; updatedAt: number | null; messages: readonly UiMessage[]; cursor: string | null }
+  | {
+      type: "read";
+      request: number;
+      found: readonly string[];
+      updatedAt: number | null;
+      messages: readonly UiMessage[];
+      cursor: string | null;
+    }
   | { type: "readAbove"; request: number; messages: readonly UiMessage[]; cursor: string | null }
   | { type: "looked"; request: number; updatedAt: number | null }
   | { type: "taken" | "over" | "done" | "back"; request: number }

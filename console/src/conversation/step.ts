@@ -14,7 +14,16 @@
 
 import { Line } from "./line.ts";
 import { look, read, readAbove, takeLook, takeReading, takeReadingAbove } from "./reading.ts";
-import { askedTurn, type Effect, type Errand, type Failure, type Happening, type HeardChunk, type Of, type State } from "./state.ts";
+import {
+  askedTurn,
+  type Effect,
+  type Errand,
+  type Failure,
+  type Happening,
+  type HeardChunk,
+  type Of,
+  type State,
+} from "./state.ts";
 
 export function step(state: State, happening: Happening): [State, Effect[]] {
   const step = new Step(state);
@@ -122,7 +131,8 @@ class Step extends Line {
     const waiting = this.waitingBy(request);
     if (waiting !== undefined) {
       this.change(waiting, { isTaken: true });
-      if (waiting.cancel === "wanted") this.change(waiting, { cancel: this.run({ kind: "take back", id: waiting.id }) });
+      if (waiting.cancel === "wanted")
+        this.change(waiting, { cancel: this.run({ kind: "take back", id: waiting.id }) });
     }
     this.moveOn();
   }
@@ -272,7 +282,15 @@ class Step extends Line {
 
   close(): void {
     const { turn, line, reading, readingAbove } = this.state;
-    this.tell([turn?.ticket ?? null, ...line.map(({ ticket }) => ticket), ...(reading?.tickets ?? []), ...(readingAbove?.tickets ?? [])], false);
+    this.tell(
+      [
+        turn?.ticket ?? null,
+        ...line.map(({ ticket }) => ticket),
+        ...(reading?.tickets ?? []),
+        ...(readingAbove?.tickets ?? []),
+      ],
+      false,
+    );
     this.state.isClosed = true;
     this.do({ do: "give all up" });
   }

@@ -30,7 +30,12 @@ export function Talk({ conversation, at, fork }: Props) {
   return (
     <section class="talk">
       {found === "looking" && <Loading what="the message" />}
-      {found === "missing" && <p class="hint banner">The message that was found is not on the branch that is shown here. The tabs Branches and Events have all of the session.</p>}
+      {found === "missing" && (
+        <p class="hint banner">
+          The message that was found is not on the branch that is shown here. The tabs Branches and Events have all of
+          the session.
+        </p>
+      )}
       {messages.length === 0 ? (
         <Beginning conversation={conversation} />
       ) : (
@@ -53,17 +58,29 @@ export function Talk({ conversation, at, fork }: Props) {
 }
 
 function Beginning({ conversation }: { conversation: Conversation }) {
-  if (conversation.state.value === "loading") return <div class="filling"><Loading what="messages" /></div>;
+  if (conversation.state.value === "loading")
+    return (
+      <div class="filling">
+        <Loading what="messages" />
+      </div>
+    );
   if (conversation.state.value !== "idle") return <div class="filling" />;
   return (
     <div class="filling">
       <Empty title="Say something" icon="chat">
-        <p>The agent remembers it. Without a model of yours, a small built-in demo answers: it does what its rules say, and shows how everything works.</p>
-        {may("chat") && <div class="actions suggestions">
-          {["What can you do?", "Remember that I like window seats.", "What do you remember?"].map((text) => (
-            <Button key={text} onClick={() => void conversation.send(text)}>{text}</Button>
-          ))}
-        </div>}
+        <p>
+          The agent remembers it. Without a model of yours, a small built-in demo answers: it does what its rules say,
+          and shows how everything works.
+        </p>
+        {may("chat") && (
+          <div class="actions suggestions">
+            {["What can you do?", "Remember that I like window seats.", "What do you remember?"].map((text) => (
+              <Button key={text} onClick={() => void conversation.send(text)}>
+                {text}
+              </Button>
+            ))}
+          </div>
+        )}
       </Empty>
     </div>
   );
@@ -75,7 +92,9 @@ function Answering({ conversation }: { conversation: Conversation }) {
   const state = conversation.state.value;
   return (
     <div class="answering">
-      <p class="hidden" role="status">{state === "answering" ? "The agent answers." : ""}</p>
+      <p class="hidden" role="status">
+        {state === "answering" ? "The agent answers." : ""}
+      </p>
       {problem !== null && (
         <div class="answering-problem">
           <Problem error={problem} />
@@ -92,12 +111,20 @@ function Waiting({ conversation }: { conversation: Conversation }) {
   if (waiting.length === 0) return null;
   return (
     <section class="waiting" aria-label="Waiting messages">
-      <p class="note" role="status">{counted(waiting.length, "message")} waiting for the answer before</p>
+      <p class="note" role="status">
+        {counted(waiting.length, "message")} waiting for the answer before
+      </p>
       <ol>
         {waiting.map(({ id, text }) => (
           <li key={id}>
-            <p class="prose" dir="auto">{shownText(cut(text, GLANCE))}</p>
-            {may("cancelTurn") && <Button kind="quiet" onClick={() => void conversation.takeBack(id)}>Take back</Button>}
+            <p class="prose" dir="auto">
+              {shownText(cut(text, GLANCE))}
+            </p>
+            {may("cancelTurn") && (
+              <Button kind="quiet" onClick={() => void conversation.takeBack(id)}>
+                Take back
+              </Button>
+            )}
           </li>
         ))}
       </ol>

@@ -188,7 +188,15 @@ export function stretchesOf(tree: EventTree): Stretch[] {
       events += 1;
       children = tree.childrenOf(last.id);
     }
-    rows.push({ first: next.node, last, events, lane: next.lane, above: next.above, isOnPath: path.has(next.node.id), isEnd: children.length === 0 });
+    rows.push({
+      first: next.node,
+      last,
+      events,
+      lane: next.lane,
+      above: next.above,
+      isOnPath: path.has(next.node.id),
+      isEnd: children.length === 0,
+    });
     open.push(...branchesOf(children, next.lane, rows.length - 1));
   }
   return rows;

@@ -5,7 +5,17 @@ import { type Answer, heard } from "./answer.ts";
 import { Draft } from "./draft.ts";
 import { userMessage } from "./messages.ts";
 import { read } from "./reading.ts";
-import { askedTurn, type Deed, type Errand, type Failure, type HeardChunk, messagesOf, type Of, phaseOf, type Turn } from "./state.ts";
+import {
+  askedTurn,
+  type Deed,
+  type Errand,
+  type Failure,
+  type HeardChunk,
+  messagesOf,
+  type Of,
+  phaseOf,
+  type Turn,
+} from "./state.ts";
 
 export abstract class Turns extends Draft {
   /** Shows the next turn, and asks for the next message's, as far as those before let them. */
@@ -31,12 +41,17 @@ export abstract class Turns extends Draft {
     this.state.listening = null;
     this.state.problem = null;
     this.state.turn = turn;
-    this.state.deeds = [...this.state.deeds, { request: turn.request, cutAt: null, message: null, isNewer: false, knownFrom: null, ...deed }];
+    this.state.deeds = [
+      ...this.state.deeds,
+      { request: turn.request, cutAt: null, message: null, isNewer: false, knownFrom: null, ...deed },
+    ];
   }
 
   /** The turn goes on under another request's number. */
   goOn(turn: Turn, request: number, change: Partial<Turn>): void {
-    this.state.deeds = this.state.deeds.map((deed) => (deed.request === turn.request ? { ...deed, request, knownFrom: null } : deed));
+    this.state.deeds = this.state.deeds.map((deed) =>
+      deed.request === turn.request ? { ...deed, request, knownFrom: null } : deed,
+    );
     this.state.turn = { ...turn, ...change, request };
   }
 
@@ -69,7 +84,9 @@ export abstract class Turns extends Draft {
     const message = messagesOf(this.state).find(({ id }) => id === messageId);
     if (message === undefined || !this.isFree()) return;
     const parts = message.parts.map((part) =>
-      part.approval?.id === approvalId ? { ...part, state: "approval-responded", approval: { ...part.approval, approved } } : part,
+      part.approval?.id === approvalId
+        ? { ...part, state: "approval-responded", approval: { ...part.approval, approved } }
+        : part,
     );
     const { createdAt: _, ...sent } = { ...message, parts };
     this.begin({ message: sent }, {}, { message: { ...message, parts }, isNewer: true });
@@ -91,7 +108,9 @@ export abstract class Turns extends Draft {
     return heard(answer, chunk, (id = `answer-${request}`) => {
       // An answer may go on with a message that is there.
       const known = messagesOf({ ...this.state, turn: null }).findLast((message) => message.id === id);
-      return known ? { ...known, parts: [...known.parts] } : ({ id, role: "assistant", parts: [], createdAt: at } satisfies UiMessage);
+      return known
+        ? { ...known, parts: [...known.parts] }
+        : ({ id, role: "assistant", parts: [], createdAt: at } satisfies UiMessage);
     });
   }
 
@@ -124,7 +143,9 @@ export abstract class Turns extends Draft {
   settle(turn: Turn): void {
     const from = this.state.next;
     this.state.turn = { ...turn, stage: "settling", settledFrom: from };
-    this.state.deeds = this.state.deeds.map((deed) => (deed.request === turn.request ? { ...deed, knownFrom: from } : deed));
+    this.state.deeds = this.state.deeds.map((deed) =>
+      deed.request === turn.request ? { ...deed, knownFrom: from } : deed,
+    );
     read(this);
   }
 

@@ -21,7 +21,8 @@ interface Props {
 }
 
 export function BlockView({ agent, session, block, onChange, onClose }: Props) {
-  const { label, kind, description, tokens, maxTokens, source, modelWrites, whenChanged, updatedAt, unavailable } = block;
+  const { label, kind, description, tokens, maxTokens, source, modelWrites, whenChanged, updatedAt, unavailable } =
+    block;
   const isWritten = kind === "writable" && may("setBlock");
   const of = { label, ...(session !== undefined && { sessionId: session }) };
   const remove = async () => {
@@ -37,30 +38,57 @@ export function BlockView({ agent, session, block, onChange, onClose }: Props) {
   return (
     <article class="block-view">
       <div class="actions spread">
-        <Button icon="back" onClick={onClose}>All blocks</Button>
-        {may("removeBlock") && <Button kind="danger" icon="trash" onClick={() => void remove()}>Remove</Button>}
+        <Button icon="back" onClick={onClose}>
+          All blocks
+        </Button>
+        {may("removeBlock") && (
+          <Button kind="danger" icon="trash" onClick={() => void remove()}>
+            Remove
+          </Button>
+        )}
       </div>
-      <h2><Name text={label} /> <span class={`badge ${kind}`}>{kind}</span></h2>
-      {description && <p class="note"><Name text={description} /></p>}
-      {unavailable && <p class="problem" role="alert">{unavailable}</p>}
+      <h2>
+        <Name text={label} /> <span class={`badge ${kind}`}>{kind}</span>
+      </h2>
+      {description && (
+        <p class="note">
+          <Name text={description} />
+        </p>
+      )}
+      {unavailable && (
+        <p class="problem" role="alert">
+          {unavailable}
+        </p>
+      )}
       {maxTokens !== null && <Meter label={`How full ${label} is`} value={tokens} most={maxTokens} />}
       <dl class="facts">
         <dt>Size</dt>
-        <dd>{count(tokens)}{maxTokens !== null && ` of ${count(maxTokens)}`} tokens</dd>
+        <dd>
+          {count(tokens)}
+          {maxTokens !== null && ` of ${count(maxTokens)}`} tokens
+        </dd>
         <dt>The model</dt>
         <dd>{modelWrites ? "reads and writes it" : "only reads it"}</dd>
         <dt>Lives</dt>
         <dd>{source === null ? "in this agent" : <Name text={shownJson(source)} />}</dd>
         <dt>When changed</dt>
-        <dd>{whenChanged === "remind" ? "the model is reminded in the next turn" : "the model reads it when the prompt is refreshed"}</dd>
+        <dd>
+          {whenChanged === "remind"
+            ? "the model is reminded in the next turn"
+            : "the model reads it when the prompt is refreshed"}
+        </dd>
         {updatedAt !== null && <dt>Changed</dt>}
         {updatedAt !== null && <dd>{shownTime(updatedAt)}</dd>}
       </dl>
       {kind === "searchable" && <Entries agent={agent} of={of} hasVersions={source === null} />}
       {kind === "loadable" && <Skills agent={agent} of={of} hasVersions={source === null} />}
       {isWritten && <Editor key={block.version} agent={agent} of={of} block={block} onChange={onChange} />}
-      {!isWritten && (kind === "writable" || kind === "readonly") && <Stored text={shownText(block.content)} label={`Text of ${label}`} />}
-      {(kind === "writable" || kind === "readonly") && source === null && <Versions agent={agent} of={of} turn={block.version} onChange={onChange} />}
+      {!isWritten && (kind === "writable" || kind === "readonly") && (
+        <Stored text={shownText(block.content)} label={`Text of ${label}`} />
+      )}
+      {(kind === "writable" || kind === "readonly") && source === null && (
+        <Versions agent={agent} of={of} turn={block.version} onChange={onChange} />
+      )}
     </article>
   );
 }
@@ -77,12 +105,21 @@ function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; bl
   const save = async () => {
     setBusy(true);
     try {
-      await openAgent(agent).setBlock({ ...of, content: text, ...(block.source === null && { expectedVersion: block.version }), ...(reason.trim() && { reason: reason.trim() }) });
+      await openAgent(agent).setBlock({
+        ...of,
+        content: text,
+        ...(block.source === null && { expectedVersion: block.version }),
+        ...(reason.trim() && { reason: reason.trim() }),
+      });
       tell("Saved as a new version.");
       onChange();
     } catch (error) {
       // Somebody was faster. What was typed stays, and nothing is written over.
-      tellError(error instanceof VersionConflictError ? new Error("Somebody has changed the block meanwhile. Copy your text, reload, and write it again.") : error);
+      tellError(
+        error instanceof VersionConflictError
+          ? new Error("Somebody has changed the block meanwhile. Copy your text, reload, and write it again.")
+          : error,
+      );
     }
     setBusy(false);
   };
@@ -95,12 +132,19 @@ function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; bl
         void save();
       }}
     >
-      <Field label="Text" rows={Math.min(18, Math.max(4, text.split("\n").length + 1))} value={text} onInput={setText} />
+      <Field
+        label="Text"
+        rows={Math.min(18, Math.max(4, text.split("\n").length + 1))}
+        value={text}
+        onInput={setText}
+      />
       {isChanged && <Field label="Reason" value={reason} onInput={setReason} placeholder="kept with the version" />}
       {isChanged && (
         <div class="actions">
           <Button onClick={() => setText(block.content)}>Undo</Button>
-          <Button type="submit" kind="main" disabled={isBusy}>Save</Button>
+          <Button type="submit" kind="main" disabled={isBusy}>
+            Save
+          </Button>
         </div>
       )}
     </form>

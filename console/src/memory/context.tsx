@@ -34,18 +34,41 @@ export function Context({ conversation }: { conversation: Conversation }) {
   return (
     <section class="tab-page scrolls">
       <Heading title="What the model gets" note={`About ${counted(estimate.total, "token")} in the next turn.`}>
-        <Button icon="redo" onClick={reload}>Reload</Button>
+        <Button icon="redo" onClick={reload}>
+          Reload
+        </Button>
       </Heading>
       <div class="card">
         <Shares label="Tokens" shares={sharesOf(estimate, blocks)} />
-        {usage && <p class="note">So far, models have read {counted(usage.inputTokens, "token")} for this session{usage.cachedInputTokens ? `, of which ${count(usage.cachedInputTokens)} were cached` : ", none of them reported as cached"}.</p>}
+        {usage && (
+          <p class="note">
+            So far, models have read {counted(usage.inputTokens, "token")} for this session
+            {usage.cachedInputTokens
+              ? `, of which ${count(usage.cachedInputTokens)} were cached`
+              : ", none of them reported as cached"}
+            .
+          </p>
+        )}
       </div>
       <Prompt conversation={conversation} />
-      <h3>Tools <span class="note">{counted(tools.length, "tool")} of the memory, {count(estimate.tools)} tokens</span></h3>
+      <h3>
+        Tools{" "}
+        <span class="note">
+          {counted(tools.length, "tool")} of the memory, {count(estimate.tools)} tokens
+        </span>
+      </h3>
       {tools.length === 0 && <p class="note">No block calls for a tool.</p>}
       {tools.map(({ name, description, parameters }) => (
         <details class="card fold" key={name}>
-          <summary><Icon name="tool" /> <b><Name text={name} /></b> <span class="note"><Name text={description} /></span></summary>
+          <summary>
+            <Icon name="tool" />{" "}
+            <b>
+              <Name text={name} />
+            </b>{" "}
+            <span class="note">
+              <Name text={description} />
+            </span>
+          </summary>
           <p class="prose">{shownText(description)}</p>
           <Code text={shownJson(parameters)} />
         </details>
@@ -56,8 +79,13 @@ export function Context({ conversation }: { conversation: Conversation }) {
 }
 
 /** The blocks are part of the prompt; what is left of it are its headers and rules. */
-function sharesOf({ messages, systemPrompt, tools }: { messages: number; systemPrompt: number; tools: number }, blocks: readonly Block[]) {
-  const named = blocks.filter(({ tokens }) => tokens > 0).map(({ label, tokens }) => ({ name: `block ${label}`, value: tokens }));
+function sharesOf(
+  { messages, systemPrompt, tools }: { messages: number; systemPrompt: number; tools: number },
+  blocks: readonly Block[],
+) {
+  const named = blocks
+    .filter(({ tokens }) => tokens > 0)
+    .map(({ label, tokens }) => ({ name: `block ${label}`, value: tokens }));
   const inBlocks = named.reduce((sum, { value }) => sum + value, 0);
   return [
     { name: "prompt around the blocks", value: Math.max(0, systemPrompt - inBlocks) },
@@ -81,18 +109,48 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
   const now = rendered.data?.prompt;
   return (
     <>
-      <h3>System prompt {rendered.data && <span class="note">{count(rendered.data.tokensEstimate)} tokens, as the blocks stand now</span>}</h3>
+      <h3>
+        System prompt{" "}
+        {rendered.data && (
+          <span class="note">{count(rendered.data.tokensEstimate)} tokens, as the blocks stand now</span>
+        )}
+      </h3>
       {rendered.error !== undefined && <Problem error={rendered.error} retry={rendered.reload} />}
-      {now !== undefined && (now === "" ? <p class="note">There are no blocks, so the prompt is empty.</p> : <Stored label="System prompt" text={shownText(now)} />)}
-      <p class="hint">A conversation keeps the prompt of its first turn, to the byte, until it is refreshed. Without a frozen prompt, the first button freezes it, as the next turn would.</p>
+      {now !== undefined &&
+        (now === "" ? (
+          <p class="note">There are no blocks, so the prompt is empty.</p>
+        ) : (
+          <Stored label="System prompt" text={shownText(now)} />
+        ))}
+      <p class="hint">
+        A conversation keeps the prompt of its first turn, to the byte, until it is refreshed. Without a frozen prompt,
+        the first button freezes it, as the next turn would.
+      </p>
       <div class="actions">
-        {may("freezePrompt") && <Button onClick={() => void show(() => session.freezePrompt())}>Show the frozen prompt</Button>}
-        {may("refreshPrompt") && <Button icon="redo" onClick={() => void show(() => session.refreshPrompt(), "The prompt is rendered anew and frozen.")}>Refresh it</Button>}
+        {may("freezePrompt") && (
+          <Button onClick={() => void show(() => session.freezePrompt())}>Show the frozen prompt</Button>
+        )}
+        {may("refreshPrompt") && (
+          <Button
+            icon="redo"
+            onClick={() => void show(() => session.refreshPrompt(), "The prompt is rendered anew and frozen.")}
+          >
+            Refresh it
+          </Button>
+        )}
       </div>
       {frozen !== null && (
         <div class="card">
-          <p class="note">Frozen {shownTime(frozen.frozenAt)}, SHA-256 <bdi class="mono">{frozen.hash}</bdi></p>
-          {frozen.prompt === now ? <p><Icon name="check" /> It is the same as the prompt above.</p> : <Diff rows={diff(frozen.prompt, now ?? "")} />}
+          <p class="note">
+            Frozen {shownTime(frozen.frozenAt)}, SHA-256 <bdi class="mono">{frozen.hash}</bdi>
+          </p>
+          {frozen.prompt === now ? (
+            <p>
+              <Icon name="check" /> It is the same as the prompt above.
+            </p>
+          ) : (
+            <Diff rows={diff(frozen.prompt, now ?? "")} />
+          )}
         </div>
       )}
     </>
@@ -110,9 +168,17 @@ function ModelInput({ conversation: { session, id } }: { conversation: Conversat
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="card fold" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary><Icon name="send" /> <b>The messages as a provider gets them</b></summary>
+      <summary>
+        <Icon name="send" /> <b>The messages as a provider gets them</b>
+      </summary>
       {isOpen && <Select label="Provider" value={format} options={FORMATS} onChange={setFormat} />}
-      {isOpen && <Built key={format} load={(signal) => session.buildWorkingContext({ format }, { signal })} id={`${id}/${format}`} />}
+      {isOpen && (
+        <Built
+          key={format}
+          load={(signal) => session.buildWorkingContext({ format }, { signal })}
+          id={`${id}/${format}`}
+        />
+      )}
     </details>
   );
 }

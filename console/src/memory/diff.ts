@@ -14,7 +14,8 @@ export function diff(before: string, after: string): DiffRow[] {
   let head = 0;
   while (head < left.length && head < right.length && left[head] === right[head]) head += 1;
   let tail = 0;
-  while (tail < left.length - head && tail < right.length - head && left.at(-1 - tail) === right.at(-1 - tail)) tail += 1;
+  while (tail < left.length - head && tail < right.length - head && left.at(-1 - tail) === right.at(-1 - tail))
+    tail += 1;
   return [
     ...left.slice(0, head).map(same),
     ...between(left.slice(head, left.length - tail), right.slice(head, right.length - tail)),
@@ -54,7 +55,11 @@ function between(left: readonly string[], right: readonly string[]): DiffRow[] {
 
 function changed(gone: readonly string[], come: readonly string[]): DiffRow[] {
   const height = Math.max(gone.length, come.length);
-  return Array.from({ length: height }, (_, n) => ({ kind: "changed" as const, before: gone[n] ?? null, after: come[n] ?? null }));
+  return Array.from({ length: height }, (_, n) => ({
+    kind: "changed" as const,
+    before: gone[n] ?? null,
+    after: come[n] ?? null,
+  }));
 }
 
 /** How many lines the rests of both texts have in common, from each pair of lines on. */
@@ -62,7 +67,8 @@ function commonLengths(left: readonly string[], right: readonly string[]): Uint3
   const lengths = Array.from({ length: left.length + 1 }, () => new Uint32Array(right.length + 1));
   for (let i = left.length - 1; i >= 0; i -= 1) {
     for (let j = right.length - 1; j >= 0; j -= 1) {
-      lengths[i]![j] = left[i] === right[j] ? lengths[i + 1]![j + 1]! + 1 : Math.max(lengths[i + 1]![j]!, lengths[i]![j + 1]!);
+      lengths[i]![j] =
+        left[i] === right[j] ? lengths[i + 1]![j + 1]! + 1 : Math.max(lengths[i + 1]![j]!, lengths[i]![j + 1]!);
     }
   }
   return lengths;

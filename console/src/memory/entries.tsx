@@ -80,43 +80,115 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
             void search();
           }}
         >
-          <Field label="Search the entries" isLabelHidden type="search" placeholder="Search the entries" value={query} onInput={(text) => (setQuery(text), text === "" && clear())} />
+          <Field
+            label="Search the entries"
+            isLabelHidden
+            type="search"
+            placeholder="Search the entries"
+            value={query}
+            onInput={(text) => (setQuery(text), text === "" && clear())}
+          />
           <Field label="What held on" type="datetime-local" value={asOf} onInput={setAsOf} />
-          <Button type="submit" icon="search">Search</Button>
+          <Button type="submit" icon="search">
+            Search
+          </Button>
         </form>
-        {may("setEntry") && <Button icon="add" onClick={() => setChanged("new")}>Add an entry</Button>}
+        {may("setEntry") && (
+          <Button icon="add" onClick={() => setChanged("new")}>
+            Add an entry
+          </Button>
+        )}
       </div>
       {error !== undefined && <Problem error={error} retry={() => void load(null)} />}
       {entries === null && error === undefined && <Loading what="entries" />}
-      {found !== null && <p class="note" role="status">{counted(found.results.length, "hit")}{asOf !== "" && `, of what held on ${shownTime(timeOf(asOf))}`}</p>}
+      {found !== null && (
+        <p class="note" role="status">
+          {counted(found.results.length, "hit")}
+          {asOf !== "" && `, of what held on ${shownTime(timeOf(asOf))}`}
+        </p>
+      )}
       {found?.results.map((hit) => (
         <article class="card entry" key={hit.key ?? hit.content}>
-          <h3><Name text={hit.title ?? hit.key ?? "Entry"} /></h3>
-          <p class="prose" dir="auto"><Marked text={hit.snippet} highlights={hit.highlights} /></p>
+          <h3>
+            <Name text={hit.title ?? hit.key ?? "Entry"} />
+          </h3>
+          <p class="prose" dir="auto">
+            <Marked text={hit.snippet} highlights={hit.highlights} />
+          </p>
           <Validity of={hit} />
         </article>
       ))}
       {found?.past !== undefined && found.past.length > 0 && <Past past={found.past} />}
-      {deleted !== null && <Deleted key={deleted} agent={agent} of={{ ...of, key: deleted }} onChange={() => (setDeleted(null), void load(null))} />}
-      {found === null && entries?.length === 0 && <Empty title="No entries yet" icon="search"><p>The model adds what it wants to find again. You can, too.</p></Empty>}
-      {found === null && entries?.map((entry) => (
-        <article class={`card entry ${isPast(entry) ? "past" : ""}`} key={entry.key}>
-          <header>
-            <h3><Name text={entry.title ?? entry.key} /></h3>
-            <span class="note"><Name text={entry.key} /> · {shownTime(entry.updatedAt)}</span>
-            <div class="actions">
-              {hasVersions && <Button kind="quiet" icon="clock" label={`Versions of ${entry.key}`} pressed={opened === entry.key} onClick={() => setOpened(opened === entry.key ? null : entry.key)} />}
-              {may("setEntry") && <Button kind="quiet" icon="edit" label={`Change ${entry.key}`} onClick={() => setChanged(entry)} />}
-              {may("deleteEntry") && <Button kind="quiet" icon="trash" label={`Delete ${entry.key}`} onClick={() => void remove(entry.key)} />}
-            </div>
-          </header>
-          <p class="prose" dir="auto"><Long text={shownText(entry.content)} /></p>
-          <Validity of={entry} />
-          {opened === entry.key && <Versions agent={agent} of={{ ...of, key: entry.key }} turn={entry.updatedAt} onChange={() => void load(null)} />}
-        </article>
-      ))}
+      {deleted !== null && (
+        <Deleted
+          key={deleted}
+          agent={agent}
+          of={{ ...of, key: deleted }}
+          onChange={() => (setDeleted(null), void load(null))}
+        />
+      )}
+      {found === null && entries?.length === 0 && (
+        <Empty title="No entries yet" icon="search">
+          <p>The model adds what it wants to find again. You can, too.</p>
+        </Empty>
+      )}
+      {found === null &&
+        entries?.map((entry) => (
+          <article class={`card entry ${isPast(entry) ? "past" : ""}`} key={entry.key}>
+            <header>
+              <h3>
+                <Name text={entry.title ?? entry.key} />
+              </h3>
+              <span class="note">
+                <Name text={entry.key} /> · {shownTime(entry.updatedAt)}
+              </span>
+              <div class="actions">
+                {hasVersions && (
+                  <Button
+                    kind="quiet"
+                    icon="clock"
+                    label={`Versions of ${entry.key}`}
+                    pressed={opened === entry.key}
+                    onClick={() => setOpened(opened === entry.key ? null : entry.key)}
+                  />
+                )}
+                {may("setEntry") && (
+                  <Button kind="quiet" icon="edit" label={`Change ${entry.key}`} onClick={() => setChanged(entry)} />
+                )}
+                {may("deleteEntry") && (
+                  <Button
+                    kind="quiet"
+                    icon="trash"
+                    label={`Delete ${entry.key}`}
+                    onClick={() => void remove(entry.key)}
+                  />
+                )}
+              </div>
+            </header>
+            <p class="prose" dir="auto">
+              <Long text={shownText(entry.content)} />
+            </p>
+            <Validity of={entry} />
+            {opened === entry.key && (
+              <Versions
+                agent={agent}
+                of={{ ...of, key: entry.key }}
+                turn={entry.updatedAt}
+                onChange={() => void load(null)}
+              />
+            )}
+          </article>
+        ))}
       {found === null && cursor !== null && <Button onClick={() => void load(cursor)}>Show more</Button>}
-      {changed !== null && <Change agent={agent} of={of} entry={changed === "new" ? null : changed} onClose={() => setChanged(null)} onDone={() => void load(null)} />}
+      {changed !== null && (
+        <Change
+          agent={agent}
+          of={of}
+          entry={changed === "new" ? null : changed}
+          onClose={() => setChanged(null)}
+          onDone={() => void load(null)}
+        />
+      )}
     </section>
   );
 }
@@ -128,7 +200,14 @@ function Past({ past }: { past: readonly PastEntry[] }) {
       <h3>What held before</h3>
       {past.map((entry) => (
         <div class="past" key={entry.key}>
-          <p><b><Name text={entry.title ?? entry.key} /></b> <span class="note"><Name text={entry.key} /></span></p>
+          <p>
+            <b>
+              <Name text={entry.title ?? entry.key} />
+            </b>{" "}
+            <span class="note">
+              <Name text={entry.key} />
+            </span>
+          </p>
           <Validity of={entry} />
         </div>
       ))}
@@ -136,7 +215,19 @@ function Past({ past }: { past: readonly PastEntry[] }) {
   );
 }
 
-function Change({ agent, of, entry, onClose, onDone }: { agent: string; of: BlockOf; entry: Entry | null; onClose: () => void; onDone: () => void }) {
+function Change({
+  agent,
+  of,
+  entry,
+  onClose,
+  onDone,
+}: {
+  agent: string;
+  of: BlockOf;
+  entry: Entry | null;
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const [key, setKey] = useState(entry?.key ?? "");
   const [title, setTitle] = useState(entry?.title ?? "");
   const [content, setContent] = useState(entry?.content ?? "");
@@ -144,30 +235,46 @@ function Change({ agent, of, entry, onClose, onDone }: { agent: string; of: Bloc
   const [validUntil, setValidUntil] = useState(fieldOf(entry?.validUntil));
   const [supersedes, setSupersedes] = useState((entry?.supersedes ?? []).join("\n"));
   const [isBusy, begin] = useWork();
-  const save = () => begin(async () => {
-    const [from, until] = [timeOf(validFrom), timeOf(validUntil)];
-    await openAgent(agent).setEntry({
-      ...of,
-      key,
-      content,
-      ...(title.trim() && { title: title.trim() }),
-      // A field shows minutes. A time that was not changed stays exact.
-      ...(from !== null && { validFrom: validFrom === fieldOf(entry?.validFrom) ? entry?.validFrom : from }),
-      ...(until !== null && { validUntil: validUntil === fieldOf(entry?.validUntil) ? entry?.validUntil : until }),
-      supersedes: supersedes.split("\n").filter((key) => key !== ""),
+  const save = () =>
+    begin(async () => {
+      const [from, until] = [timeOf(validFrom), timeOf(validUntil)];
+      await openAgent(agent).setEntry({
+        ...of,
+        key,
+        content,
+        ...(title.trim() && { title: title.trim() }),
+        // A field shows minutes. A time that was not changed stays exact.
+        ...(from !== null && { validFrom: validFrom === fieldOf(entry?.validFrom) ? entry?.validFrom : from }),
+        ...(until !== null && { validUntil: validUntil === fieldOf(entry?.validUntil) ? entry?.validUntil : until }),
+        supersedes: supersedes.split("\n").filter((key) => key !== ""),
+      });
+      onDone();
+      onClose();
     });
-    onDone();
-    onClose();
-  });
   return (
     <Dialog title={entry === null ? "Add an entry" : "Change the entry"} onClose={onClose}>
       <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
-        {entry === null && <Field label="Key" value={key} onInput={setKey} required autofocus hint="An entry with the same key is replaced." />}
+        {entry === null && (
+          <Field
+            label="Key"
+            value={key}
+            onInput={setKey}
+            required
+            autofocus
+            hint="An entry with the same key is replaced."
+          />
+        )}
         <Field label="Title" value={title} onInput={setTitle} />
         <Field label="Text" rows={6} value={content} onInput={setContent} required />
         <Field label="Holds from" type="datetime-local" value={validFrom} onInput={setValidFrom} />
         <Field label="Holds until" type="datetime-local" value={validUntil} onInput={setValidUntil} />
-        <Field label="Replaces" rows={2} value={supersedes} onInput={setSupersedes} hint="The keys of entries that hold no longer, one on each line." />
+        <Field
+          label="Replaces"
+          rows={2}
+          value={supersedes}
+          onInput={setSupersedes}
+          hint="The keys of entries that hold no longer, one on each line."
+        />
       </Form>
     </Dialog>
   );

@@ -27,26 +27,53 @@ export function Memory({ agent, session, label }: Props) {
   const [isDefining, setDefining] = useState(false);
   const [opened, setOpened] = useState<string | undefined>(undefined);
   const of = session === undefined ? {} : { sessionId: session };
-  const { data: blocks, error, reload } = useLoad(`${agent}/${session ?? ""}`, (signal) => openAgent(agent).getBlocks(of, { signal }));
+  const {
+    data: blocks,
+    error,
+    reload,
+  } = useLoad(`${agent}/${session ?? ""}`, (signal) => openAgent(agent).getBlocks(of, { signal }));
   const chosen = session === undefined ? label : opened;
-  const choose = (label: string | undefined) => (session === undefined ? go({ view: "memory", agent, ...(label !== undefined && { label }) }) : setOpened(label));
+  const choose = (label: string | undefined) =>
+    session === undefined ? go({ view: "memory", agent, ...(label !== undefined && { label }) }) : setOpened(label);
   if (error !== undefined && blocks === undefined) return <Problem error={error} retry={reload} />;
   if (blocks === undefined) return <Loading what="the memory" />;
   const block = blocks.find((block) => block.label.toLowerCase() === chosen?.toLowerCase());
-  if (block !== undefined) return <BlockView key={block.label} agent={agent} session={session} block={block} onChange={reload} onClose={() => choose(undefined)} />;
+  if (block !== undefined)
+    return (
+      <BlockView
+        key={block.label}
+        agent={agent}
+        session={session}
+        block={block}
+        onChange={reload}
+        onClose={() => choose(undefined)}
+      />
+    );
   return (
     <>
       <div class="actions spread">
-        {may("defineBlock") && <Button kind={blocks.length === 0 ? "main" : "plain"} icon="add" onClick={() => setDefining(true)}>Define a block</Button>}
-        <Button icon="redo" onClick={reload}>Reload</Button>
+        {may("defineBlock") && (
+          <Button kind={blocks.length === 0 ? "main" : "plain"} icon="add" onClick={() => setDefining(true)}>
+            Define a block
+          </Button>
+        )}
+        <Button icon="redo" onClick={reload}>
+          Reload
+        </Button>
       </div>
       {blocks.length === 0 && (
         <Empty title="No memory yet" icon="book">
-          <p>A block is a labelled text that stands in the system prompt. The model reads it, and may keep it up to date.</p>
+          <p>
+            A block is a labelled text that stands in the system prompt. The model reads it, and may keep it up to date.
+          </p>
         </Empty>
       )}
       <ul class="blocks">
-        {blocks.map((block) => <li key={block.label}><Card block={block} open={() => choose(block.label)} /></li>)}
+        {blocks.map((block) => (
+          <li key={block.label}>
+            <Card block={block} open={() => choose(block.label)} />
+          </li>
+        ))}
       </ul>
       {isDefining && <Define agent={agent} session={session} onClose={() => setDefining(false)} onDone={reload} />}
     </>
@@ -58,15 +85,31 @@ function Card({ block, open }: { block: Block; open: () => void }) {
   return (
     <button type="button" class="card block" onClick={open}>
       <span class="block-head">
-        <b><Name text={label} /></b>
+        <b>
+          <Name text={label} />
+        </b>
         <span class={`badge ${kind}`}>{kind}</span>
       </span>
-      {description && <span class="note"><Name text={description} /></span>}
-      <span class="block-text" dir="auto">{shownText(cut(content, GLANCE))}{content.length > GLANCE && " …"}</span>
-      {unavailable && <span class="state output-error"><Icon name="warning" /> {unavailable}</span>}
+      {description && (
+        <span class="note">
+          <Name text={description} />
+        </span>
+      )}
+      <span class="block-text" dir="auto">
+        {shownText(cut(content, GLANCE))}
+        {content.length > GLANCE && " …"}
+      </span>
+      {unavailable && (
+        <span class="state output-error">
+          <Icon name="warning" /> {unavailable}
+        </span>
+      )}
       <span class="block-size">
         {maxTokens !== null && <Meter label={`How full ${label} is`} value={tokens} most={maxTokens} />}
-        <span class="note">{count(tokens)}{maxTokens !== null && ` of ${count(maxTokens)}`} tokens</span>
+        <span class="note">
+          {count(tokens)}
+          {maxTokens !== null && ` of ${count(maxTokens)}`} tokens
+        </span>
       </span>
     </button>
   );
@@ -79,7 +122,17 @@ const KINDS: ReadonlyArray<readonly [BlockKind, string]> = [
   ["loadable", "loadable: documents that the model loads whole"],
 ];
 
-function Define({ agent, session, onClose, onDone }: { agent: string; session: string | undefined; onClose: () => void; onDone: () => void }) {
+function Define({
+  agent,
+  session,
+  onClose,
+  onDone,
+}: {
+  agent: string;
+  session: string | undefined;
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const [label, setLabel] = useState("");
   const [kind, setKind] = useState<BlockKind>("writable");
   const [description, setDescription] = useState("");
@@ -87,25 +140,33 @@ function Define({ agent, session, onClose, onDone }: { agent: string; session: s
   const [content, setContent] = useState("");
   const [isBusy, begin] = useWork();
   const hasText = kind === "readonly" || kind === "writable";
-  const define = () => begin(async () => {
-    await openAgent(agent).defineBlock({
-      label,
-      kind,
-      ...(session !== undefined && { sessionId: session }),
-      ...(description.trim() && { description: description.trim() }),
-      ...(maxTokens.trim() && { maxTokens: Number(maxTokens) }),
-      ...(hasText && content !== "" && { defaultContent: content }),
+  const define = () =>
+    begin(async () => {
+      await openAgent(agent).defineBlock({
+        label,
+        kind,
+        ...(session !== undefined && { sessionId: session }),
+        ...(description.trim() && { description: description.trim() }),
+        ...(maxTokens.trim() && { maxTokens: Number(maxTokens) }),
+        ...(hasText && content !== "" && { defaultContent: content }),
+      });
+      onDone();
+      onClose();
     });
-    onDone();
-    onClose();
-  });
   return (
     <Dialog title="Define a block" onClose={onClose}>
       <Form submit="Define" onSubmit={define} onClose={onClose} isBusy={isBusy}>
         <Field label="Label" value={label} onInput={setLabel} required autofocus placeholder="memory" />
         <Select label="Kind" value={kind} options={KINDS} onChange={setKind} />
-        <Field label="Description" value={description} onInput={setDescription} hint="One line, which the model reads above the block." />
-        {hasText && <Field label="Most tokens" type="number" value={maxTokens} onInput={setMaxTokens} placeholder="no budget" />}
+        <Field
+          label="Description"
+          value={description}
+          onInput={setDescription}
+          hint="One line, which the model reads above the block."
+        />
+        {hasText && (
+          <Field label="Most tokens" type="number" value={maxTokens} onInput={setMaxTokens} placeholder="no budget" />
+        )}
         {hasText && <Field label="Text to begin with" rows={4} value={content} onInput={setContent} />}
       </Form>
     </Dialog>

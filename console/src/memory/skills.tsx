@@ -28,19 +28,56 @@ export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf;
     for await (const skill of client.skills(of, { signal })) if (skills.push(skill) >= MOST) break;
     return skills;
   });
-  const words = query.toLowerCase().split(/\s+/).filter((word) => word !== "");
-  const shown = data?.filter(({ key, description }) => words.every((word) => `${key} ${description ?? ""}`.toLowerCase().includes(word)));
+  const words = query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  const shown = data?.filter(({ key, description }) =>
+    words.every((word) => `${key} ${description ?? ""}`.toLowerCase().includes(word)),
+  );
   return (
     <section class="entries" aria-label="Documents">
       <div class="actions spread">
-        <Field label="Search the documents" isLabelHidden type="search" placeholder="Search keys and descriptions" value={query} onInput={setQuery} />
-        {may("putSkill") && <Button icon="add" onClick={() => setAdding(true)}>Add a document</Button>}
+        <Field
+          label="Search the documents"
+          isLabelHidden
+          type="search"
+          placeholder="Search keys and descriptions"
+          value={query}
+          onInput={setQuery}
+        />
+        {may("putSkill") && (
+          <Button icon="add" onClick={() => setAdding(true)}>
+            Add a document
+          </Button>
+        )}
       </div>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="documents" />}
-      {data?.length === 0 && <Empty title="No documents yet" icon="book"><p>The model sees one line for each document, and loads the one that it needs.</p></Empty>}
-      {shown?.map((skill) => <Document key={skill.key} agent={agent} of={of} skill={skill} hasVersions={hasVersions} onChange={reload} onDelete={() => (setDeleted(hasVersions ? skill.key : null), reload())} />)}
-      {deleted !== null && <Deleted key={deleted} agent={agent} of={{ ...of, key: deleted }} onChange={() => (setDeleted(null), reload())} />}
+      {data?.length === 0 && (
+        <Empty title="No documents yet" icon="book">
+          <p>The model sees one line for each document, and loads the one that it needs.</p>
+        </Empty>
+      )}
+      {shown?.map((skill) => (
+        <Document
+          key={skill.key}
+          agent={agent}
+          of={of}
+          skill={skill}
+          hasVersions={hasVersions}
+          onChange={reload}
+          onDelete={() => (setDeleted(hasVersions ? skill.key : null), reload())}
+        />
+      ))}
+      {deleted !== null && (
+        <Deleted
+          key={deleted}
+          agent={agent}
+          of={{ ...of, key: deleted }}
+          onChange={() => (setDeleted(null), reload())}
+        />
+      )}
       {isAdding && <Add agent={agent} of={of} onClose={() => setAdding(false)} onDone={reload} />}
     </section>
   );
@@ -69,16 +106,36 @@ function Document({ agent, of, skill, hasVersions, onChange, onDelete }: Documen
   return (
     <details class="card fold document" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <Icon name="book" /> <b><Name text={skill.key} /></b>
-        {skill.description && <span class="note"><Name text={skill.description} /></span>}
-        <span class="note">{skill.bytes !== null && bytes(skill.bytes)}{skill.updatedAt !== null && ` · ${shownTime(skill.updatedAt)}`}</span>
+        <Icon name="book" />{" "}
+        <b>
+          <Name text={skill.key} />
+        </b>
+        {skill.description && (
+          <span class="note">
+            <Name text={skill.description} />
+          </span>
+        )}
+        <span class="note">
+          {skill.bytes !== null && bytes(skill.bytes)}
+          {skill.updatedAt !== null && ` · ${shownTime(skill.updatedAt)}`}
+        </span>
       </summary>
       {isOpen && <Text agent={agent} of={of} skill={skill} />}
       <div class="actions">
-        {hasVersions && <Button pressed={showsVersions} onClick={() => setShowsVersions(!showsVersions)}>Versions of the document</Button>}
-        {may("deleteSkill") && <Button kind="danger" icon="trash" onClick={() => void remove()}>Delete the document</Button>}
+        {hasVersions && (
+          <Button pressed={showsVersions} onClick={() => setShowsVersions(!showsVersions)}>
+            Versions of the document
+          </Button>
+        )}
+        {may("deleteSkill") && (
+          <Button kind="danger" icon="trash" onClick={() => void remove()}>
+            Delete the document
+          </Button>
+        )}
       </div>
-      {isOpen && showsVersions && <Versions agent={agent} of={{ ...of, key: skill.key }} turn={skill.updatedAt} onChange={onChange} />}
+      {isOpen && showsVersions && (
+        <Versions agent={agent} of={{ ...of, key: skill.key }} turn={skill.updatedAt} onChange={onChange} />
+      )}
     </details>
   );
 }
@@ -90,11 +147,17 @@ function Document({ agent, of, skill, hasVersions, onChange, onDelete }: Documen
 function Text({ agent, of, skill }: { agent: string; of: BlockOf; skill: Skill }) {
   const [isWanted, setWanted] = useState(of.sessionId === undefined);
   if (isWanted) return <Read agent={agent} of={of} skill={skill} />;
-  return <Button icon="down" onClick={() => setWanted(true)}>Load it into the session's context and show it</Button>;
+  return (
+    <Button icon="down" onClick={() => setWanted(true)}>
+      Load it into the session's context and show it
+    </Button>
+  );
 }
 
 function Read({ agent, of, skill: { key, updatedAt } }: { agent: string; of: BlockOf; skill: Skill }) {
-  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${key}/${updatedAt}`, (signal) => openAgent(agent).loadSkill({ ...of, key }, { signal }));
+  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${key}/${updatedAt}`, (signal) =>
+    openAgent(agent).loadSkill({ ...of, key }, { signal }),
+  );
   if (error !== undefined) return <Problem error={error} retry={reload} />;
   if (data === undefined) return <Loading what="the document" />;
   return (
@@ -110,15 +173,28 @@ function Add({ agent, of, onClose, onDone }: { agent: string; of: BlockOf; onClo
   const [description, setDescription] = useState("");
   const [content, setContent] = useState("");
   const [isBusy, begin] = useWork();
-  const save = () => begin(async () => {
-    await openAgent(agent).putSkill({ ...of, key, content, ...(description.trim() && { description: description.trim() }) });
-    onDone();
-    onClose();
-  });
+  const save = () =>
+    begin(async () => {
+      await openAgent(agent).putSkill({
+        ...of,
+        key,
+        content,
+        ...(description.trim() && { description: description.trim() }),
+      });
+      onDone();
+      onClose();
+    });
   return (
     <Dialog title="Add a document" onClose={onClose}>
       <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
-        <Field label="Key" value={key} onInput={setKey} required autofocus hint="A document with the same key is replaced." />
+        <Field
+          label="Key"
+          value={key}
+          onInput={setKey}
+          required
+          autofocus
+          hint="A document with the same key is replaced."
+        />
         <Field label="Description" value={description} onInput={setDescription} hint="The line that the model sees." />
         <Field label="Text" rows={10} value={content} onInput={setContent} required />
       </Form>

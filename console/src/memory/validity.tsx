@@ -19,15 +19,39 @@ export function isPast({ validUntil, supersededAt, supersededBy }: Holds, now = 
 
 export function Validity({ of }: { of: Holds }) {
   const { validFrom, validUntil, supersededBy, supersededAt, supersedes } = of;
-  const times = [validFrom != null && `from ${shownTime(validFrom)}`, validUntil != null && `until ${shownTime(validUntil)}`].filter((text) => text !== false);
+  const times = [
+    validFrom != null && `from ${shownTime(validFrom)}`,
+    validUntil != null && `until ${shownTime(validUntil)}`,
+  ].filter((text) => text !== false);
   const isReplaced = supersededBy != null || supersededAt != null;
   if (times.length === 0 && !isReplaced && !supersedes?.length) return null;
   return (
     <p class="validity note">
       {isPast(of) && <span class="state past">holds no longer</span>}
       {times.length > 0 && <span>Holds {times.join(" ")}</span>}
-      {isReplaced && <span>Replaced{supersededBy != null && <> by <Name text={supersededBy} /></>}{supersededAt != null && ` on ${shownTime(supersededAt)}`}</span>}
-      {supersedes !== undefined && supersedes.length > 0 && <span>Replaces {supersedes.map((key, n) => <>{n > 0 && ", "}<Name text={key} /></>)}</span>}
+      {isReplaced && (
+        <span>
+          Replaced
+          {supersededBy != null && (
+            <>
+              {" "}
+              by <Name text={supersededBy} />
+            </>
+          )}
+          {supersededAt != null && ` on ${shownTime(supersededAt)}`}
+        </span>
+      )}
+      {supersedes !== undefined && supersedes.length > 0 && (
+        <span>
+          Replaces{" "}
+          {supersedes.map((key, n) => (
+            <>
+              {n > 0 && ", "}
+              <Name text={key} />
+            </>
+          ))}
+        </span>
+      )}
     </p>
   );
 }

@@ -23,13 +23,24 @@ interface Props {
 
 /** Of a block, an entry or a document. */
 export function Versions({ agent, of, turn, onChange }: Props) {
-  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${of.key ?? ""}/${turn}`, (signal) => openAgent(agent).getBlockVersions(of, { signal }));
+  const { data, error, reload } = useLoad(
+    `${agent}/${of.sessionId ?? ""}/${of.label}/${of.key ?? ""}/${turn}`,
+    (signal) => openAgent(agent).getBlockVersions(of, { signal }),
+  );
   const [chosen, setChosen] = useState<number | null>(null);
   if (error !== undefined) return <Problem error={error} retry={reload} />;
   if (data === undefined) return <Loading what="the versions" />;
   const { versions } = data;
-  if (versions.length === 0) return <p class="note">{of.key === undefined ? "The text was never written: it is the block's default." : "No versions are kept."}</p>;
-  const index = Math.max(0, versions.findIndex(({ version }) => version === chosen));
+  if (versions.length === 0)
+    return (
+      <p class="note">
+        {of.key === undefined ? "The text was never written: it is the block's default." : "No versions are kept."}
+      </p>
+    );
+  const index = Math.max(
+    0,
+    versions.findIndex(({ version }) => version === chosen),
+  );
   const after = versions[index]!;
   const before = versions[index + 1];
   const revert = async (version: number) => {
@@ -53,15 +64,28 @@ export function Versions({ agent, of, turn, onChange }: Props) {
               <b>{version.version}</b>
               <span>{writer(version)}</span>
               {version.deleted && <span class="state output-error">deleted</span>}
-              {version.reason && <span class="note"><Name text={version.reason} /></span>}
+              {version.reason && (
+                <span class="note">
+                  <Name text={version.reason} />
+                </span>
+              )}
               <time class="note">{shownTime(version.writtenAt)}</time>
             </button>
-            {n > 0 && !version.deleted && may("revertBlock") && <Button icon="redo" onClick={() => void revert(version.version)} label={`Go back to version ${version.version}`} />}
+            {n > 0 && !version.deleted && may("revertBlock") && (
+              <Button
+                icon="redo"
+                onClick={() => void revert(version.version)}
+                label={`Go back to version ${version.version}`}
+              />
+            )}
           </li>
         ))}
       </ol>
       <p class="note">
-        {before === undefined ? `Version ${after.version}, the oldest that is kept` : `Version ${before.version} on the left, version ${after.version} on the right`}: {count(after.tokens)} tokens
+        {before === undefined
+          ? `Version ${after.version}, the oldest that is kept`
+          : `Version ${before.version} on the left, version ${after.version} on the right`}
+        : {count(after.tokens)} tokens
       </p>
       <Validity of={after} />
       <Diff rows={diff(textOf(before), textOf(after))} />
@@ -70,10 +94,20 @@ export function Versions({ agent, of, turn, onChange }: Props) {
 }
 
 /** What was just deleted, and the way back. */
-export function Deleted({ agent, of, onChange }: { agent: string; of: BlockOf & { key: string }; onChange: () => void }) {
+export function Deleted({
+  agent,
+  of,
+  onChange,
+}: {
+  agent: string;
+  of: BlockOf & { key: string };
+  onChange: () => void;
+}) {
   return (
     <section class="card" aria-label="What was deleted">
-      <p role="status">“<Name text={of.key} />” was deleted. Go back to one of its versions, and it is here again.</p>
+      <p role="status">
+        “<Name text={of.key} />” was deleted. Go back to one of its versions, and it is here again.
+      </p>
       <Versions agent={agent} of={of} turn="deleted" onChange={onChange} />
     </section>
   );
@@ -96,17 +130,32 @@ export function Diff({ rows }: { rows: readonly DiffRow[] }) {
   return (
     <div class="diff" tabIndex={0} role="region" aria-label="Difference">
       <table>
-        <thead class="hidden"><tr><th scope="col">Before</th><th scope="col">After</th></tr></thead>
+        <thead class="hidden">
+          <tr>
+            <th scope="col">Before</th>
+            <th scope="col">After</th>
+          </tr>
+        </thead>
         <tbody>
           {rows.slice(0, shown).map(({ kind, before, after }, n) => (
             <tr key={n} class={kind}>
-              <td class={kind === "changed" && before !== null ? "gone" : ""}>{kind === "changed" && before !== null && <del>{shownText(before)}</del>}{kind === "same" && shownText(before ?? "")}</td>
-              <td class={kind === "changed" && after !== null ? "come" : ""}>{kind === "changed" && after !== null && <ins>{shownText(after)}</ins>}{kind === "same" && shownText(after ?? "")}</td>
+              <td class={kind === "changed" && before !== null ? "gone" : ""}>
+                {kind === "changed" && before !== null && <del>{shownText(before)}</del>}
+                {kind === "same" && shownText(before ?? "")}
+              </td>
+              <td class={kind === "changed" && after !== null ? "come" : ""}>
+                {kind === "changed" && after !== null && <ins>{shownText(after)}</ins>}
+                {kind === "same" && shownText(after ?? "")}
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
-      {rows.length > shown && <Button kind="quiet" onClick={() => setShown(rows.length)}>Show all {count(rows.length)} lines</Button>}
+      {rows.length > shown && (
+        <Button kind="quiet" onClick={() => setShown(rows.length)}>
+          Show all {count(rows.length)} lines
+        </Button>
+      )}
     </div>
   );
 }

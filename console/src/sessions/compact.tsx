@@ -23,7 +23,9 @@ export function Compact({ conversation, onClose }: { conversation: Conversation;
   const [isBusy, setBusy] = useState(false);
   const [done, setDone] = useState<CompactOutput | null>(null);
   const [error, setError] = useState<string | null>(null);
-  const plan = useLoad(`${conversation.id}/${done?.tokensAfter ?? ""}`, (signal) => conversation.session.compact({ dryRun: true }, { signal }));
+  const plan = useLoad(`${conversation.id}/${done?.tokensAfter ?? ""}`, (signal) =>
+    conversation.session.compact({ dryRun: true }, { signal }),
+  );
   const run = async () => {
     setBusy(true);
     setError(null);
@@ -51,11 +53,19 @@ export function Compact({ conversation, onClose }: { conversation: Conversation;
         {plan.data === undefined && plan.error === undefined && <Loading what="the dry run" />}
         {plan.data && <Plan plan={plan.data} />}
         {done && <p class="note">One part is compacted. More can follow.</p>}
-        {error !== null && <p class="problem" role="alert">{error}</p>}
+        {error !== null && (
+          <p class="problem" role="alert">
+            {error}
+          </p>
+        )}
       </div>
       <footer>
         <Button onClick={onClose}>Cancel</Button>
-        {plan.data?.reason === "would_compact" && <Button kind="main" icon="compact" disabled={isBusy} onClick={() => void run()}>{isBusy ? "Compacting" : "Compact now"}</Button>}
+        {plan.data?.reason === "would_compact" && (
+          <Button kind="main" icon="compact" disabled={isBusy} onClick={() => void run()}>
+            {isBusy ? "Compacting" : "Compact now"}
+          </Button>
+        )}
       </footer>
     </Dialog>
   );
@@ -68,13 +78,26 @@ function Plan({ plan: { reason, tokensBefore, tokensAfter, covers, hasMore } }: 
       {reason === "would_compact" && (
         <dl class="facts">
           <dt>Hidden</dt>
-          <dd>{covers ? counted(covers.messages, "message") : "some messages"}{hasMore && ", and more in a second step"}</dd>
+          <dd>
+            {covers ? counted(covers.messages, "message") : "some messages"}
+            {hasMore && ", and more in a second step"}
+          </dd>
           {covers && <dt>From</dt>}
-          {covers && <dd><bdi class="name">{shownName(covers.fromId)}</bdi></dd>}
+          {covers && (
+            <dd>
+              <bdi class="name">{shownName(covers.fromId)}</bdi>
+            </dd>
+          )}
           {covers && <dt>To</dt>}
-          {covers && <dd><bdi class="name">{shownName(covers.toId)}</bdi></dd>}
+          {covers && (
+            <dd>
+              <bdi class="name">{shownName(covers.toId)}</bdi>
+            </dd>
+          )}
           <dt>Context</dt>
-          <dd>{count(tokensBefore)} tokens now, about {count(tokensAfter)} afterwards</dd>
+          <dd>
+            {count(tokensBefore)} tokens now, about {count(tokensAfter)} afterwards
+          </dd>
         </dl>
       )}
     </>

@@ -9,7 +9,15 @@ import type { Conversation } from "../conversation/conversation.ts";
 import { bytes, counted } from "../text.ts";
 import { Progress } from "./import.tsx";
 
-export function Export({ conversation, name, onClose }: { conversation: Conversation; name: string; onClose: () => void }) {
+export function Export({
+  conversation,
+  name,
+  onClose,
+}: {
+  conversation: Conversation;
+  name: string;
+  onClose: () => void;
+}) {
   const [passed, setPassed] = useState<Passed>({ bytes: 0, lines: 0 });
   const [file, setFile] = useState<{ url: string; bytes: number } | null>(null);
   const [error, setError] = useState<unknown>(undefined);
@@ -33,11 +41,19 @@ export function Export({ conversation, name, onClose }: { conversation: Conversa
       <div class="dialog-body">
         {error !== undefined && <Problem error={error} />}
         {file === null && error === undefined && <Progress sent={passed.bytes} of={null} />}
-        {file !== null && <p role="status">The file is whole: {counted(passed.lines, "line")}, {bytes(file.bytes)}.</p>}
+        {file !== null && (
+          <p role="status">
+            The file is whole: {counted(passed.lines, "line")}, {bytes(file.bytes)}.
+          </p>
+        )}
       </div>
       <footer>
         <Button onClick={onClose}>Close</Button>
-        {file !== null && <a class="button main" href={file.url} download={`${fileName(name)}.ndjson`}><Icon name="download" /> Save the file</a>}
+        {file !== null && (
+          <a class="button main" href={file.url} download={`${fileName(name)}.ndjson`}>
+            <Icon name="download" /> Save the file
+          </a>
+        )}
       </footer>
     </Dialog>
   );

@@ -19,16 +19,23 @@ interface Props {
 export function Fork({ conversation, atId, name: original, onClose }: Props) {
   const [name, setName] = useState(original === null ? "" : `${original} (fork)`);
   const [isBusy, begin] = useWork();
-  const fork = () => begin(async () => {
-    const session = await conversation.session.forkSession({ ...(atId !== undefined && { atId }), ...(name.trim() && { name: name.trim() }) });
-    sessionsOf(conversation.agentName).put(session);
-    onClose();
-    go({ view: "session", agent: conversation.agentName, session: session.id, tab: "conversation" });
-  });
+  const fork = () =>
+    begin(async () => {
+      const session = await conversation.session.forkSession({
+        ...(atId !== undefined && { atId }),
+        ...(name.trim() && { name: name.trim() }),
+      });
+      sessionsOf(conversation.agentName).put(session);
+      onClose();
+      go({ view: "session", agent: conversation.agentName, session: session.id, tab: "conversation" });
+    });
   return (
     <Dialog title="Fork the session" onClose={onClose}>
       <Form submit="Fork" onSubmit={fork} onClose={onClose} isBusy={isBusy}>
-        <p class="hint">The new session holds a copy of this branch{atId === undefined ? "" : ", up to the message that you chose"}. This session stays as it is.</p>
+        <p class="hint">
+          The new session holds a copy of this branch{atId === undefined ? "" : ", up to the message that you chose"}.
+          This session stays as it is.
+        </p>
         <Field label="Name of the new session" value={name} onInput={setName} autofocus />
       </Form>
     </Dialog>

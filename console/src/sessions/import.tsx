@@ -47,15 +47,29 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
   };
   return (
     <Dialog title="Import a session" onClose={onClose}>
-      <Form submit="Import" onSubmit={() => void send()} onClose={onClose} isBusy={sent !== null || file === null || id.trim() === ""}>
+      <Form
+        submit="Import"
+        onSubmit={() => void send()}
+        onClose={onClose}
+        isBusy={sent !== null || file === null || id.trim() === ""}
+      >
         <div class="field">
           <label for="import-file">File</label>
-          <input id="import-file" type="file" accept=".ndjson,.jsonl,application/x-ndjson" onChange={(event) => void choose(event.currentTarget.files?.[0] ?? null)} />
+          <input
+            id="import-file"
+            type="file"
+            accept=".ndjson,.jsonl,application/x-ndjson"
+            onChange={(event) => void choose(event.currentTarget.files?.[0] ?? null)}
+          />
           <p class="hint">An export: one line of JSON for each event. It is stored whole or not at all.</p>
         </div>
         <Field label="Id of the new session" value={id} onInput={setId} required />
         {sent !== null && file && <Progress sent={sent} of={file.size} />}
-        {error !== null && <p class="problem" role="alert">{error}</p>}
+        {error !== null && (
+          <p class="problem" role="alert">
+            {error}
+          </p>
+        )}
       </Form>
     </Dialog>
   );
@@ -65,7 +79,10 @@ export function Progress({ sent, of }: { sent: number; of: number | null }) {
   return (
     <div class="progress" role="status">
       <progress max={of ?? 1} value={of === null ? undefined : sent} aria-label="Progress" />
-      <span>{bytes(sent)}{of !== null && ` of ${bytes(of)}`}</span>
+      <span>
+        {bytes(sent)}
+        {of !== null && ` of ${bytes(of)}`}
+      </span>
     </div>
   );
 }

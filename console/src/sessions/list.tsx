@@ -35,7 +35,12 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
     const of = query.trim();
     if (of === "") return setFound(null);
     setFound({ of });
-    const outcome = await openAgent(agent).search({ query: of, limit: HITS }).then((results) => ({ results }), (error) => ({ error }));
+    const outcome = await openAgent(agent)
+      .search({ query: of, limit: HITS })
+      .then(
+        (results) => ({ results }),
+        (error) => ({ error }),
+      );
     setFound((now) => (now?.of === of ? { of, ...outcome } : now));
   };
   const clear = () => {
@@ -44,24 +49,43 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
   };
   return (
     <div class="sessions">
-      {may("search") && <form
-        class="search"
-        role="search"
-        aria-label="Sessions"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void search();
-        }}
-      >
-        <Icon name="search" />
-        <input type="search" aria-label="Search all sessions" placeholder="Search all sessions" value={query} onInput={(event) => (event.currentTarget.value === "" ? clear() : setQuery(event.currentTarget.value))} onKeyDown={(event) => event.key === "Escape" && clear()} />
-      </form>}
+      {may("search") && (
+        <form
+          class="search"
+          role="search"
+          aria-label="Sessions"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void search();
+          }}
+        >
+          <Icon name="search" />
+          <input
+            type="search"
+            aria-label="Search all sessions"
+            placeholder="Search all sessions"
+            value={query}
+            onInput={(event) => (event.currentTarget.value === "" ? clear() : setQuery(event.currentTarget.value))}
+            onKeyDown={(event) => event.key === "Escape" && clear()}
+          />
+        </form>
+      )}
       {rights.value.session !== null && <p class="hint">Your token is for one session alone.</p>}
       <div class="sessions-actions">
-        {rights.value.session === null && may("createSession") && <Button kind="main" icon="add" onClick={() => setDialog("new")}>New session</Button>}
-        {rights.value.session === null && may("importSession") && <Button icon="upload" label="Import a session" onClick={() => setDialog("import")} />}
+        {rights.value.session === null && may("createSession") && (
+          <Button kind="main" icon="add" onClick={() => setDialog("new")}>
+            New session
+          </Button>
+        )}
+        {rights.value.session === null && may("importSession") && (
+          <Button icon="upload" label="Import a session" onClick={() => setDialog("import")} />
+        )}
       </div>
-      {found === null ? <All agent={agent} chosen={chosen} /> : <Found agent={agent} {...found} retry={() => void search()} clear={clear} />}
+      {found === null ? (
+        <All agent={agent} chosen={chosen} />
+      ) : (
+        <Found agent={agent} {...found} retry={() => void search()} clear={clear} />
+      )}
       {dialog === "new" && <NewSession agent={agent} onClose={() => setDialog(null)} />}
       {dialog === "import" && <Import agent={agent} onClose={() => setDialog(null)} />}
     </div>
@@ -78,7 +102,9 @@ function All({ agent, chosen }: { agent: string; chosen: string | undefined }) {
     return (
       <Empty title="Nothing was said yet" icon="chat">
         <p>The session of your token begins with its first message.</p>
-        <a class="button main" href={hashOf({ view: "session", agent, session: only, tab: "conversation" })}>Open it</a>
+        <a class="button main" href={hashOf({ view: "session", agent, session: only, tab: "conversation" })}>
+          Open it
+        </a>
       </Empty>
     );
   }
@@ -92,7 +118,14 @@ function All({ agent, chosen }: { agent: string; chosen: string | undefined }) {
   if (list.length === 0) return <Loading what="sessions" />;
   return (
     <nav class="session-links" aria-label="Sessions">
-      <Virtual label="All sessions" items={list} keyOf={({ id }) => id} estimate={() => 58} render={(session) => <Entry agent={agent} session={session} chosen={chosen} />} onEnd={() => void sessions.loadMore()} />
+      <Virtual
+        label="All sessions"
+        items={list}
+        keyOf={({ id }) => id}
+        estimate={() => 58}
+        render={(session) => <Entry agent={agent} session={session} chosen={chosen} />}
+        onEnd={() => void sessions.loadMore()}
+      />
     </nav>
   );
 }
@@ -101,7 +134,11 @@ function Entry({ agent, session, chosen }: { agent: string; session: Session; ch
   const { inputTokens, outputTokens } = session.usage;
   const used = inputTokens + outputTokens;
   return (
-    <a class="session-link" href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })} aria-current={session.id === chosen ? "page" : undefined}>
+    <a
+      class="session-link"
+      href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })}
+      aria-current={session.id === chosen ? "page" : undefined}
+    >
       <bdi class="name">{sessionName(session)}</bdi>
       <span class="note">
         {session.lastCompactionError && <span class="state output-error">compaction failed</span>}
@@ -131,17 +168,26 @@ function Found({ agent, of, results, error, retry, clear }: FoundProps) {
         <Button kind="quiet" icon="close" label="End the search" onClick={clear} />
       </p>
       {results.pending && <p class="hint">The index is still being built. Older messages are found later.</p>}
-      {results.results.map((hit) => <HitLink key={`${hit.sessionId}/${hit.id}`} agent={agent} hit={hit} />)}
+      {results.results.map((hit) => (
+        <HitLink key={`${hit.sessionId}/${hit.id}`} agent={agent} hit={hit} />
+      ))}
     </div>
   );
 }
 
 function HitLink({ agent, hit }: { agent: string; hit: Hit }) {
   return (
-    <a class="session-link hit" href={hashOf({ view: "session", agent, session: hit.sessionId, tab: "conversation", at: hit.id })}>
+    <a
+      class="session-link hit"
+      href={hashOf({ view: "session", agent, session: hit.sessionId, tab: "conversation", at: hit.id })}
+    >
       <bdi class="name">{sessionName({ id: hit.sessionId, name: hit.sessionName })}</bdi>
-      <span class="snippet" dir="auto"><Marked text={hit.snippet} highlights={hit.highlights} /></span>
-      <span class="note"><span>{hit.role}</span> <time>{ago(hit.createdAt)}</time></span>
+      <span class="snippet" dir="auto">
+        <Marked text={hit.snippet} highlights={hit.highlights} />
+      </span>
+      <span class="note">
+        <span>{hit.role}</span> <time>{ago(hit.createdAt)}</time>
+      </span>
     </a>
   );
 }

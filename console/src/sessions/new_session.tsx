@@ -12,17 +12,27 @@ export function NewSession({ agent, onClose }: { agent: string; onClose: () => v
   const [name, setName] = useState("");
   const [id, setId] = useState("");
   const [isBusy, begin] = useWork();
-  const create = () => begin(async () => {
-    const session = await openAgent(agent).createSession({ ...(name.trim() && { name: name.trim() }), ...(id.trim() && { id: id.trim() }) });
-    sessionsOf(agent).put(session);
-    onClose();
-    go({ view: "session", agent, session: session.id, tab: "conversation" });
-  });
+  const create = () =>
+    begin(async () => {
+      const session = await openAgent(agent).createSession({
+        ...(name.trim() && { name: name.trim() }),
+        ...(id.trim() && { id: id.trim() }),
+      });
+      sessionsOf(agent).put(session);
+      onClose();
+      go({ view: "session", agent, session: session.id, tab: "conversation" });
+    });
   return (
     <Dialog title="New session" onClose={onClose}>
       <Form submit="Create" onSubmit={create} onClose={onClose} isBusy={isBusy}>
         <Field label="Name" value={name} onInput={setName} placeholder="A trip to Oslo" autofocus />
-        <Field label="Id" value={id} onInput={setId} placeholder="made for you" hint="Your own id, if your programs know the session by one." />
+        <Field
+          label="Id"
+          value={id}
+          onInput={setId}
+          placeholder="made for you"
+          hint="Your own id, if your programs know the session by one."
+        />
       </Form>
     </Dialog>
   );

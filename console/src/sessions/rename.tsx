@@ -15,10 +15,11 @@ interface Props {
 export function Rename({ conversation, session, onClose, onDone }: Props) {
   const [name, setName] = useState(session.name ?? "");
   const [isBusy, begin] = useWork();
-  const save = () => begin(async () => {
-    onDone(await conversation.session.updateSession({ name: name.trim() === "" ? null : name.trim() }));
-    onClose();
-  });
+  const save = () =>
+    begin(async () => {
+      onDone(await conversation.session.updateSession({ name: name.trim() === "" ? null : name.trim() }));
+      onClose();
+    });
   return (
     <Dialog title="Rename the session" onClose={onClose}>
       <Form submit="Rename" onSubmit={save} onClose={onClose} isBusy={isBusy}>

@@ -47,7 +47,17 @@ const ASKS: Record<SessionTab, string> = {
 
 type Doing = { what: "rename" | "compact" | "export" } | { what: "fork"; atId?: string };
 
-export function SessionPage({ agent, id, tab, at }: { agent: string; id: string; tab: SessionTab; at: string | undefined }) {
+export function SessionPage({
+  agent,
+  id,
+  tab,
+  at,
+}: {
+  agent: string;
+  id: string;
+  tab: SessionTab;
+  at: string | undefined;
+}) {
   const conversation = useMemo(() => new Conversation(agent, id), [agent, id]);
   const [doing, setDoing] = useState<Doing | null>(null);
   const shown = useLoad(`${agent}/${id}`, (signal) => conversation.session.getSession({}, { signal }));
@@ -87,13 +97,21 @@ export function SessionPage({ agent, id, tab, at }: { agent: string; id: string;
   return (
     <section class="session">
       <header class="session-head">
-        <a class="button quiet bare to-list" href={hashOf({ view: "sessions", agent })} aria-label="All sessions"><Icon name="back" /></a>
+        <a class="button quiet bare to-list" href={hashOf({ view: "sessions", agent })} aria-label="All sessions">
+          <Icon name="back" />
+        </a>
         <div class="session-title">
-          <h1><Name text={sessionName(session ?? { id })} /></h1>
+          <h1>
+            <Name text={sessionName(session ?? { id })} />
+          </h1>
           <Usage session={session} />
         </div>
         <div class="actions">
-          {may("forkSession") && <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>Fork</Button>}
+          {may("forkSession") && (
+            <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>
+              Fork
+            </Button>
+          )}
           <Menu
             label="More for this session"
             items={[
@@ -107,23 +125,47 @@ export function SessionPage({ agent, id, tab, at }: { agent: string; id: string;
       </header>
       <nav class="tabs" aria-label="Views of this session">
         {SESSION_TABS.filter((name) => may(ASKS[name])).map((name) => (
-          <a key={name} href={hashOf({ view: "session", agent, session: id, tab: name })} aria-current={name === tab ? "page" : undefined}>{TABS[name]}</a>
+          <a
+            key={name}
+            href={hashOf({ view: "session", agent, session: id, tab: name })}
+            aria-current={name === tab ? "page" : undefined}
+          >
+            {TABS[name]}
+          </a>
         ))}
       </nav>
       {conversation.isUnknown.value && tab !== "conversation" ? (
-        <Empty title="This session is not there yet" icon="chat"><p>It begins with its first message.</p></Empty>
+        <Empty title="This session is not there yet" icon="chat">
+          <p>It begins with its first message.</p>
+        </Empty>
       ) : (
         <Tab conversation={conversation} tab={tab} at={at} fork={(atId) => setDoing({ what: "fork", atId })} />
       )}
-      {doing?.what === "rename" && session && <Rename conversation={conversation} session={session} onClose={close} onDone={changed} />}
+      {doing?.what === "rename" && session && (
+        <Rename conversation={conversation} session={session} onClose={close} onDone={changed} />
+      )}
       {doing?.what === "compact" && <Compact conversation={conversation} onClose={close} />}
-      {doing?.what === "export" && <Export conversation={conversation} name={sessionName(session ?? { id })} onClose={close} />}
-      {doing?.what === "fork" && <Fork conversation={conversation} atId={doing.atId} name={session?.name ?? null} onClose={close} />}
+      {doing?.what === "export" && (
+        <Export conversation={conversation} name={sessionName(session ?? { id })} onClose={close} />
+      )}
+      {doing?.what === "fork" && (
+        <Fork conversation={conversation} atId={doing.atId} name={session?.name ?? null} onClose={close} />
+      )}
     </section>
   );
 }
 
-function Tab({ conversation, tab, at, fork }: { conversation: Conversation; tab: SessionTab; at: string | undefined; fork: (atId: string) => void }) {
+function Tab({
+  conversation,
+  tab,
+  at,
+  fork,
+}: {
+  conversation: Conversation;
+  tab: SessionTab;
+  at: string | undefined;
+  fork: (atId: string) => void;
+}) {
   if (tab === "branches") return <Branches conversation={conversation} />;
   if (tab === "events") return <Events conversation={conversation} />;
   if (tab === "changes") return <Changes conversation={conversation} />;
@@ -131,7 +173,10 @@ function Tab({ conversation, tab, at, fork }: { conversation: Conversation; tab:
   if (tab === "memory") {
     return (
       <section class="tab-page scrolls">
-        <Heading title="This session's own memory" note="What only this conversation remembers. The agent's own memory stands beside it in every prompt." />
+        <Heading
+          title="This session's own memory"
+          note="What only this conversation remembers. The agent's own memory stands beside it in every prompt."
+        />
         <Memory agent={conversation.agentName} session={conversation.id} label={undefined} />
       </section>
     );
@@ -146,8 +191,12 @@ function Usage({ session }: { session: Session | undefined }) {
   if (inputTokens + outputTokens === 0 && !session.lastCompactionError) return <p class="note">No tokens used yet</p>;
   return (
     <p class="note">
-      {counted(inputTokens, "token")} in{cachedInputTokens ? `, ${counted(cachedInputTokens, "of them", "of them")} cached` : ""} · {counted(outputTokens, "token")} out{amount > 0 && ` · cost ${cost(amount)}`}
-      {session.lastCompactionError && <span class="state output-error"> compaction failed: {session.lastCompactionError.code}</span>}
+      {counted(inputTokens, "token")} in
+      {cachedInputTokens ? `, ${counted(cachedInputTokens, "of them", "of them")} cached` : ""} ·{" "}
+      {counted(outputTokens, "token")} out{amount > 0 && ` · cost ${cost(amount)}`}
+      {session.lastCompactionError && (
+        <span class="state output-error"> compaction failed: {session.lastCompactionError.code}</span>
+      )}
     </p>
   );
 }

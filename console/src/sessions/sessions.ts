@@ -52,7 +52,8 @@ export class Sessions {
   async #page(cursor: string | undefined): Promise<{ sessions: Session[]; cursor: string | null }> {
     const agent = openAgent(this.agent);
     const { session } = rights.peek();
-    if (session === null || may("listSessions")) return await agent.listSessions({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    if (session === null || may("listSessions"))
+      return await agent.listSessions({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
     const own = await agent.session(session).getSession();
     return { sessions: own === null ? [] : [own], cursor: null };
   }
@@ -61,10 +62,14 @@ export class Sessions {
   async look(): Promise<void> {
     if (this.isLoading.peek() || this.#cursor.peek() === undefined || !may("listSessions")) return;
     const turn = this.#turn;
-    const page = await openAgent(this.agent, { isQuiet: true }).listSessions({ limit: NEWEST }, { retry: false }).catch(() => null);
+    const page = await openAgent(this.agent, { isQuiet: true })
+      .listSessions({ limit: NEWEST }, { retry: false })
+      .catch(() => null);
     if (page === null || turn !== this.#turn) return;
     const before = this.#all.peek();
-    const isSame = page.sessions.every((session, n) => before[n]?.id === session.id && before[n]?.updatedAt === session.updatedAt);
+    const isSame = page.sessions.every(
+      (session, n) => before[n]?.id === session.id && before[n]?.updatedAt === session.updatedAt,
+    );
     if (!isSame) this.#all.value = merged(page.sessions, before);
   }
 

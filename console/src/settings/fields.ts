@@ -26,28 +26,73 @@ export const GROUPS: readonly SettingGroup[] = [
   {
     title: "Model",
     fields: [
-      { path: "model", label: "Model", kind: "text", list: MODELS, placeholder: "the Worker's own", hint: "demo, or a provider's name and a colon before the model's. Empty: the Worker's MODEL." },
-      { path: "summaryModel", label: "Model for summaries", kind: "text", list: MODELS, placeholder: "the agent's model" },
-      { path: "maxContextTokens", label: "Most tokens of a turn and its answer", kind: "number", placeholder: "the model's window" },
-      { path: "maxOutputTokens", label: "Most tokens of one answer", kind: "number", placeholder: "the model's own limit" },
-      { path: "temperature", label: "Temperature", kind: "number", placeholder: "the model's own", hint: "From 0 to 2. Models that refuse a temperature are not told." },
+      {
+        path: "model",
+        label: "Model",
+        kind: "text",
+        list: MODELS,
+        placeholder: "the Worker's own",
+        hint: "demo, or a provider's name and a colon before the model's. Empty: the Worker's MODEL.",
+      },
+      {
+        path: "summaryModel",
+        label: "Model for summaries",
+        kind: "text",
+        list: MODELS,
+        placeholder: "the agent's model",
+      },
+      {
+        path: "maxContextTokens",
+        label: "Most tokens of a turn and its answer",
+        kind: "number",
+        placeholder: "the model's window",
+      },
+      {
+        path: "maxOutputTokens",
+        label: "Most tokens of one answer",
+        kind: "number",
+        placeholder: "the model's own limit",
+      },
+      {
+        path: "temperature",
+        label: "Temperature",
+        kind: "number",
+        placeholder: "the model's own",
+        hint: "From 0 to 2. Models that refuse a temperature are not told.",
+      },
       {
         path: "reasoningEffort",
         label: "Reasoning",
         kind: "choice",
-        options: [["", "as the provider decides"], ["none", "none"], ["minimal", "minimal"], ["low", "low"], ["medium", "medium"], ["high", "high"]],
+        options: [
+          ["", "as the provider decides"],
+          ["none", "none"],
+          ["minimal", "minimal"],
+          ["low", "low"],
+          ["medium", "medium"],
+          ["high", "high"],
+        ],
       },
     ],
   },
   {
     title: "Turns",
     fields: [
-      { path: "systemInstructions", label: "System instructions", kind: "long", hint: "They stand in front of every turn of this agent." },
+      {
+        path: "systemInstructions",
+        label: "System instructions",
+        kind: "long",
+        hint: "They stand in front of every turn of this agent.",
+      },
       {
         path: "refreshPrompt",
         label: "The frozen prompt is rendered again",
         kind: "choice",
-        options: [["manual", "when somebody asks for it"], ["compaction", "with every compaction"], ["turn", "with every turn and every compaction"]],
+        options: [
+          ["manual", "when somebody asks for it"],
+          ["compaction", "with every compaction"],
+          ["turn", "with every turn and every compaction"],
+        ],
       },
       { path: "maxSteps", label: "Most steps of a turn", kind: "number" },
       { path: "keepMedia", label: "Newest messages whose files a model gets", kind: "number" },
@@ -55,11 +100,20 @@ export const GROUPS: readonly SettingGroup[] = [
         path: "whenBusy",
         label: "A message that comes while a turn runs",
         kind: "choice",
-        options: [["reject", "is refused"], ["queue", "waits until the turn is over"], ["replace", "stops the turn, and is answered"]],
+        options: [
+          ["reject", "is refused"],
+          ["queue", "waits until the turn is over"],
+          ["replace", "stops the turn, and is answered"],
+        ],
       },
       { path: "sessionSearch", label: "The model may search all sessions", kind: "switch" },
       { path: "vectors", label: "Search compares meanings, too", kind: "switch" },
-      { path: "reservedMetadataKeys", label: "Reserved metadata keys", kind: "list", hint: "One on each line. A client can't set them on a message." },
+      {
+        path: "reservedMetadataKeys",
+        label: "Reserved metadata keys",
+        kind: "list",
+        hint: "One on each line. A client can't set them on a message.",
+      },
     ],
   },
   {
@@ -67,18 +121,45 @@ export const GROUPS: readonly SettingGroup[] = [
     fields: [
       { path: "prices.input", label: "Price of a million input tokens", kind: "number" },
       { path: "prices.output", label: "Price of a million output tokens", kind: "number" },
-      { path: "prices.cachedInput", label: "Price of a million cached input tokens", kind: "number", placeholder: "as other input tokens" },
-      { path: "prices.models", label: "Models with prices of their own", kind: "json", hint: 'As JSON: {"openai:small": {"input": 0.1, "output": 0.4}}.' },
+      {
+        path: "prices.cachedInput",
+        label: "Price of a million cached input tokens",
+        kind: "number",
+        placeholder: "as other input tokens",
+      },
+      {
+        path: "prices.models",
+        label: "Models with prices of their own",
+        kind: "json",
+        hint: 'As JSON: {"openai:small": {"input": 0.1, "output": 0.4}}.',
+      },
       { path: "limits.turnsPerMinute", label: "Most turns in a minute", kind: "number", placeholder: "no limit" },
       { path: "limits.tokensPerDay", label: "Most tokens in a day", kind: "number", placeholder: "no limit" },
-      { path: "limits.costPerDay", label: "Highest cost of a day", kind: "number", placeholder: "no limit", hint: "It is counted by the prices above." },
+      {
+        path: "limits.costPerDay",
+        label: "Highest cost of a day",
+        kind: "number",
+        placeholder: "no limit",
+        hint: "It is counted by the prices above.",
+      },
     ],
   },
   {
     title: "When a turn is over",
     fields: [
-      { path: "onTurnEnd.url", label: "Address that is told", kind: "text", placeholder: "https://…", hint: "Its origin must be in TOOL_ORIGINS." },
-      { path: "onTurnEnd.service", label: "Service binding that is told", kind: "text", hint: "A service binding or an address: one of the two." },
+      {
+        path: "onTurnEnd.url",
+        label: "Address that is told",
+        kind: "text",
+        placeholder: "https://…",
+        hint: "Its origin must be in TOOL_ORIGINS.",
+      },
+      {
+        path: "onTurnEnd.service",
+        label: "Service binding that is told",
+        kind: "text",
+        hint: "A service binding or an address: one of the two.",
+      },
     ],
   },
 ];
@@ -92,7 +173,10 @@ export function settingOf({ path }: SettingField): string {
 
 /** The groups of the settings that this Worker has. */
 export function groupsOf(origins: object): SettingGroup[] {
-  return GROUPS.map(({ title, fields }) => ({ title, fields: fields.filter((field) => settingOf(field) in origins) })).filter(({ fields }) => fields.length > 0);
+  return GROUPS.map(({ title, fields }) => ({
+    title,
+    fields: fields.filter((field) => settingOf(field) in origins),
+  })).filter(({ fields }) => fields.length > 0);
 }
 
 export function textsOf(config: Readonly<Record<string, any>>): Texts {
@@ -115,7 +199,15 @@ function textOf(kind: Kind, value: any): string {
 export function changesOf(before: Texts, now: Texts): Record<string, unknown> {
   const fields = GROUPS.flatMap(({ fields }) => fields);
   const changed = new Set(fields.filter(({ path }) => before[path] !== now[path]).map(settingOf));
-  return Object.fromEntries([...changed].map((setting) => [setting, settingFrom(fields.filter((field) => settingOf(field) === setting), now)]));
+  return Object.fromEntries(
+    [...changed].map((setting) => [
+      setting,
+      settingFrom(
+        fields.filter((field) => settingOf(field) === setting),
+        now,
+      ),
+    ]),
+  );
 }
 
 /** `null`: the agent has no value of its own. */
@@ -133,7 +225,11 @@ function valueOf({ kind, label }: SettingField, text: string): unknown {
   if (trimmed === "") return null;
   if (kind === "number") return Number(trimmed);
   if (kind === "long") return [text];
-  if (kind === "list") return trimmed.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  if (kind === "list")
+    return trimmed
+      .split("\n")
+      .map((line) => line.trim())
+      .filter((line) => line !== "");
   if (kind !== "json") return trimmed;
   try {
     return JSON.parse(trimmed);

@@ -20,8 +20,14 @@ export function Settings({ agent }: { agent: string }) {
   const [turn, setTurn] = useState(0);
   return (
     <section class="page">
-      <Heading isFirst title="Settings" note={`They hold for every session of this agent. ${mayChange ? "To change them, the console needs the Worker's secret." : "Your token may read them. To change them, enter the Worker's secret."}`}>
-        <Button icon="redo" onClick={() => (setTurn(turn + 1), reload())}>Reload</Button>
+      <Heading
+        isFirst
+        title="Settings"
+        note={`They hold for every session of this agent. ${mayChange ? "To change them, the console needs the Worker's secret." : "Your token may read them. To change them, enter the Worker's secret."}`}
+      >
+        <Button icon="redo" onClick={() => (setTurn(turn + 1), reload())}>
+          Reload
+        </Button>
       </Heading>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="the settings" />}
@@ -40,7 +46,13 @@ function Problems({ problems }: { problems: Config["problems"] }) {
         <p>What is deployed for all agents has mistakes. The Worker leaves these settings out; the others hold.</p>
         <ul>
           {problems.map(({ source, field, message }) => (
-            <li key={`${source} ${field}`}><b>{shownName(source)}{field !== "" && `: ${shownName(field)}`}</b> <span>{shownText(message)}</span></li>
+            <li key={`${source} ${field}`}>
+              <b>
+                {shownName(source)}
+                {field !== "" && `: ${shownName(field)}`}
+              </b>{" "}
+              <span>{shownText(message)}</span>
+            </li>
           ))}
         </ul>
       </div>
@@ -66,7 +78,11 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
     const before = known.current;
     const loaded = textsOf(config);
     known.current = loaded;
-    setTexts((texts) => Object.fromEntries(Object.entries(loaded).map(([path, text]) => [path, texts[path] === before[path] ? text : texts[path]!])));
+    setTexts((texts) =>
+      Object.fromEntries(
+        Object.entries(loaded).map(([path, text]) => [path, texts[path] === before[path] ? text : texts[path]!]),
+      ),
+    );
   }, [config]);
   const origins = config.origins as unknown as Record<string, Origin>;
   /** `sent`: the texts that the answer stands for. */
@@ -85,7 +101,10 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
   const save = () => configure(() => changesOf(textsOf(config), texts), "Saved.", texts);
   const giveUp = (setting: string) => {
     const own = Object.entries(texts).filter(([path]) => path.split(".")[0] === setting);
-    void configure(() => ({ [setting]: null }), "The agent's own value is given up.", { ...known.current, ...Object.fromEntries(own) });
+    void configure(() => ({ [setting]: null }), "The agent's own value is given up.", {
+      ...known.current,
+      ...Object.fromEntries(own),
+    });
   };
   return (
     <form
@@ -100,7 +119,11 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
           <legend>{title}</legend>
           {fields.map((field, n) => (
             <div class="setting" key={field.path}>
-              <Input field={field} text={texts[field.path] ?? ""} onInput={(text) => setTexts((before) => ({ ...before, [field.path]: text }))} />
+              <Input
+                field={field}
+                text={texts[field.path] ?? ""}
+                onInput={(text) => setTexts((before) => ({ ...before, [field.path]: text }))}
+              />
               {settingOf(field) !== (fields[n + 1] && settingOf(fields[n + 1]!)) && (
                 <OriginLine
                   setting={settingOf(field)}
@@ -112,7 +135,13 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
           ))}
         </fieldset>
       ))}
-      {mayChange && <footer><Button type="submit" kind="main" disabled={isBusy}>Save</Button></footer>}
+      {mayChange && (
+        <footer>
+          <Button type="submit" kind="main" disabled={isBusy}>
+            Save
+          </Button>
+        </footer>
+      )}
     </form>
   );
 }
@@ -124,7 +153,8 @@ interface InputProps {
 }
 
 function Input({ field: { label, kind, hint, placeholder, options, list }, text, onInput }: InputProps) {
-  if (kind === "switch") return <Check label={label} isOn={text === "true"} onChange={(isOn) => onInput(String(isOn))} />;
+  if (kind === "switch")
+    return <Check label={label} isOn={text === "true"} onChange={(isOn) => onInput(String(isOn))} />;
   if (kind === "choice") return <Select label={label} value={text} options={options ?? []} onChange={onInput} />;
   const isLong = kind === "long" || kind === "json" || kind === "list";
   return (
@@ -149,11 +179,23 @@ const ORIGINS: Record<Origin, string> = {
   "built-in": "built in",
 };
 
-function OriginLine({ setting, origin, giveUp }: { setting: string; origin: Origin; giveUp: (() => void) | undefined }) {
+function OriginLine({
+  setting,
+  origin,
+  giveUp,
+}: {
+  setting: string;
+  origin: Origin;
+  giveUp: (() => void) | undefined;
+}) {
   return (
     <p class="origin note">
       <span class={`badge ${origin}`}>{ORIGINS[origin]}</span> <code>{setting}</code>
-      {origin === "agent" && giveUp && <Button kind="quiet" onClick={giveUp} label={`Give up the agent's own ${setting}`}>Give up</Button>}
+      {origin === "agent" && giveUp && (
+        <Button kind="quiet" onClick={giveUp} label={`Give up the agent's own ${setting}`}>
+          Give up
+        </Button>
+      )}
     </p>
   );
 }

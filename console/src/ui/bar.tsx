@@ -6,7 +6,15 @@ export function Meter({ label, value, most }: { label: string; value: number; mo
   const share = most > 0 ? value / most : 0;
   const state = share > 1 ? "over" : share > 0.85 ? "near" : "";
   return (
-    <div class={`meter ${state}`} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={most} aria-valuenow={Math.min(value, most)} aria-valuetext={`${count(value)} of ${count(most)} tokens`}>
+    <div
+      class={`meter ${state}`}
+      role="meter"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={most}
+      aria-valuenow={Math.min(value, most)}
+      aria-valuetext={`${count(value)} of ${count(most)} tokens`}
+    >
       <span style={{ width: `${Math.min(100, share * 100)}%` }} />
     </div>
   );
@@ -24,8 +32,17 @@ export function Shares({ label, shares }: { label: string; shares: readonly Shar
   const all = shares.reduce((sum, { value }) => sum + value, 0);
   return (
     <figure class="shares">
-      <div class="shares-bar" role="img" aria-label={`${label}: ${shares.map(({ name, value }) => `${name} ${count(value)}`).join(", ")}`}>
-        {shares.map(({ name, value }, n) => value > 0 && <span key={name} class={`share-${n % COLOURS}`} style={{ width: `${(value / all) * 100}%` }} />)}
+      <div
+        class="shares-bar"
+        role="img"
+        aria-label={`${label}: ${shares.map(({ name, value }) => `${name} ${count(value)}`).join(", ")}`}
+      >
+        {shares.map(
+          ({ name, value }, n) =>
+            value > 0 && (
+              <span key={name} class={`share-${n % COLOURS}`} style={{ width: `${(value / all) * 100}%` }} />
+            ),
+        )}
       </div>
       <figcaption>
         <ul>

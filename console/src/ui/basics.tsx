@@ -20,10 +20,27 @@ interface ButtonProps {
   pressed?: boolean;
 }
 
-export function Button({ children, onClick, icon, label, kind = "plain", type = "button", disabled, pressed }: ButtonProps) {
+export function Button({
+  children,
+  onClick,
+  icon,
+  label,
+  kind = "plain",
+  type = "button",
+  disabled,
+  pressed,
+}: ButtonProps) {
   const isBare = children === undefined;
   return (
-    <button type={type} class={`button ${kind} ${isBare ? "bare" : ""}`} onClick={onClick} disabled={disabled} aria-label={label} title={isBare ? label : undefined} aria-pressed={pressed}>
+    <button
+      type={type}
+      class={`button ${kind} ${isBare ? "bare" : ""}`}
+      onClick={onClick}
+      disabled={disabled}
+      aria-label={label}
+      title={isBare ? label : undefined}
+      aria-pressed={pressed}
+    >
       {icon && <Icon name={icon} />}
       {children}
     </button>
@@ -51,7 +68,10 @@ function Refused({ error }: { error: ForbiddenError }) {
   return (
     <div class="problem refused" role="alert">
       <Icon name="key" />
-      <p><b>Your token does not open this.</b> The Worker says: {sentence(error)} Ask who gave you the token for one that allows more, or enter another credential.</p>
+      <p>
+        <b>Your token does not open this.</b> The Worker says: {sentence(error)} Ask who gave you the token for one that
+        allows more, or enter another credential.
+      </p>
       <Button onClick={signOut}>Enter another</Button>
     </div>
   );
@@ -65,10 +85,20 @@ export function Loading({ what }: { what: string }) {
   );
 }
 
-export function Empty({ title, children, icon = "spark" }: { title: string; children?: ComponentChildren; icon?: IconName }) {
+export function Empty({
+  title,
+  children,
+  icon = "spark",
+}: {
+  title: string;
+  children?: ComponentChildren;
+  icon?: IconName;
+}) {
   return (
     <div class="empty">
-      <span class="empty-icon"><Icon name={icon} /></span>
+      <span class="empty-icon">
+        <Icon name={icon} />
+      </span>
       <h2>{title}</h2>
       {children}
     </div>
@@ -89,7 +119,19 @@ interface FieldProps {
   isLabelHidden?: boolean;
 }
 
-export function Field({ label, value, onInput, hint, type = "text", rows, placeholder, list, required, autofocus, isLabelHidden }: FieldProps) {
+export function Field({
+  label,
+  value,
+  onInput,
+  hint,
+  type = "text",
+  rows,
+  placeholder,
+  list,
+  required,
+  autofocus,
+  isLabelHidden,
+}: FieldProps) {
   const id = useId();
   const input = useRef<any>(null);
   // Before the page is painted: who sees the field can write in it.
@@ -109,14 +151,33 @@ export function Field({ label, value, onInput, hint, type = "text", rows, placeh
   };
   return (
     <div class="field">
-      <label for={id} class={isLabelHidden ? "hidden" : undefined}>{label}</label>
-      {rows === undefined ? <input {...shared} type={type as "text"} step={type === "number" ? "any" : undefined} list={list && `${id}-list`} autocomplete="off" spellcheck={false} /> : <textarea {...shared} rows={rows} />}
+      <label for={id} class={isLabelHidden ? "hidden" : undefined}>
+        {label}
+      </label>
+      {rows === undefined ? (
+        <input
+          {...shared}
+          type={type as "text"}
+          step={type === "number" ? "any" : undefined}
+          list={list && `${id}-list`}
+          autocomplete="off"
+          spellcheck={false}
+        />
+      ) : (
+        <textarea {...shared} rows={rows} />
+      )}
       {list && (
         <datalist id={`${id}-list`}>
-          {list.map((option) => <option key={option} value={option} />)}
+          {list.map((option) => (
+            <option key={option} value={option} />
+          ))}
         </datalist>
       )}
-      {hint && <p id={`${id}-hint`} class="hint">{hint}</p>}
+      {hint && (
+        <p id={`${id}-hint`} class="hint">
+          {hint}
+        </p>
+      )}
     </div>
   );
 }
@@ -134,7 +195,11 @@ export function Select<T extends string>({ label, value, options, onChange }: Se
     <div class="field">
       <label for={id}>{label}</label>
       <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value as T)}>
-        {options.map(([option, text]) => <option key={option} value={option}>{text}</option>)}
+        {options.map(([option, text]) => (
+          <option key={option} value={option}>
+            {text}
+          </option>
+        ))}
       </select>
     </div>
   );
@@ -150,7 +215,17 @@ export function Check({ label, isOn, onChange }: { label: string; isOn: boolean;
 }
 
 /** A tab's or a page's own heading and what can be done there. */
-export function Heading({ title, children, note, isFirst = false }: { title: ComponentChildren; children?: ComponentChildren; note?: ComponentChildren; isFirst?: boolean }) {
+export function Heading({
+  title,
+  children,
+  note,
+  isFirst = false,
+}: {
+  title: ComponentChildren;
+  children?: ComponentChildren;
+  note?: ComponentChildren;
+  isFirst?: boolean;
+}) {
   return (
     <header class="heading">
       <div>

@@ -56,7 +56,9 @@ export function Form({ onSubmit, submit, onClose, isBusy, kind = "main", childre
       {children}
       <footer>
         {onClose && <Button onClick={onClose}>Cancel</Button>}
-        <Button type="submit" kind={kind} disabled={isBusy}>{submit}</Button>
+        <Button type="submit" kind={kind} disabled={isBusy}>
+          {submit}
+        </Button>
       </footer>
     </form>
   );

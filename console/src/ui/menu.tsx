@@ -44,22 +44,23 @@ export function Menu({ label, items, face }: { label: string; items: readonly Me
         {face}
       </summary>
       <ul>
-        {isOpen && allowed.map(({ text, icon, run, isDanger }) => (
-          <li key={text}>
-            <button
-              type="button"
-              class={isDanger ? "danger" : ""}
-              onClick={() => {
-                close();
-                // Dialogs give the focus back to where it was.
-                menu.current?.querySelector("summary")?.focus();
-                run();
-              }}
-            >
-              <Icon name={icon} /> {text}
-            </button>
-          </li>
-        ))}
+        {isOpen &&
+          allowed.map(({ text, icon, run, isDanger }) => (
+            <li key={text}>
+              <button
+                type="button"
+                class={isDanger ? "danger" : ""}
+                onClick={() => {
+                  close();
+                  // Dialogs give the focus back to where it was.
+                  menu.current?.querySelector("summary")?.focus();
+                  run();
+                }}
+              >
+                <Icon name={icon} /> {text}
+              </button>
+            </li>
+          ))}
       </ul>
     </details>
   );

@@ -139,10 +139,26 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   });
 
   return (
-    <div class="virtual" ref={scroller} onScroll={onScroll} onKeyDown={onKeyDown} tabIndex={0} role="region" aria-label={label}>
+    <div
+      class="virtual"
+      ref={scroller}
+      onScroll={onScroll}
+      onKeyDown={onKeyDown}
+      tabIndex={0}
+      role="region"
+      aria-label={label}
+    >
       <div class="virtual-all" role="list" style={{ height: `${rows.height}px` }}>
         {items.slice(first, last + 1).map((item, n) => (
-          <Row key={keyOf(item)} id={keyOf(item)} top={rows.topOf(first + n)} index={first + n} item={item} render={render as any} measuring={measuring.current!} />
+          <Row
+            key={keyOf(item)}
+            id={keyOf(item)}
+            top={rows.topOf(first + n)}
+            index={first + n}
+            item={item}
+            render={render as any}
+            measuring={measuring.current!}
+          />
         ))}
       </div>
     </div>
@@ -163,7 +179,17 @@ interface Anchor {
 }
 
 /** How far the list is scrolled down, by what the reader looks at. */
-function topOf({ rows, height, anchor, isAtEnd }: { rows: Rows; height: number; anchor: Anchor | null; isAtEnd: boolean }): number {
+function topOf({
+  rows,
+  height,
+  anchor,
+  isAtEnd,
+}: {
+  rows: Rows;
+  height: number;
+  anchor: Anchor | null;
+  isAtEnd: boolean;
+}): number {
   const end = Math.max(0, rows.height - height);
   if (isAtEnd) return end;
   const index = anchor === null ? undefined : rows.indexOf(anchor.key);

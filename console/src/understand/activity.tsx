@@ -17,11 +17,19 @@ const SHOWN = 100;
 const SECTIONS = ["listSessions", "getUsage", "getStats"];
 
 export function Activity({ agent }: { agent: string }) {
-  const stats = useLoad(agent, async (signal) => (may("getStats") ? await openAgent(agent).getStats({}, { signal }) : null));
+  const stats = useLoad(agent, async (signal) =>
+    may("getStats") ? await openAgent(agent).getStats({}, { signal }) : null,
+  );
   return (
     <section class="page">
-      <Heading isFirst title="Activity" note="What went wrong, what was used, and what each action of this page cost." />
-      {!SECTIONS.every(may) && <p class="hint banner">Your token does not open all of this view. What is missing is left out.</p>}
+      <Heading
+        isFirst
+        title="Activity"
+        note="What went wrong, what was used, and what each action of this page cost."
+      />
+      {!SECTIONS.every(may) && (
+        <p class="hint banner">Your token does not open all of this view. What is missing is left out.</p>
+      )}
       {may("listSessions") && <Failures agent={agent} calls={stats.data?.callbacks.failed ?? []} />}
       {may("getUsage") && <Usage agent={agent} />}
       <Requests />
@@ -32,14 +40,34 @@ export function Activity({ agent }: { agent: string }) {
 
 function Requests() {
   const all = requests.value;
-  const sum = (of: (request: (typeof all)[number]) => number | null) => all.reduce((sum, request) => sum + (of(request) ?? 0), 0);
+  const sum = (of: (request: (typeof all)[number]) => number | null) =>
+    all.reduce((sum, request) => sum + (of(request) ?? 0), 0);
   return (
     <section aria-labelledby="requests">
-      <h2 class="part" id="requests">This page's requests <span class="note">{count(all.length)} kept: {count(sum(({ rowsRead }) => rowsRead))} rows read, {count(sum(({ rowsWritten }) => rowsWritten))} written</span></h2>
+      <h2 class="part" id="requests">
+        This page's requests{" "}
+        <span class="note">
+          {count(all.length)} kept: {count(sum(({ rowsRead }) => rowsRead))} rows read,{" "}
+          {count(sum(({ rowsWritten }) => rowsWritten))} written
+        </span>
+      </h2>
       <div class="table" tabIndex={0} role="region" aria-label="Requests">
         <table>
           <thead>
-            <tr><th scope="col">Operation</th><th scope="col">At</th><th scope="col" class="number">Time</th><th scope="col" class="number">Rows read</th><th scope="col" class="number">Rows written</th><th scope="col">Answer</th></tr>
+            <tr>
+              <th scope="col">Operation</th>
+              <th scope="col">At</th>
+              <th scope="col" class="number">
+                Time
+              </th>
+              <th scope="col" class="number">
+                Rows read
+              </th>
+              <th scope="col" class="number">
+                Rows written
+              </th>
+              <th scope="col">Answer</th>
+            </tr>
           </thead>
           <tbody>
             {all.slice(0, SHOWN).map(({ id, operation, at, ms, rowsRead, rowsWritten, status, error }) => (
@@ -62,7 +90,9 @@ function Requests() {
 function State({ stats: { data, error, reload } }: { stats: Loaded<Stats | null> }) {
   return (
     <section aria-labelledby="state">
-      <h2 class="part" id="state">The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} /></h2>
+      <h2 class="part" id="state">
+        The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} />
+      </h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data == null && error === undefined && <Loading what="the state" />}
       {data && (
@@ -75,18 +105,42 @@ function State({ stats: { data, error, reload } }: { stats: Loaded<Stats | null>
             <dt>Search index</dt>
             <dd>{data.searchIndex}</dd>
             <dt>Running turns</dt>
-            <dd>{count(data.turns.running)} of {count(data.limits.runningTurns)}, {bytes(data.turns.heldBytes)} held</dd>
+            <dd>
+              {count(data.turns.running)} of {count(data.limits.runningTurns)}, {bytes(data.turns.heldBytes)} held
+            </dd>
             <dt>Requests' memory</dt>
-            <dd>{bytes(data.requests.heldBytes)} of {bytes(data.requests.maxBytes)}</dd>
+            <dd>
+              {bytes(data.requests.heldBytes)} of {bytes(data.requests.maxBytes)}
+            </dd>
             <dt>Wasm memory</dt>
-            <dd>{bytes(data.memory.inUseBytes)} in use, {bytes(data.memory.inUsePeakBytes)} at most so far, of {bytes(data.memory.wasmBytes)}</dd>
+            <dd>
+              {bytes(data.memory.inUseBytes)} in use, {bytes(data.memory.inUsePeakBytes)} at most so far, of{" "}
+              {bytes(data.memory.wasmBytes)}
+            </dd>
             <dt>Read</dt>
             <dd>{shownTime(Date.now())}</dd>
           </dl>
           <div class="table card" tabIndex={0} role="region" aria-label="Tables">
             <table>
-              <thead><tr><th scope="col">Table</th><th scope="col" class="number">Rows</th></tr></thead>
-              <tbody>{data.tables.map(({ name, rows, isAtLeast }) => <tr key={name}><td>{name}</td><td class="number">{count(rows)}{isAtLeast && " or more"}</td></tr>)}</tbody>
+              <thead>
+                <tr>
+                  <th scope="col">Table</th>
+                  <th scope="col" class="number">
+                    Rows
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {data.tables.map(({ name, rows, isAtLeast }) => (
+                  <tr key={name}>
+                    <td>{name}</td>
+                    <td class="number">
+                      {count(rows)}
+                      {isAtLeast && " or more"}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
             </table>
           </div>
         </div>

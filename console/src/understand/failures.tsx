@@ -29,20 +29,45 @@ interface Failure {
 /** `calls`: the calls at turns' ends that the agent has given up. */
 export function Failures({ agent, calls }: { agent: string; calls: readonly FailedCallback[] }) {
   const { data, error, reload } = useLoad(agent, (signal) => failuresOf(agent, signal));
-  const failures = data && [...data.failures, ...calls.map((call) => failedCall(call, data.names))].toSorted((a, b) => b.at - a.at);
+  const failures =
+    data && [...data.failures, ...calls.map((call) => failedCall(call, data.names))].toSorted((a, b) => b.at - a.at);
   const refused = requests.value.filter((request) => request.agent === agent && request.error !== null).slice(0, SHOWN);
   return (
     <section aria-labelledby="failures">
-      <h2 class="part" id="failures">The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} /></h2>
+      <h2 class="part" id="failures">
+        The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} />
+      </h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="failures" />}
-      {failures?.length === 0 && refused.length === 0 && <p class="fine"><Icon name="check" /> <b>Nothing has failed.</b> <span class="note">Failed turns, tools and compactions of the newest {SESSIONS} sessions would stand here, failed calls at a turn's end, and what was refused to this page.</span></p>}
+      {failures?.length === 0 && refused.length === 0 && (
+        <p class="fine">
+          <Icon name="check" /> <b>Nothing has failed.</b>{" "}
+          <span class="note">
+            Failed turns, tools and compactions of the newest {SESSIONS} sessions would stand here, failed calls at a
+            turn's end, and what was refused to this page.
+          </span>
+        </p>
+      )}
       <ul class="failures">
         {failures?.slice(0, SHOWN).map(({ key, at, what, text, session, eventId }) => (
           <li key={key}>
             <Icon name="warning" />
             <div>
-              <p><b>{what}</b> in <a href={hashOf({ view: "session", agent, session: session.id, tab: "conversation", ...(eventId !== undefined && { at: eventId }) })}><Name text={session.name} /></a> <time class="note">{shownTime(at)}</time></p>
+              <p>
+                <b>{what}</b> in{" "}
+                <a
+                  href={hashOf({
+                    view: "session",
+                    agent,
+                    session: session.id,
+                    tab: "conversation",
+                    ...(eventId !== undefined && { at: eventId }),
+                  })}
+                >
+                  <Name text={session.name} />
+                </a>{" "}
+                <time class="note">{shownTime(at)}</time>
+              </p>
               <p class="prose">{shownText(text)}</p>
             </div>
           </li>
@@ -51,7 +76,9 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
           <li key={`r${id}`}>
             <Icon name="warning" />
             <div>
-              <p><b>{operation}</b> of this page <time class="note">{shownTime(at)}</time></p>
+              <p>
+                <b>{operation}</b> of this page <time class="note">{shownTime(at)}</time>
+              </p>
               <p class="prose">{error}</p>
             </div>
           </li>
@@ -61,7 +88,10 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
   );
 }
 
-function failedCall({ id, sessionId, attempts, failedAt, reason }: FailedCallback, names: ReadonlyMap<string, string>): Failure {
+function failedCall(
+  { id, sessionId, attempts, failedAt, reason }: FailedCallback,
+  names: ReadonlyMap<string, string>,
+): Failure {
   return {
     key: `callback/${id}`,
     at: failedAt,
@@ -71,7 +101,10 @@ function failedCall({ id, sessionId, attempts, failedAt, reason }: FailedCallbac
   };
 }
 
-async function failuresOf(agent: string, signal: AbortSignal): Promise<{ failures: Failure[]; names: ReadonlyMap<string, string> }> {
+async function failuresOf(
+  agent: string,
+  signal: AbortSignal,
+): Promise<{ failures: Failure[]; names: ReadonlyMap<string, string> }> {
   const client = openAgent(agent);
   const { sessions } = await client.listSessions({ limit: SESSIONS }, { signal });
   const found = await Promise.all(
@@ -79,16 +112,39 @@ async function failuresOf(agent: string, signal: AbortSignal): Promise<{ failure
       const session = { id: stored.id, name: sessionName(stored) };
       const failures: Failure[] = [];
       const last = stored.lastCompactionError;
-      if (last) failures.push({ key: `${stored.id}/compaction`, at: last.at, what: "Compaction failed", text: `${last.code}: ${last.message}`, session });
+      if (last)
+        failures.push({
+          key: `${stored.id}/compaction`,
+          at: last.at,
+          what: "Compaction failed",
+          text: `${last.code}: ${last.message}`,
+          session,
+        });
       const events = client.session(stored.id);
       const [results, newest] = await Promise.all([
         events.loadEvents({ actions: ["tool_result"], tail: true, limit: EVENTS }, { signal }).catch(() => []),
         events.loadEvents({ tail: true, limit: 1 }, { signal }).catch(() => []),
       ]);
       const open = newest[0];
-      if (open !== undefined && (await isLeftOpen(events, open, signal))) failures.push({ key: `${stored.id}/open`, at: open.createdAt, what: isYoung(open) ? "No answer yet" : "No answer", text: cut(open.content, 300), session, eventId: open.id });
+      if (open !== undefined && (await isLeftOpen(events, open, signal)))
+        failures.push({
+          key: `${stored.id}/open`,
+          at: open.createdAt,
+          what: isYoung(open) ? "No answer yet" : "No answer",
+          text: cut(open.content, 300),
+          session,
+          eventId: open.id,
+        });
       for (const { id, createdAt, toolName, content, isError } of results) {
-        if (isError) failures.push({ key: `${stored.id}/${id}`, at: createdAt, what: `Tool ${toolName ?? ""} failed`, text: cut(content, 300), session, eventId: id });
+        if (isError)
+          failures.push({
+            key: `${stored.id}/${id}`,
+            at: createdAt,
+            what: `Tool ${toolName ?? ""} failed`,
+            text: cut(content, 300),
+            session,
+            eventId: id,
+          });
       }
       return failures;
     }),

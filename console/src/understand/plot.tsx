@@ -30,23 +30,51 @@ export function Plot({ title, each, bars, shown, children }: Props) {
   const step = Math.min(WIDEST, WIDTH / Math.max(1, bars.length));
   return (
     <figure class="plot">
-      <figcaption>{title} <span class="note">at most {shown(most)} a {each}</span></figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${title}: the table below has the numbers`}>
+      <figcaption>
+        {title}{" "}
+        <span class="note">
+          at most {shown(most)} a {each}
+        </span>
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${title}: the table below has the numbers`}
+      >
         {bars.map(({ key, name, value }, n) => {
           const height = most === 0 ? 0 : (value / most) * (HEIGHT - 4);
           return (
-            <rect key={key ?? name} x={n * step + step * 0.15} y={HEIGHT - height} width={step * 0.7} height={height}><title>{`${name}: ${shown(value)}`}</title></rect>
+            <rect key={key ?? name} x={n * step + step * 0.15} y={HEIGHT - height} width={step * 0.7} height={height}>
+              <title>{`${name}: ${shown(value)}`}</title>
+            </rect>
           );
         })}
       </svg>
-      <p class="plot-names note" aria-hidden="true">{namesOf(bars).map((name, n) => <span key={n}>{name}</span>)}</p>
+      <p class="plot-names note" aria-hidden="true">
+        {namesOf(bars).map((name, n) => (
+          <span key={n}>{name}</span>
+        ))}
+      </p>
       <details class="fold">
         <summary>As a table</summary>
         <div class="table" tabIndex={0} role="region" aria-label={`${title} by ${each}`}>
           {children ?? (
             <table>
-              <thead><tr><th scope="col">Day</th><th scope="col">{title}</th></tr></thead>
-              <tbody>{bars.map(({ name, value }) => <tr key={name}><td>{name}</td><td>{shown(value)}</td></tr>)}</tbody>
+              <thead>
+                <tr>
+                  <th scope="col">Day</th>
+                  <th scope="col">{title}</th>
+                </tr>
+              </thead>
+              <tbody>
+                {bars.map(({ name, value }) => (
+                  <tr key={name}>
+                    <td>{name}</td>
+                    <td>{shown(value)}</td>
+                  </tr>
+                ))}
+              </tbody>
             </table>
           )}
         </div>

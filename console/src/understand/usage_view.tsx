@@ -24,7 +24,9 @@ export function Usage({ agent }: { agent: string }) {
   });
   return (
     <section aria-labelledby="usage">
-      <h2 class="part" id="usage">Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} /></h2>
+      <h2 class="part" id="usage">
+        Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} />
+      </h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="the usage" />}
       {data && <Total models={data.models} />}
@@ -36,7 +38,9 @@ export function Usage({ agent }: { agent: string }) {
       )}
       {data && data.models.length > 0 && <Models models={data.models} />}
       {data && data.turns.length > 0 && <Turns agent={agent} turns={data.turns} />}
-      <p class="hint">Days begin at midnight UTC. What a session used before it was imported is in its own numbers alone.</p>
+      <p class="hint">
+        Days begin at midnight UTC. What a session used before it was imported is in its own numbers alone.
+      </p>
     </section>
   );
 }
@@ -45,12 +49,30 @@ function Total({ models }: { models: readonly UsageEntry[] }) {
   const { turns, failedTurns, inputTokens, cachedInputTokens, outputTokens, cost: amount } = totalOf(models);
   return (
     <dl class="numbers">
-      <div><dt>Turns</dt><dd>{count(turns)}</dd></div>
-      <div><dt>of them failed</dt><dd>{count(failedTurns)}</dd></div>
-      <div><dt>Tokens in</dt><dd>{count(inputTokens)}</dd></div>
-      <div><dt>of them cached</dt><dd>{count(cachedInputTokens)}</dd></div>
-      <div><dt>Tokens out</dt><dd>{count(outputTokens)}</dd></div>
-      <div><dt>Cost</dt><dd>{cost(amount)}</dd></div>
+      <div>
+        <dt>Turns</dt>
+        <dd>{count(turns)}</dd>
+      </div>
+      <div>
+        <dt>of them failed</dt>
+        <dd>{count(failedTurns)}</dd>
+      </div>
+      <div>
+        <dt>Tokens in</dt>
+        <dd>{count(inputTokens)}</dd>
+      </div>
+      <div>
+        <dt>of them cached</dt>
+        <dd>{count(cachedInputTokens)}</dd>
+      </div>
+      <div>
+        <dt>Tokens out</dt>
+        <dd>{count(outputTokens)}</dd>
+      </div>
+      <div>
+        <dt>Cost</dt>
+        <dd>{cost(amount)}</dd>
+      </div>
     </dl>
   );
 }
@@ -62,12 +84,25 @@ function Models({ models }: { models: readonly UsageEntry[] }) {
       <h3>By model</h3>
       <div class="table card" tabIndex={0} role="region" aria-label="Usage by model">
         <table>
-          <thead><tr><th scope="col">Model</th><th scope="col">Tokens</th><th scope="col" class="number">Turns</th><Numbers /></tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">Model</th>
+              <th scope="col">Tokens</th>
+              <th scope="col" class="number">
+                Turns
+              </th>
+              <Numbers />
+            </tr>
+          </thead>
           <tbody>
             {models.map((used) => (
               <tr key={used.model}>
                 <td>{used.model == null ? "not known" : <Name text={used.model} />}</td>
-                <td class="share"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width={most === 0 ? 0 : (tokensOf(used) / most) * 100} height="8" /></svg></td>
+                <td class="share">
+                  <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+                    <rect width={most === 0 ? 0 : (tokensOf(used) / most) * 100} height="8" />
+                  </svg>
+                </td>
                 <td class="number">{count(used.turns ?? 0)}</td>
                 <Used used={used} />
               </tr>
@@ -80,28 +115,64 @@ function Models({ models }: { models: readonly UsageEntry[] }) {
 }
 
 function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }) {
-  const bars = turns.toReversed().map((turn, n) => ({ key: turn.eventId ?? String(n), name: shownTime(turn.endedAt), value: tokensOf(turn) }));
+  const bars = turns
+    .toReversed()
+    .map((turn, n) => ({ key: turn.eventId ?? String(n), name: shownTime(turn.endedAt), value: tokensOf(turn) }));
   return (
     <Plot title="The last turns" each="turn" bars={bars} shown={count}>
-        <table>
-          <thead><tr><th scope="col">Ended</th><th scope="col">Session</th><th scope="col">Model</th><Numbers /></tr></thead>
-          <tbody>
-            {turns.map((turn) => (
-              <tr key={turn.eventId}>
-                <td>{shownTime(turn.endedAt)}</td>
-                <td><a href={hashOf({ view: "session", agent, session: turn.sessionId ?? "", tab: "conversation", ...(turn.eventId && { at: turn.eventId }) })}><Name text={turn.sessionId ?? ""} /></a></td>
-                <td>{turn.model == null ? "not known" : <Name text={turn.model} />}</td>
-                <Used used={turn} />
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Plot>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Ended</th>
+            <th scope="col">Session</th>
+            <th scope="col">Model</th>
+            <Numbers />
+          </tr>
+        </thead>
+        <tbody>
+          {turns.map((turn) => (
+            <tr key={turn.eventId}>
+              <td>{shownTime(turn.endedAt)}</td>
+              <td>
+                <a
+                  href={hashOf({
+                    view: "session",
+                    agent,
+                    session: turn.sessionId ?? "",
+                    tab: "conversation",
+                    ...(turn.eventId && { at: turn.eventId }),
+                  })}
+                >
+                  <Name text={turn.sessionId ?? ""} />
+                </a>
+              </td>
+              <td>{turn.model == null ? "not known" : <Name text={turn.model} />}</td>
+              <Used used={turn} />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Plot>
   );
 }
 
 function Numbers() {
-  return <><th scope="col" class="number">In</th><th scope="col" class="number">Cached</th><th scope="col" class="number">Out</th><th scope="col" class="number">Cost</th></>;
+  return (
+    <>
+      <th scope="col" class="number">
+        In
+      </th>
+      <th scope="col" class="number">
+        Cached
+      </th>
+      <th scope="col" class="number">
+        Out
+      </th>
+      <th scope="col" class="number">
+        Cost
+      </th>
+    </>
+  );
 }
 
 function Used({ used }: { used: UsageEntry }) {
