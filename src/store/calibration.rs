@@ -22,6 +22,10 @@ const PRIOR_TOKENS: f64 = 1_000.0;
 const MIN_FACTOR: f64 = 0.5;
 const MAX_FACTOR: f64 = 3.0;
 
+/// One report weighs as much as so many estimated tokens at most. Else an absurd report would
+/// outweigh the next hundred.
+const MAX_REPORT_TOKENS: f64 = 1_000_000.0;
+
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, FromJson)]
 pub struct Calibration {
     estimated: f64,
@@ -61,9 +65,14 @@ impl Calibration {
     /// was sent. `reported` is the provider's count, cached tokens included. `None`: the
     /// report says nothing.
     pub fn after(self, estimated: i64, reported: i64) -> Option<Self> {
-        (estimated > 0 && reported > 0).then_some(Self {
-            estimated: self.estimated * DECAY + estimated as f64,
-            reported: self.reported * DECAY + reported as f64,
+        if estimated <= 0 || reported <= 0 {
+            return None;
+        }
+        let factor = (reported as f64 / estimated as f64).clamp(MIN_FACTOR, MAX_FACTOR);
+        let estimated = (estimated as f64).min(MAX_REPORT_TOKENS);
+        Some(Self {
+            estimated: self.estimated * DECAY + estimated,
+            reported: self.reported * DECAY + estimated * factor,
         })
     }
 }
@@ -124,9 +133,18 @@ mod tests {
 
     #[test]
     fn no_report_corrects_by_more_than_the_bounds() {
-        for (estimated, reported, corrected) in [(100_000, i64::MAX, 300), (i64::MAX, 1, 50)] {
+        for (estimated, reported, corrected) in [(100_000, i64::MAX, 299), (i64::MAX, 1, 50)] {
             let sums = taught(Calibration::default(), 1, estimated, reported);
             assert_eq!(sums.correct(100), corrected);
+        }
+    }
+
+    #[test]
+    fn an_absurd_report_is_forgotten_after_some_honest_ones() {
+        for (estimated, reported) in [(1, i64::MAX), (i64::MAX, 1), (i64::MAX, i64::MAX)] {
+            let absurd = taught(Calibration::default(), 1, estimated, reported);
+            let corrected = taught(absurd, 20, 10_000, 12_000).correct(10_000);
+            assert!((11_500..=12_500).contains(&corrected), "{corrected}");
         }
     }
 }

@@ -438,8 +438,8 @@ fn find_kept_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Ca
     Ok(kept.flatten().and_then(|json| json::decode(&json).ok()))
 }
 
-/// How estimates of a session's tokens are corrected: by what its own turns were
-/// reported to use.
+/// How estimates of a session's tokens are corrected: by what its own turns, and the
+/// contexts that its callers sent, were reported to use.
 pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibration> {
     let sql = format!(
         "SELECT {}, t.session_id,
@@ -450,6 +450,43 @@ pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibratio
     let found: Option<CalibrationRow> = find(db, &sql, &[session_id.as_str().into()])?;
     let found = found.ok_or_else(|| Error::storage("a row that is always there is missing"))?;
     Ok(found.0.unwrap_or_default())
+}
+
+/// Learns from usage that a caller reports of a context: `told` is what the context was
+/// estimated at, as the caller was told, and `reported` is what the provider counted. Part of
+/// the transaction that counts the usage. Sums that the session's own row has to hold are
+/// answered, for the statement that writes the row anyway.
+pub fn learn(
+    db: &dyn Database,
+    session_id: &Id,
+    told: i64,
+    reported: i64,
+) -> Result<Option<String>> {
+    if told <= 0 || reported <= 0 {
+        return Ok(None);
+    }
+    let Some(last) = find_last_turn(db, session_id)? else {
+        let kept = find_kept_calibration(db, session_id)?.unwrap_or_default();
+        let learnt = kept.after(kept.uncorrect(told), reported);
+        return learnt.as_ref().map(json::encode).transpose();
+    };
+    let is_settled = last.ended.is_none();
+    let mut tally = last.over();
+    let known = tally.calibration.unwrap_or_default();
+    let Some(learnt) = known.after(known.uncorrect(told), reported) else {
+        return Ok(None);
+    };
+    tally.calibration = Some(learnt);
+    if is_settled {
+        db.run(
+            "UPDATE cf_agents_last_turns SET calibration = ?2 WHERE session_id = ?1",
+            &[session_id.as_str().into(), tally.calibration_json()?.into()],
+        )?;
+    } else {
+        // What the turn's event reported comes before this report.
+        write_over(db, session_id, tally)?;
+    }
+    Ok(None)
 }
 
 /// What estimates of a session are corrected by, if its turns have reported anything.

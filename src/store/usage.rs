@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::MAX_INTEGER;
+use crate::store::last_turns;
 use crate::store::usage_days::{self, DAY_MS, DayUsage};
 
 /// The newest call ids that a session remembers at least; at most twice as many are
@@ -22,10 +23,12 @@ pub struct UsageIncrease {
     pub cost: f64,
     /// The model that was asked; `None`: not known.
     pub model: Option<String>,
+    /// What the input tokens were estimated at, as a caller was told. 0: not said.
+    pub context_tokens: i64,
 }
 
-/// Adds to the session's sums and to the day. Part of a transaction. The sums of tokens
-/// stop at the highest integer that JavaScript holds exactly.
+/// Adds to the session's sums and to the day, and learns how estimates are corrected. Part
+/// of a transaction. The sums of tokens stop at the highest integer that JavaScript holds exactly.
 pub fn count_usage(
     db: &dyn Database,
     host: &dyn Host,
@@ -43,7 +46,8 @@ pub fn count_usage(
         cached_input_tokens: more.cached_input_tokens,
         cost: more.cost,
     }];
-    let params: [SqlValue; 8] = [
+    let learnt = last_turns::learn(db, id, more.context_tokens, more.input_tokens)?;
+    let params: [SqlValue; 9] = [
         id.as_str().into(),
         more.input_tokens.into(),
         more.output_tokens.into(),
@@ -52,6 +56,7 @@ pub fn count_usage(
         now_ms.into(),
         MAX_INTEGER.into(),
         usage_days::kept_with(db, id.as_str(), &days)?.into(),
+        learnt.into(),
     ];
     db.run(
         "UPDATE cf_agents_sessions
@@ -60,6 +65,9 @@ pub fn count_usage(
                 cached_input_tokens = min(cached_input_tokens + ?4, ?7),
                 cost = cost + ?5,
                 usage_days = ?8,
+                compaction = iif(?9 IS NOT NULL AND json_valid(coalesce(compaction, '{}')),
+                                 json_set(coalesce(compaction, '{}'), '$.calibration', json(?9)),
+                                 compaction),
                 updated_at = max(updated_at, ?6)
           WHERE id = ?1",
         &params,

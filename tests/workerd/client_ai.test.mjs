@@ -105,6 +105,35 @@ test("a_turn_that_is_persisted_again_is_written_and_counted_once", async () => {
   assert.deepEqual((await session.persist(next)).events.map(({ inserted }) => inserted), [true]);
 });
 
+test("what_persist_reports_corrects_the_sessions_estimates", async () => {
+  const { agent, session } = await asked("counted");
+  await session.appendMessage({ message: user("long", "some words of a question ".repeat(400)) });
+  const estimate = async (leafId) => (await session.buildWorkingContext({ memory: true, leafId })).tokensEstimate;
+  const before = await estimate();
+  const other = agent.session("other");
+  await other.create();
+  await other.appendMessage({ message: user("long", "some words of a question ".repeat(400)) });
+  const others = (await other.buildWorkingContext({ memory: true })).tokensEstimate;
+  // A provider that counts twice as many, in a turn of two steps.
+  const counted = (answer) => ({ ...answer, usage: { ...USAGE, inputTokens: { total: 2 * before, noCache: 2 * before, cacheRead: 0, cacheWrite: 0 } } });
+  const model = scripted(counted(calls("set_context", { label: "memory", content: "A note." })), counted(says("Done.")));
+  const result = streamText({ model, ...(await session.modelInput()), stopWhen: FEW_STEPS });
+  await result.text;
+  const { leafId } = await session.persist(result);
+  const after = await estimate();
+  assert.ok(after > 1.6 * before && after <= 2.1 * before, `${before} ${after}`);
+  await session.persist(result);
+  assert.equal(await estimate(), after, "a repetition teaches nothing");
+  await server.evict("counted");
+  assert.equal(await estimate(), after);
+  assert.equal((await other.buildWorkingContext({ memory: true })).tokensEstimate, others);
+  // A turn at another place is no turn of what was read.
+  await session.modelInput();
+  const elsewhere = await generateText({ model: scripted(counted(says("Else."))), prompt: "Else?" });
+  await session.persist(elsewhere, { parentId: "ask" });
+  assert.equal(await estimate(leafId), after);
+});
+
 test("a_turn_that_somebody_else_overtook_is_refused_whole", async () => {
   const { session } = await asked("overtaken");
   const result = streamText({ model: scripted(says("Late.")), ...(await session.modelInput()) });

@@ -28,6 +28,13 @@ interface Spent {
   inputTokens: number;
   outputTokens: number;
   cachedInputTokens: number;
+  contextTokens?: number;
+}
+
+/** The tokens of all steps together, and those that the first step read. */
+export interface Counted {
+  total: Spent;
+  firstInputTokens: number;
 }
 
 /** What is written: an event, which has an `action`, or a message, which has a `role`. Writing names it. */
@@ -63,7 +70,7 @@ const NAME_DIGITS = 32;
  * What a turn said and spent: `{ messages, usage }`. `turn` is a result of `streamText` or
  * `generateText`, what its callbacks are given, a list of steps, or a list of messages.
  */
-export async function readTurn(turn: AiTurn): Promise<{ messages: readonly AiSaid[]; usage?: Spent | undefined }> {
+export async function readTurn(turn: AiTurn): Promise<{ messages: readonly AiSaid[]; usage?: Counted | undefined }> {
   if (isList(turn)) {
     const isSteps = turn.length > 0 && (turn[0] as { role?: string } | undefined)?.role === undefined;
     if (!isSteps) return { messages: turn as readonly AiSaid[] };
@@ -97,15 +104,24 @@ function messagesOfStep({ content = [] }: { content?: readonly any[] }): AiSaid[
   ];
 }
 
-/** Tokens of several steps together, in the words of `addUsage`. `undefined`: nobody counted. */
-function sum(usages: any[]): Spent | undefined {
+/** Tokens of several steps together, and those of the first step. `undefined`: nobody counted. */
+function sum(usages: any[]): Counted | undefined {
   const total = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
   for (const usage of usages) {
     total.inputTokens += usage?.inputTokens || 0;
     total.outputTokens += usage?.outputTokens || 0;
     total.cachedInputTokens += (usage?.inputTokenDetails?.cacheReadTokens ?? usage?.cachedInputTokens) || 0;
   }
-  return total.inputTokens + total.outputTokens > 0 ? total : undefined;
+  return total.inputTokens + total.outputTokens > 0 ? { total, firstInputTokens: usages[0]?.inputTokens || 0 } : undefined;
+}
+
+/**
+ * What `addUsage` is told. `estimate` is what the first step's context was estimated at. Later
+ * steps send more, and are taken to be estimated as well as the first.
+ */
+export function usageOf({ total, firstInputTokens }: Counted, estimate: number | undefined): Spent {
+  if (!estimate || firstInputTokens <= 0) return total;
+  return { ...total, contextTokens: Math.round((estimate * total.inputTokens) / firstInputTokens) };
 }
 
 // Items: events, which have an `action`, and messages, which have a `role`.

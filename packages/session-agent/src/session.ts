@@ -2,10 +2,12 @@
 // changes as async iterators, chat, and the AI SDK's turn.
 
 import { type AiMessage, type MemoryTool, promptOf, toolsOf } from "./ai_sdk.js";
-import { type AiTurn, itemsOfMessages, nameItems, type Persisted, type Place, readTurn, writeItems } from "./ai_sdk_turn.js";
+import { type AiTurn, itemsOfMessages, nameItems, type Persisted, type Place, readTurn, usageOf, writeItems } from "./ai_sdk_turn.js";
 import { type ChatChunk, type ChatInput, chat, resumeChat } from "./chat.js";
 import type { Connection } from "./connection.js";
+import type { SessionAgentError } from "./errors.js";
 import {
+  type AddUsageInput,
   type Change,
   type CreateSessionInput,
   type Entry,
@@ -50,10 +52,15 @@ export interface ModelInput extends Place {
   tools: { [name: string]: MemoryTool };
   /** The last event that the messages contain. `null`: the session is empty. */
   leafId: string | null;
+  /** What all of it is estimated at, in tokens. */
+  tokensEstimate: number;
 }
 
 /** The `ModelInput` that the turn answers, or a place of the caller's own. */
-export interface PersistOptions extends CallOptions, Place {}
+export interface PersistOptions extends CallOptions, Place {
+  /** The estimate of what the model was sent: the session's later estimates learn of it. */
+  tokensEstimate?: number;
+}
 
 type Operate = (connection: Connection, operation: string, input: object, options?: CallOptions) => Promise<any>;
 
@@ -64,7 +71,8 @@ export class SessionClient {
   readonly id: string;
   #connection: Connection;
   #operate: Operate;
-  #place: Place | undefined;
+  /** Where the turn of the last `modelInput` goes, and what the input was estimated at. */
+  #place: (Place & { tokensEstimate: number }) | undefined;
 
   constructor(connection: Connection, id: string, operate: Operate) {
     if (typeof id !== "string" || id === "") throw new TypeError("A session is named by its id, a text.");
@@ -142,7 +150,8 @@ export class SessionClient {
     const most = limit ?? (maxTokens === undefined ? undefined : MOST_EVENTS);
     const context = await this.buildWorkingContext({ systemInstructions, maxTokens, limit: most, keepMedia, leafId, memory: true }, options);
     // A turn after an older message is a branch, and no other write is in its way.
-    this.#place = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
+    const place = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
+    this.#place = { ...place, tokensEstimate: context.tokensEstimate };
     return { ...promptOf(context), tools: this.#toolsOf(context.tools ?? [], options), leafId: context.leafId, ...this.#place };
   }
 
@@ -168,14 +177,25 @@ export class SessionClient {
     const { signal, retry } = from;
     const { messages, usage } = await readTurn(turn);
     const items = itemsOfMessages(messages);
-    const place = placeOf(from) ?? this.#place;
+    const read = placeOf(from) === undefined ? this.#place : from;
+    const place = read && placeOf(read);
     if (place === undefined) throw new TypeError("`persist` has to know what the turn follows: give it what `modelInput` gave, as in `persist(result, input)`.");
     const after = place.parentId ?? place.expectedLeafId ?? null;
     if (items.length === 0) return { events: [], leafId: after };
     const name = await nameItems(items, after);
     const outcome = await writeItems(this, items, place, { signal, retry });
-    if (usage !== undefined) await this.addUsage({ id: name, ...usage }, { signal, retry });
+    if (usage !== undefined) await this.#report({ id: name, ...usageOf(usage, read?.tokensEstimate) }, { signal, retry });
     return outcome;
+  }
+
+  async #report({ contextTokens, ...usage }: Omit<AddUsageInput, "sessionId">, options: CallOptions): Promise<void> {
+    try {
+      await this.addUsage({ ...usage, ...(contextTokens !== undefined && { contextTokens }) }, options);
+    } catch (error) {
+      // The other end is older than this client, and learns nothing from usage.
+      if (contextTokens === undefined || (error as SessionAgentError).details?.field !== "contextTokens") throw error;
+      await this.addUsage(usage, options);
+    }
   }
 
   /** The session as a file of JSON lines. The stream fails where the file is not whole. */

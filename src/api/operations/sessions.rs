@@ -227,6 +227,10 @@ pub struct AddUsage {
     output_tokens: Option<Count>,
     /// The input tokens that the provider read from its cache.
     cached_input_tokens: Option<Count>,
+    /// What `inputTokens` were estimated at: the `tokensEstimate` of the context that was
+    /// sent, or the sum of those that were sent. The session's later estimates come closer to
+    /// what the provider counts. Left out: nothing is learnt.
+    context_tokens: Option<Count>,
     /// The model that was asked, for `getUsage`.
     model: Option<Id>,
     /// Names this usage, so that a retry counts once.
@@ -261,6 +265,7 @@ impl RunAtOnce for AddUsage {
             output_tokens: self.output_tokens.map_or(0, |count| count.0),
             cached_input_tokens: self.cached_input_tokens.map_or(0, |count| count.0),
             cost,
+            context_tokens: self.context_tokens.map_or(0, |count| count.0),
             model: self.model.map(|model| model.as_str().to_owned()),
         };
         let call_id = self.id.as_ref();

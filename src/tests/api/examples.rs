@@ -215,7 +215,7 @@ fn about_sessions() -> Bodies {
         ("deleteSession", json!({"sessionId": "s"})),
         (
             "addUsage",
-            json!({"sessionId": "s", "inputTokens": 5, "cost": 1.5}),
+            json!({"sessionId": "s", "inputTokens": 5, "contextTokens": 4, "cost": 1.5}),
         ),
         (
             "addUsage",

@@ -56,6 +56,7 @@ const CONTENT: &[&str] = &[
     "inputTokens",
     "outputTokens",
     "cachedInputTokens",
+    "contextTokens",
     "cost",
     "kind",
     "supersedes",

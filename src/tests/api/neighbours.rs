@@ -157,7 +157,7 @@ impl Neighbours<'_> {
                 self.call("deleteEntry", json!({"sessionId": session, "label": "kb", "key": event}))?;
                 self.call("removeBlock", json!({"sessionId": session, "label": "x", "purge": true}))
             }
-            13 => self.call("addUsage", json!({"sessionId": session, "inputTokens": 900, "outputTokens": 3, "cost": 1.5, "id": event})),
+            13 => self.call("addUsage", json!({"sessionId": session, "inputTokens": 900, "contextTokens": 400, "outputTokens": 3, "cost": 1.5, "id": event})),
             14 => self.call("deleteEvents", json!({"sessionId": session, "eventIds": [event]})),
             15 => self.call("clearMessages", json!({"sessionId": session})),
             16 => self.call("deleteSession", json!({"sessionId": session})),

@@ -362,7 +362,7 @@ fn whatever_happens_each_answer_counts_once() {
                     alice.ok("clearMessages", json!({"sessionId": "s"}));
                 }
                 9 => {
-                    let more = json!({"sessionId": "s", "inputTokens": 5, "outputTokens": 1});
+                    let more = json!({"sessionId": "s", "inputTokens": 5, "outputTokens": 1, "contextTokens": dice.roll(9)});
                     alice.ok("addUsage", more);
                     (input, output) = (input + 5, output + 1);
                 }

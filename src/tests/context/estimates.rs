@@ -130,6 +130,148 @@ fn what_providers_report_corrects_every_estimate() {
     assert_eq!(told, &after["total"]);
 }
 
+/// The estimate of the session's context, as a caller with a loop of its own is told.
+fn context_tokens(alice: &Alice, session: &str) -> i64 {
+    let context = alice.ok("buildWorkingContext", json!({"sessionId": session}));
+    context["tokensEstimate"].as_i64().unwrap()
+}
+
+/// The caller's model counts so many tokens for each estimated one.
+fn report(alice: &Alice, factor: f64, honest: i64) {
+    let told = context_tokens(alice, "s");
+    let counted = (honest as f64 * factor) as i64;
+    alice.ok(
+        "addUsage",
+        json!({"sessionId": "s", "inputTokens": counted, "contextTokens": told}),
+    );
+}
+
+fn two_sessions() -> Alice {
+    let alice = Alice::with_model();
+    for session in ["s", "other"] {
+        alice.ok("createSession", json!({"id": session}));
+        let content = "a message of some words ".repeat(400);
+        let event = json!({"action": "user_message", "content": content});
+        let body = json!({"sessionId": session, "events": [event]});
+        alice.ok("appendEvents", body);
+    }
+    alice
+}
+
+#[test]
+fn what_a_caller_reports_of_a_context_corrects_the_sessions_estimates() {
+    let alice = two_sessions();
+    let honest = context_tokens(&alice, "s");
+    let body = json!({"sessionId": "s", "inputTokens": 2 * honest});
+    alice.ok("addUsage", body);
+    assert_eq!(context_tokens(&alice, "s"), honest, "of no context");
+    let mut last = honest;
+    for _ in 0..20 {
+        report(&alice, 2.0, honest);
+        let now = context_tokens(&alice, "s");
+        assert!((last..=2 * honest).contains(&now), "{last} {now}");
+        last = now;
+    }
+    assert!(last > honest * 19 / 10, "{honest} {last}");
+    // Another session's estimates are as they were.
+    assert_eq!(context_tokens(&alice, "other"), honest);
+    // A caller that sends fewer tokens than it says is within the bounds.
+    for (input, context) in [(i64::pow(2, 53) - 1, 1), (1, i64::pow(2, 53) - 1), (0, 5)] {
+        let body = json!({"sessionId": "s", "inputTokens": input, "contextTokens": context});
+        alice.ok("addUsage", body);
+        let now = context_tokens(&alice, "s");
+        assert!((honest / 2..=3 * honest).contains(&now), "{now}");
+    }
+    for _ in 0..20 {
+        report(&alice, 1.0, honest);
+    }
+    let now = context_tokens(&alice, "s");
+    assert!((honest * 9 / 10..=honest * 11 / 10).contains(&now), "{now}");
+}
+
+#[test]
+fn a_repeated_report_teaches_once_and_a_report_of_a_context_writes_no_row_more() {
+    let alice = two_sessions();
+    let written = |body: Value| {
+        alice.db.take_costs();
+        alice.ok("addUsage", body);
+        alice.db.take_costs().1
+    };
+    let honest = context_tokens(&alice, "s");
+    // The day's row of the agent is made by the first.
+    written(json!({"sessionId": "s", "inputTokens": 1}));
+    let plain = written(json!({"sessionId": "s", "inputTokens": 1}));
+    let of_context =
+        json!({"sessionId": "s", "inputTokens": 3 * honest, "contextTokens": honest, "id": "call"});
+    let mut unnamed = of_context.clone();
+    unnamed.as_object_mut().unwrap().remove("id");
+    assert_eq!(written(unnamed), plain);
+    alice.ok("addUsage", of_context.clone());
+    let told = context_tokens(&alice, "s");
+    assert!(told > 2 * honest);
+    alice.ok("addUsage", of_context);
+    assert_eq!(context_tokens(&alice, "s"), told);
+}
+
+/// The sums stand in the last turn's row where there is one, and turns go on from them.
+#[test]
+fn reports_and_turns_teach_the_same_sums() {
+    let counts = |alice: &Alice, text: &str, tokens: i64| {
+        let answer = json!({
+            "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": tokens, "completion_tokens": 1}});
+        alice.outbound.answer(Said::json(&answer));
+        let message = json!({"role": "user", "parts": [{"type": "text", "text": text}]});
+        alice.chat(json!({"id": "s", "message": message}));
+    };
+    let alice = two_sessions();
+    let honest = context_tokens(&alice, "s");
+    for _ in 0..20 {
+        report(&alice, 2.0, honest);
+    }
+    let taught = context_tokens(&alice, "s");
+    counts(&alice, "And now?", 2 * honest);
+    let after_a_turn = context_tokens(&alice, "s");
+    assert!(after_a_turn > taught * 19 / 20, "{taught} {after_a_turn}");
+    for _ in 0..20 {
+        report(&alice, 1.0, honest);
+    }
+    let corrected = context_tokens(&alice, "s");
+    assert!(corrected < honest * 11 / 10, "{honest} {corrected}");
+    assert_eq!(context_tokens(&alice, "other"), honest);
+}
+
+/// After a turn, a report of a context writes a row more: the last turn's.
+#[test]
+fn a_report_beside_a_turn_leaves_the_turn_as_it_is() {
+    let alice = two_sessions();
+    let report = json!({"sessionId": "s", "inputTokens": 90_000, "contextTokens": 45_000});
+    let written = |body: Value| {
+        alice.db.take_costs();
+        alice.ok("addUsage", body);
+        alice.db.take_costs().1
+    };
+    let plain = json!({"sessionId": "s", "inputTokens": 1});
+    written(plain.clone());
+    let rows = written(plain);
+    let message = json!({"role": "user", "parts": [{"type": "text", "text": "Go."}]});
+    let body = json!({"id": "s", "message": message});
+    let begun = alice.begin(&body).unwrap();
+    assert_eq!(written(report.clone()), rows + 1);
+    let told = context_tokens(&alice, "s");
+    alice.outbound.answer(Said::json(&json!({
+        "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 7_000, "completion_tokens": 1}})));
+    alice.run_work(begun.work.unwrap());
+    assert_eq!(alice.events().len(), 3, "the turn goes on to its answer");
+    assert!(context_tokens(&alice, "s") >= told);
+    // Of the turn's event and of the settled row.
+    assert_eq!(written(report.clone()), rows + 1);
+    assert_eq!(written(report), rows + 1);
+    let used = alice.ok("getSession", json!({"sessionId": "s"}));
+    assert_eq!(used["usage"]["inputTokens"], 3 * 90_000 + 7_002);
+}
+
 #[test]
 fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
     // The messages alone are far below the threshold.
