@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::limits::DEFAULT_BODY_BYTES;
+use super::show_pace::ShownChange;
 use crate::access::{self, AccessRule, Caller, Effect, Needs, Policy};
 use crate::base::budget::Reservation;
 use crate::base::database::{Database, SqlText};
@@ -67,8 +68,10 @@ pub struct Reply {
     pub empties_storage: bool,
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
-    /// The session that the operation wrote to: its sockets are shown its messages.
-    pub changed: Option<Id>,
+    /// What the operation changed: the session's sockets are shown it.
+    pub changed: Option<ShownChange>,
+    /// The one message that the operation changed, where it changed no more than that.
+    pub changed_message: Option<Id>,
     /// A search needs an index that is not complete yet; see
     /// [`crate::search::build::build_batch`].
     pub indexing_goes_on: bool,
@@ -81,12 +84,23 @@ impl Reply {
             empties_storage: false,
             grown: None,
             changed: None,
+            changed_message: None,
             indexing_goes_on: false,
         }
     }
 
     pub fn grown(mut self, session_id: &Id) -> Self {
         self.grown = Some(session_id.clone());
+        self
+    }
+
+    /// `watched`: the session, if sockets watch it.
+    fn shown_in(mut self, watched: Option<Id>) -> Self {
+        let message_id = self.changed_message.take();
+        self.changed = watched.map(|session_id| ShownChange {
+            session_id,
+            message_id,
+        });
         self
     }
 
@@ -168,9 +182,7 @@ pub const fn at_once<O: RunAtOnce>() -> OperationEntry {
     entry::<O>(OperationRun::AtOnce(|agent, body| {
         let operation = admit::<O>(agent, body)?;
         let session_id = find_watched(agent, O::RULE, operation.session_id());
-        let mut reply = operation.run(agent)?;
-        reply.changed = session_id;
-        Ok(reply)
+        Ok(operation.run(agent)?.shown_in(session_id))
     }))
 }
 
@@ -183,12 +195,11 @@ pub const fn waiting<O: RunWaiting>() -> OperationEntry {
             let owner = operation
                 .session_id()
                 .or_else(|| agent.caller.only_session());
-            let mut reply = match owner.cloned() {
+            let reply = match owner.cloned() {
                 Some(owner) => work_for(owner.as_str(), operation.run(agent)).await?,
                 None => operation.run(agent).await?,
             };
-            reply.changed = session_id;
-            Ok(reply)
+            Ok(reply.shown_in(session_id))
         })
     }))
 }

@@ -9,6 +9,7 @@ use super::operation::{Agent, CHAT, Operation};
 use super::operations::chat::CancelTurn;
 use super::operations::message_writes::ClearMessages;
 use super::route::parse_session_id;
+use super::show_pace::ShownChange;
 use super::shown::load_shown;
 use super::table::{is_operation, unknown_operation};
 use super::turn_parts::CHAT_RULE;
@@ -182,7 +183,7 @@ pub struct FrameOutcome {
     pub work: Option<TurnWork>,
     /// This field and the next three are as in an operation's `Reply`.
     pub grown: Option<Id>,
-    pub changed: Option<Id>,
+    pub changed: Option<ShownChange>,
     pub indexing_goes_on: bool,
     pub empties_storage: bool,
 }

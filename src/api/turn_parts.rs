@@ -2,6 +2,7 @@
 //! turn's beginning.
 
 use super::operation::{Agent, CHAT};
+use super::show_pace::News;
 use super::shown::load_shown;
 use crate::access::{AccessRule, Asker, Effect, Needs};
 use crate::base::budget::Reservation;
@@ -71,6 +72,43 @@ pub fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
         let frame = render_message_updated(&message.json);
         agent.audience.tell(session_id, &frame, None);
     }
+}
+
+/// Changed messages of more bytes are sent as a list, which is bounded by itself.
+const MAX_CHANGED_BYTES: usize = 512 << 10;
+
+/// Sends what changed to the session's sockets: the messages alone, or the list.
+pub fn show_news(agent: &Agent<'_>, session_id: &Id, news: &News) {
+    let frames = match news {
+        News::Messages(ids) => render_changed(agent, session_id, ids),
+        News::List => None,
+    };
+    let Some(frames) = frames else {
+        return show_if_watched(agent, session_id, None);
+    };
+    for frame in frames {
+        agent.audience.tell(session_id, &frame, None);
+    }
+}
+
+/// A frame for each message; `None`: the list has to be sent. A client that does not show a
+/// message leaves its frame out. But it takes a message with a call for any message whose
+/// call has the same id, and models repeat ids.
+fn render_changed(agent: &Agent<'_>, session_id: &Id, ids: &[Id]) -> Option<Vec<String>> {
+    let mut bytes = 0;
+    let mut frames = Vec::new();
+    for id in ids {
+        let message = find_message(agent.db, session_id, id).ok()??;
+        bytes += message.json.len();
+        let has_calls = message.json.contains(r#""toolCallId""#);
+        if has_calls || message.id != id.as_str() || bytes > MAX_CHANGED_BYTES {
+            return None;
+        }
+        #[cfg(test)]
+        super::answers::hold_message(&message.json);
+        frames.push(render_message_updated(&message.json));
+    }
+    Some(frames)
 }
 
 /// Sends the session's messages to its sockets. If the messages can't be read, nothing

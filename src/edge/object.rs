@@ -30,7 +30,7 @@ use crate::api::listener::TurnListener;
 use crate::api::operation::{Agent, Reply};
 use crate::api::operations::message_reads::get_messages;
 use crate::api::route::{self, Route};
-use crate::api::show_pace::ShowPace;
+use crate::api::show_pace::{ShowPace, ShownChange};
 use crate::api::socket;
 use crate::api::table::OPERATIONS;
 use crate::api::transfer::{begin_export, begin_import};
@@ -244,7 +244,12 @@ impl Object {
     }
 
     /// Starts what follows an answer. The alarm for the index survives an eviction.
-    fn go_on(self: &Rc<Self>, grown: Option<Id>, changed: Option<Id>, indexing_goes_on: bool) {
+    fn go_on(
+        self: &Rc<Self>,
+        grown: Option<Id>,
+        changed: Option<ShownChange>,
+        indexing_goes_on: bool,
+    ) {
         if let Some(changed) = changed {
             self.show(changed);
         }
@@ -486,7 +491,8 @@ impl Object {
                 let changed = Id::parse(session_id.clone()).ok();
                 let import = begin_import(&agent, session_id, allows_sources)?;
                 let mut reply = transfer::receive(db, import, pieces).await?;
-                reply.changed = changed.filter(|id| self.sockets.is_there(id));
+                let watched = changed.filter(|id| self.sockets.is_there(id));
+                reply.changed = watched.map(ShownChange::of_all);
                 reply
             }
             Route::Chat { session_id, .. } => {
@@ -529,7 +535,7 @@ impl Object {
             http::log(&error);
         }
         if self.compactions.take_compacted(grown) && self.sockets.is_there(grown) {
-            self.show(grown.clone());
+            self.show(ShownChange::of_all(grown.clone()));
         }
     }
 

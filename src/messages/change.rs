@@ -20,6 +20,14 @@ use crate::log::write::{NewRow, rewrite_bodies, rewrite_note};
 use crate::messages::tree::delete::delete_seqs;
 use crate::store::last_turns;
 
+/// A message that was replaced.
+pub struct UpdatedMessage {
+    pub message: Message,
+    /// Every other message reads as before. Else the message was a run, and what continued
+    /// the run may be a message of its own now.
+    pub is_alone: bool,
+}
+
 /// Replaces a message; `None`: there is no message with this id. A message equal to
 /// the stored message writes nothing.
 pub fn update_message(
@@ -27,7 +35,7 @@ pub fn update_message(
     host: &dyn Host,
     session_id: &Id,
     message: &NewMessage,
-) -> Result<Option<Message>> {
+) -> Result<Option<UpdatedMessage>> {
     let id = message.id.as_ref().ok_or_else(|| {
         Error::invalid(
             "message.id",
@@ -48,7 +56,10 @@ pub fn update_message(
         if !run.is_too_long() {
             let stored = message_from(db, session_id, first)?;
             if says_the_same(&stored, message)? {
-                return Ok(Some(stored));
+                return Ok(Some(UpdatedMessage {
+                    message: stored,
+                    is_alone: true,
+                }));
             }
         }
         last_turns::settle(db, session_id)?;
@@ -104,9 +115,11 @@ pub fn update_message(
             is_parted: false,
         };
         let [_, message] = MessageGatherer::default().take(row)?;
-        message
-            .map(Some)
-            .ok_or_else(|| Error::storage("a message without a row"))
+        let message = message.ok_or_else(|| Error::storage("a message without a row"))?;
+        Ok(Some(UpdatedMessage {
+            message,
+            is_alone: !is_run,
+        }))
     })
 }
 

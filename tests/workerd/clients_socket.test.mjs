@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, afterEach, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { AgentClient } from "agents/client";
 import { WebSocketChatTransport } from "ai";
@@ -150,6 +151,39 @@ test("open_tabs_show_what_operations_write", async () => {
   for (const tab of [here, there]) await shows(tab, expected.slice(0, 1));
   assert.deepEqual(other.messages, []);
 });
+
+test("open_tabs_show_a_changed_message_without_the_list", async () => {
+  const here = await open("changed");
+  const there = await open("changed");
+  const write = (operation, id, text) => call(server, "changed", operation, { sessionId: "default", message: { id, role: "user", parts: [{ type: "text", text }] } });
+  await call(server, "changed", "createSession", { id: "default" });
+  for (const id of ["a", "b", "c"]) await write("appendMessage", id, id);
+  for (const tab of [here, there]) await shows(tab, [["user", "a"], ["user", "b"], ["user", "c"]]);
+  // A list may be on its way for a second.
+  await quiet(here);
+  const types = [];
+  here.agent.addEventListener("message", ({ data }) => types.push(JSON.parse(data).type));
+  await write("updateMessage", "b", "B");
+  for (const tab of [here, there]) await shows(tab, [["user", "a"], ["user", "B"], ["user", "c"]]);
+  await write("updateMessage", "a", "A");
+  await write("upsertMessage", "c", "C");
+  for (const tab of [here, there]) await shows(tab, [["user", "A"], ["user", "B"], ["user", "C"]]);
+  assert.deepEqual([...new Set(types)], ["cf_agent_message_updated"]);
+  // A message that is new comes with the list, and so does what changed beside it.
+  await write("updateMessage", "a", "a");
+  await write("upsertMessage", "d", "D");
+  for (const tab of [here, there]) await shows(tab, [["user", "a"], ["user", "B"], ["user", "C"], ["user", "D"]]);
+  assert.ok(types.includes("cf_agent_chat_messages"));
+});
+
+/** Waits until the tab's socket is told nothing for longer than the pause between two lists. */
+async function quiet(tab) {
+  let last = Date.now();
+  const listen = () => (last = Date.now());
+  tab.agent.addEventListener("message", listen);
+  while (Date.now() - last < 1_500) await pause(100);
+  tab.agent.removeEventListener("message", listen);
+}
 
 test("open_tabs_show_a_compaction_that_nobody_asked_for", async () => {
   const tab = await open("compacted");

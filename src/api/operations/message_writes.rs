@@ -184,7 +184,11 @@ impl RunAtOnce for UpsertMessage {
             && let Some(updated) =
                 update_message(agent.db, agent.host, &place.session_id, &message)?
         {
-            return Ok(appended_reply(false, &updated));
+            let reply = appended_reply(false, &updated.message);
+            return Ok(Reply {
+                changed_message: message.id.filter(|_| updated.is_alone),
+                ..reply
+            });
         }
         append(agent, place, message)
     }
@@ -222,7 +226,12 @@ impl RunAtOnce for UpdateMessage {
         drop(self.message);
         permit_replacing(agent, &self.session_id, &message)?;
         let updated = update_message(agent.db, agent.host, &self.session_id, &message)?;
-        Ok(or_null(updated))
+        let is_alone = updated.as_ref().is_some_and(|updated| updated.is_alone);
+        let reply = or_null(updated.map(|updated| updated.message));
+        Ok(Reply {
+            changed_message: message.id.filter(|_| is_alone),
+            ..reply
+        })
     }
 }
 

@@ -5,10 +5,9 @@ use std::rc::Rc;
 
 use super::Object;
 use crate::access::Caller;
-use crate::api::show_pace::NextList;
-use crate::api::turn_parts::show_if_watched;
+use crate::api::show_pace::{NextList, ShownChange};
+use crate::api::turn_parts::show_news;
 use crate::base::host::Host as _;
-use crate::base::ids::Id;
 use crate::base::outbound::Outbound as _;
 use crate::chat::callbacks::CallbackSender;
 use crate::chat::running_turns::Audience as _;
@@ -26,24 +25,28 @@ const INDEX_PAUSE_MS: i64 = 100;
 
 impl Object {
     /// Shows the sockets of a session what was written to it.
-    pub(super) fn show(self: &Rc<Self>, session_id: Id) {
-        let pause_ms = match self.pace.plan(&session_id, Runtime.now_ms()) {
-            NextList::Now => None,
-            NextList::In { ms } => Some(ms),
-            NextList::IsPlanned => return,
-        };
+    pub(super) fn show(self: &Rc<Self>, change: ShownChange) {
+        let planned = self.pace.plan(&change, Runtime.now_ms());
+        if planned == NextList::IsPlanned {
+            return;
+        }
+        let session_id = change.session_id;
         let object = Rc::clone(self);
         self.keep(async move {
-            if let Some(pause_ms) = pause_ms {
-                object.outbound.sleep(pause_ms).await;
-                object.pace.begin(&session_id, Runtime.now_ms());
-            }
+            let news = match planned {
+                NextList::Now(news) => news,
+                NextList::In { ms } => {
+                    object.outbound.sleep(ms).await;
+                    object.pace.begin(&session_id, Runtime.now_ms())
+                }
+                NextList::IsPlanned => return,
+            };
             if object.is_migrated.get() && object.sockets.is_there(&session_id) {
                 if let Some(running) = object.turns.find(&session_id) {
                     running.note_news();
                 }
                 let db = Sqlite::new(&object.storage);
-                show_if_watched(&object.agent(&db, &Caller::Owner, &[]), &session_id, None);
+                show_news(&object.agent(&db, &Caller::Owner, &[]), &session_id, &news);
             }
         });
     }

@@ -15,5 +15,6 @@ pub mod mcp;
 mod mcp_rights;
 pub mod neighbours;
 mod nonsense;
+mod shown;
 pub mod stats;
 mod written;

@@ -410,7 +410,10 @@ fn what_an_operation_wrote_is_shown_where_sockets_watch() {
             operation,
             body.as_bytes(),
         ));
-        reply.unwrap().changed.map(|id| id.as_str().to_owned())
+        reply
+            .unwrap()
+            .changed
+            .map(|change| change.session_id.as_str().to_owned())
     };
     alice.ok("createSession", json!({"id": "s"}));
     let append = json!({"sessionId": "s", "message": user("one")});
