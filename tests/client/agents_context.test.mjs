@@ -7,13 +7,13 @@ import { after, test } from "node:test";
 import { ContextBlocks } from "agents/context";
 import { startEvicting } from "./evicting.mjs";
 
-const { BlockOverBudgetError, sessionAgent } = await import("session-agent");
+const { BlockOverBudgetError } = await import("session-agent");
 const { contextProvider } = await import("session-agent/agents-context");
 
 const evicting = await startEvicting();
 after(() => evicting.stop());
 
-const open = (name) => sessionAgent(evicting.url, name, { fetch: evicting.fetch });
+const { open } = evicting;
 
 /** Blocks of every kind over an agent, as a program has them in one of its lives. */
 function blocksOf(agent) {
@@ -76,5 +76,5 @@ test("what_the_agent_refuses_is_thrown", async () => {
   await assert.rejects(provider.set("far too many words for this block"), BlockOverBudgetError);
   assert.throws(() => contextProvider(open("refusing"), { kind: "loadable" }), /readonly, writable or searchable, not `loadable`/);
   await assert.rejects(contextProvider(open("refusing")).get(), /no label yet/);
-  await assert.rejects(contextProvider(sessionAgent(evicting.url, "x"), { label: "not a/label" }).get(), { code: "invalid_request" });
+  await assert.rejects(contextProvider(evicting.openPlain("x"), { label: "not a/label" }).get(), { code: "invalid_request" });
 });

@@ -12,13 +12,12 @@ import { betaMemoryTool } from "@anthropic-ai/sdk/helpers/beta/memory";
 import { BetaLocalFilesystemMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";
 import { startEvicting } from "./evicting.mjs";
 
-const { sessionAgent } = await import("session-agent");
 const { memoryHandlers } = await import("session-agent/anthropic-memory");
 
 const evicting = await startEvicting();
 after(() => evicting.stop());
 
-const open = (name) => sessionAgent(evicting.url, name, { fetch: evicting.fetch });
+const { open } = evicting;
 
 /** A client of Anthropic's whose API gives these contents, one after the other. */
 function scripted(...contents) {

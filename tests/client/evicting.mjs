@@ -1,10 +1,15 @@
 // A server whose objects are evicted after every write, so that nothing which an adapter
 // relies on is in memory alone.
+//
+// `SUITE_WAY` in the environment says how the clients find it: at its URL, or by a service
+// binding (`service`) or a namespace of objects (`namespace`) of a Worker in a second
+// runtime. The server then runs as it ships, with its static files: second_worker.test.mjs.
 
 import { createServer } from "node:http";
 import { once } from "node:events";
-import { evictingFetch } from "./evicting_fetch.mjs";
 import { startServer } from "../workerd/harness.mjs";
+import { bundle, startWithSecond } from "../workerd/second_worker.mjs";
+import { targetBy } from "./evicting_target.mjs";
 
 /** Evicts an object, unless another request has just done so. */
 async function evict(server, agent) {
@@ -13,15 +18,28 @@ async function evict(server, agent) {
   });
 }
 
-/** The built Worker, and `evictions`: how often an object was evicted so far. */
+/**
+ * The built Worker. `open(agent)` is a client whose writes evict the agent's object, and
+ * `openPlain(agent)` one whose writes don't. `evictions`: how often that was so far.
+ */
 export async function startEvicting() {
-  const server = await startServer();
-  const evicting = { server, url: server.url, evictions: 0, stop: () => server.stop() };
-  evicting.fetch = evictingFetch(async (agent) => {
+  const { sessionAgent } = await import("session-agent");
+  const way = process.env.SUITE_WAY ?? "url";
+  const { server, worker, stop } = way === "url" ? await startAlone() : await startWithSecond({}, await bundle("forward.mjs"));
+  const place = { way, url: server.url, second: worker };
+  const evicting = { server, place, evictions: 0, stop };
+  const opener = (found) => (name, options) => sessionAgent(found.target, name, { ...(found.fetch && { fetch: found.fetch }), ...options });
+  evicting.openPlain = opener(targetBy(place));
+  evicting.open = opener(targetBy(place, async (agent) => {
     evicting.evictions += 1;
     await evict(server, agent);
-  });
+  }));
   return evicting;
+}
+
+async function startAlone() {
+  const server = await startServer();
+  return { server, stop: () => server.stop() };
 }
 
 /** The same for another process: an address that evicts the object named in its path. */

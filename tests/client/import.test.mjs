@@ -7,14 +7,13 @@ import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { startEvicting } from "./evicting.mjs";
 
-const { sessionAgent } = await import("session-agent");
 const { importAgentsTables, importOpenAIItems, importUIMessages } = await import("session-agent/import");
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 
 const evicting = await startEvicting();
 after(() => evicting.stop());
 
-const open = (name) => sessionAgent(evicting.url, name, { fetch: evicting.fetch });
+const { open } = evicting;
 const message = (id, text, role = "user") => ({ id, role, parts: [{ type: "text", text }] });
 const withoutTime = ({ createdAt, ...rest }) => rest;
 

@@ -4,15 +4,15 @@
 import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
 import { sessionAgent } from "session-agent";
 import { SessionAgentSaver } from "session-agent/langgraph";
-import { evictingFetch } from "./evicting_fetch.mjs";
+import { targetBy } from "./evicting_target.mjs";
 
-const { SUITE_URL, SUITE_CONTROL } = process.env;
-const evict = (agent) => fetch(`${SUITE_CONTROL}/${encodeURIComponent(agent)}`, { method: "POST" });
+const { SUITE_PLACE, SUITE_CONTROL } = process.env;
+const { target, fetch: evictingFetch } = targetBy(JSON.parse(SUITE_PLACE), (agent) => fetch(`${SUITE_CONTROL}/${encodeURIComponent(agent)}`, { method: "POST" }));
 
 const initializer = {
   checkpointerName: "SessionAgentSaver",
   // `list` without a thread gives all threads, so each saver has an agent of its own.
-  createCheckpointer: () => new SessionAgentSaver(sessionAgent(SUITE_URL, crypto.randomUUID(), { fetch: evictingFetch(evict) })),
+  createCheckpointer: () => new SessionAgentSaver(sessionAgent(target, crypto.randomUUID(), { ...(evictingFetch && { fetch: evictingFetch }) })),
 };
 
 validate(initializer);

@@ -12,7 +12,7 @@ import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { listenForEvictions, startEvicting } from "./evicting.mjs";
 
 // Found once the first import has run.
-const { LeafMovedError, sessionAgent } = await import("session-agent");
+const { LeafMovedError } = await import("session-agent");
 const { SessionAgentSaver } = await import("session-agent/langgraph");
 
 const FOLDER = import.meta.dirname;
@@ -25,7 +25,7 @@ after(() => evicting.stop());
 
 test("the_suite_of_langgraphs_authors_passes", async (context) => {
   const control = await listenForEvictions(evicting);
-  const env = { ...process.env, SUITE_URL: evicting.url, SUITE_CONTROL: control.url, NO_COLOR: "1" };
+  const env = { ...process.env, SUITE_PLACE: JSON.stringify(evicting.place), SUITE_CONTROL: control.url, NO_COLOR: "1" };
   const run = promisify(execFile)(process.execPath, [join(FOLDER, "node_modules/vitest/vitest.mjs"), "run", "--root", FOLDER], { cwd: FOLDER, env, maxBuffer: 1 << 26 });
   const { stdout, stderr } = await run.catch((error) => error);
   control.stop();
@@ -41,7 +41,7 @@ test("the_suite_of_langgraphs_authors_passes", async (context) => {
   context.diagnostic(`${report.numPassedTests} passed, ${report.numFailedTests} failed, ${skipped.length} skipped, ${evicting.evictions} evictions`);
 });
 
-const saverOf = (name, options) => new SessionAgentSaver(sessionAgent(evicting.url, name, { fetch: evicting.fetch }), options);
+const saverOf = (name, options) => new SessionAgentSaver(evicting.open(name), options);
 const State = Annotation.Root({ said: Annotation({ reducer: (before, more) => before.concat(more), default: () => [] }) });
 const inThread = (id, more) => ({ configurable: { thread_id: id, ...more } });
 
@@ -115,7 +115,7 @@ test("a_put_that_is_repeated_is_stored_once_and_a_second_try_of_a_task_replaces_
 });
 
 test("a_graph_in_a_graph_has_its_own_namespace_and_a_thread_goes_whole", async () => {
-  const agent = sessionAgent(evicting.url, "nested");
+  const agent = evicting.openPlain("nested");
   const inner = new StateGraph(State).addNode("inside", () => ({ said: [`inside: ${interrupt("?")}`] })).addEdge(START, "inside").compile();
   const outer = new StateGraph(State).addNode("inner", inner).addEdge(START, "inner").compile({ checkpointer: saverOf("nested") });
   await outer.invoke({ said: [] }, inThread("t"));

@@ -9,14 +9,13 @@ import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-co
 import { z } from "zod";
 import { startEvicting } from "./evicting.mjs";
 
-const { sessionAgent } = await import("session-agent");
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 
 setTracingDisabled(true);
 const evicting = await startEvicting();
 after(() => evicting.stop());
 
-const open = (name) => sessionAgent(evicting.url, name, { fetch: evicting.fetch });
+const { open } = evicting;
 const sessionOf = (name) => new SessionAgentSession(open(name).session("s"));
 
 const weather = tool({ name: "weather", description: "Tells the weather", parameters: z.object({ city: z.string() }), execute: async ({ city }) => `Rain in ${city}` });
@@ -163,7 +162,7 @@ test("a_conversation_that_chat_wrote_goes_on_here", async () => {
 test("of_writers_at_the_same_time_none_is_lost", async () => {
   const session = sessionOf("busy");
   await session.addItems(items("first"));
-  const plainSession = new SessionAgentSession(sessionAgent(evicting.url, "busy").session("s"));
+  const plainSession = new SessionAgentSession(evicting.openPlain("busy").session("s"));
   const append = (n) => plainSession.applyHistoryTransaction({ operationId: `op ${n}`, transaction: { type: "append_items", items: items(`${n}`) } });
   await Promise.all([1, 2, 3, 4, 1, 2].map(append));
   assert.deepEqual((await session.getItems()).map(({ content }) => content).sort(), ["1", "2", "3", "4", "first"]);
@@ -326,7 +325,7 @@ test("a_logger_hears_of_items_unless_it_says_that_it_must_not", async () => {
 });
 
 test("a_read_beside_removals_is_never_empty_while_items_stand", async () => {
-  const session = new SessionAgentSession(sessionAgent(evicting.url, "removals").session("s"));
+  const session = new SessionAgentSession(evicting.openPlain("removals").session("s"));
   await session.addItems(items(..."abcdefghijklmnop"));
   let isOver = false;
   const popping = (async () => {

@@ -9,7 +9,6 @@ import { after, test } from "node:test";
 import { MemorySession } from "@openai/agents-core";
 import { startEvicting } from "./evicting.mjs";
 
-const { sessionAgent } = await import("session-agent");
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 
 const evicting = await startEvicting();
@@ -17,8 +16,7 @@ after(() => evicting.stop());
 
 /** A session with an id, the items that it begins with, and a logger. */
 async function ours(sessionId, initialItems = [], logger) {
-  const agent = sessionAgent(evicting.url, sessionId, { fetch: evicting.fetch });
-  const session = new SessionAgentSession(agent.session(sessionId), { logger });
+  const session = new SessionAgentSession(evicting.open(sessionId).session(sessionId), { logger });
   if (initialItems.length > 0) await session.addItems(initialItems);
   return session;
 }

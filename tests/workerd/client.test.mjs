@@ -1,5 +1,8 @@
 // The client against the built Worker: through a URL, from Node, and through a service
 // binding and a namespace of objects, from another Worker.
+//
+// The other Worker runs beside it. With `CLIENT_FROM=second` in the environment it runs in a
+// runtime of its own, and Session Agent as it ships: see client_second.test.mjs.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -16,6 +19,7 @@ import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
 import { answers } from "./answers.mjs";
 import { clientGuides, clientProgram } from "./documents.mjs";
 import { startServer } from "./harness.mjs";
+import { startWithSecond } from "./second_worker.mjs";
 
 const SECRET = "the secret of this test, long enough";
 const VIAS = ["url", "service", "namespace"];
@@ -30,9 +34,14 @@ const [{ text: program }] = (
     external: ["cloudflare:workers"],
   })
 ).outputFiles;
-const server = await startServer({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET }, workers: { client: program } });
-after(() => server.stop());
-const worker = await server.urlOf("client");
+const settings = { vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } };
+const { server, worker, stop } = process.env.CLIENT_FROM === "second" ? await startWithSecond(settings, program) : await startTogether();
+after(() => stop());
+
+async function startTogether() {
+  const both = await startServer({ ...settings, workers: { client: program } });
+  return { server: both, worker: await both.urlOf("client"), stop: () => both.stop() };
+}
 
 /** What a method of the client gives or throws, in the Worker or here. */
 async function perform({ via = "url", options, ...asked }) {

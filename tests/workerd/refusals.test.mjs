@@ -9,14 +9,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
-import { startSecond } from "./second_worker.mjs";
+import { NEWEST_DATE, startSecond } from "./second_worker.mjs";
 
 const SECRET = "the secret of this test, long enough";
 const TARGETS = ["url", "service", "namespace"];
 const ADAPTERS = ["openaiAgents", "langgraph", "agentsContext", "anthropicMemory"];
 
 /** Before errors kept their fields, and after. */
-const DATES = { older: "2024-09-23", newest: "2026-11-17" };
+const DATES = { older: "2024-09-23", newest: NEWEST_DATE };
 
 const registry = await mkdtemp(join(tmpdir(), "session-agent-registry-"));
 const server = await startServer({ inspect: false, site: true, registry, vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });

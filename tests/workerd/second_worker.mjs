@@ -10,11 +10,42 @@ import { tmpdir } from "node:os";
 import { build } from "esbuild";
 import { ROOT } from "../../scripts/places.mjs";
 import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
-import { registryAt } from "./harness.mjs";
+import { registryAt, startServer } from "./harness.mjs";
+
+/** The newest date on which a Worker of one's own may have begun. */
+export const NEWEST_DATE = "2026-11-17";
 
 /** `ask(all)` gives an answer or an error for each of `all`: see workers/second.mjs. */
 export async function startSecond(server, registry, { compatibilityDate }) {
-  const contents = await bundle();
+  const second = await startBeside(server, registry, await bundle("second.mjs"), compatibilityDate);
+  const post = async (body) => {
+    const response = await fetch(second.url, { method: "POST", body: JSON.stringify(body) });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(text);
+    return JSON.parse(text);
+  };
+  return {
+    ask: (all) => post({ all }),
+    raw: async (one) => (await post({ raw: true, all: [one] }))[0],
+    stop: second.stop,
+  };
+}
+
+/** Session Agent as it ships, and a Worker beside it: `{ server, worker, stop }`. `worker` is its address. */
+export async function startWithSecond(settings, contents) {
+  const registry = await mkdtemp(join(tmpdir(), "session-agent-registry-"));
+  const server = await startServer({ inspect: false, site: true, registry, ...settings });
+  const second = await startBeside(server, registry, contents);
+  const stop = async () => {
+    await second.stop();
+    await server.stop();
+    await rm(registry, { recursive: true, force: true });
+  };
+  return { server, worker: second.url, stop };
+}
+
+/** Any Worker in a runtime of its own: `{ url, stop }`. */
+export async function startBeside(server, registry, contents, compatibilityDate = NEWEST_DATE) {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-second-"));
   const worker = {
     config: {
@@ -31,16 +62,8 @@ export async function startSecond(server, registry, { compatibilityDate }) {
     dev: { unsafeDirectSockets: [{ host: HOST, port: 0 }] },
   };
   const { miniflare } = await startWorkerd([worker], storage, registryAt(registry));
-  const url = await miniflare.unsafeGetDirectURL("second");
-  const post = async (body) => {
-    const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
-    const text = await response.text();
-    if (response.status !== 200) throw new Error(text);
-    return JSON.parse(text);
-  };
   return {
-    ask: (all) => post({ all }),
-    raw: async (one) => (await post({ raw: true, all: [one] }))[0],
+    url: await miniflare.unsafeGetDirectURL("second"),
     stop: async () => {
       await miniflare.dispose();
       await rm(storage, { recursive: true, force: true });
@@ -48,12 +71,10 @@ export async function startSecond(server, registry, { compatibilityDate }) {
   };
 }
 
-let bundled;
-
-/** The Worker of workers/second.mjs, with the frameworks that the adapters import. */
-async function bundle() {
-  bundled ??= build({
-    entryPoints: [join(ROOT, "tests/workerd/workers/second.mjs")],
+/** A Worker of workers/, with the frameworks that the adapters import. */
+export async function bundle(name) {
+  const bundled = await build({
+    entryPoints: [join(ROOT, "tests/workerd/workers", name)],
     bundle: true,
     format: "esm",
     write: false,
@@ -61,5 +82,5 @@ async function bundle() {
     external: ["cloudflare:*", "node:*"],
     nodePaths: [join(ROOT, "tests/client/node_modules"), join(ROOT, "tests/node_modules")],
   });
-  return (await bundled).outputFiles[0].text;
+  return bundled.outputFiles[0].text;
 }

@@ -1,0 +1,37 @@
+// The adapters' suites once more, as a Worker in a runtime of its own finds Session Agent: by
+// a service binding and by a namespace of its objects, as it ships, with its static files.
+// The suites are the same files, told by the environment where the agent is: see evicting.mjs.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+
+const WAYS = ["service", "namespace"];
+
+/** The suites, and the fewest tests of each. */
+const SUITES = { openai_memory_session: 24, openai_agents: 15, langgraph: 7, agents_context: 4, anthropic_memory: 4 };
+
+/** Runs a suite in a process of its own; what it wrote, as TAP. */
+async function run(suite, way) {
+  const file = join(import.meta.dirname, `${suite}.test.mjs`);
+  const child = spawn(process.execPath, ["--test-reporter=tap", file], { env: { ...process.env, NODE_TEST_CONTEXT: undefined, SUITE_WAY: way }, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (more) => (said += more));
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  return { said, code };
+}
+
+for (const way of WAYS) {
+  test(`every_adapters_suite_passes_by_a_${way}_of_a_second_worker`, { concurrency: 2 }, async (context) => {
+    const suites = Object.entries(SUITES).map(([suite, least]) =>
+      context.test(suite, async (own) => {
+        const { said, code } = await run(suite, way);
+        const [passed, failed] = ["pass", "fail"].map((word) => Number(said.match(new RegExp(`^# ${word} (\\d+)$`, "m"))?.[1]));
+        assert.ok(code === 0 && failed === 0 && passed >= least, said);
+        own.diagnostic(`${passed} passed`);
+      }),
+    );
+    await Promise.all(suites);
+  });
+}

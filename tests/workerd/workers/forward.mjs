@@ -1,0 +1,20 @@
+// A Worker of somebody who uses Session Agent, led from outside: it does with its own
+// bindings what a test's client asks of a binding.
+//
+// `x-way` names the binding, and `x-agent` the agent. With `x-method`, the body has the
+// arguments of a method, and the answer is what it gives or throws. Else the request itself
+// goes on, to the address in `x-address`.
+
+export default {
+  async fetch(request, env) {
+    const header = (name) => decodeURIComponent(request.headers.get(name) ?? "");
+    const on = header("x-way") === "namespace" ? env.OBJECT.getByName(header("x-agent")) : env.SERVICE;
+    const method = header("x-method");
+    if (method === "") return await on.fetch(new Request(header("x-address"), request));
+    try {
+      return Response.json({ answer: await on[method](...(await request.json())) });
+    } catch (error) {
+      return Response.json({ thrown: error.message });
+    }
+  },
+};
