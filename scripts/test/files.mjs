@@ -15,6 +15,7 @@ export const FIRST = [
   "tests/workerd/real_embeddings.test.mjs",
   "tests/client/examples.test.mjs",
   "tests/workerd/slow_bodies.test.mjs",
+  "tests/client/second_worker.test.mjs",
   "tests/client/langgraph.test.mjs",
   "tests/workerd/upgrades.test.mjs",
   "tests/workerd/turn_kill.test.mjs",
