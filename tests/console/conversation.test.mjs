@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { failureOf, gameOf, shortest } from "./world.mjs";
 
-const GAMES = Number(process.env.GAMES ?? 2_000);
+const GAMES = Number(process.env.GAMES ?? 1_000);
 const LENGTH = 80;
 
 test("whatever_comes_late_twice_or_never_the_reader_and_the_agent_agree", (t) => {
