@@ -24,10 +24,12 @@ export function skippedInTap(output) {
   return [...new Set(reasons)];
 }
 
-/** The tests of a file as TAP has them, without those within tests: `{ name, ms }` of each. */
+/** The tests of a file as TAP has them, those of its suites included: `{ name, ms }` of each. */
 export function testsInTap(output) {
-  const lines = output.matchAll(/^(?:not )?ok \d+ - (.*?)(?: # .*)?\n {2}---\n {2}duration_ms: ([\d.]+)$/gm);
-  return [...lines].map(([, name, ms]) => ({ name, ms: Number(ms) }));
+  const lines = output.matchAll(
+    /^( *)(?:not )?ok \d+ - (.*?)(?: # .*)?\n\1 {2}---\n\1 {2}duration_ms: ([\d.]+)\n(?:\1 {2}type: '(\w+)'\n)?/gm,
+  );
+  return [...lines].filter(([, , , , type]) => type !== "suite").map(([, , name, ms]) => ({ name, ms: Number(ms) }));
 }
 
 /** From a single check that either holds or doesn't. */

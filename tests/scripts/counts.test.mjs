@@ -41,18 +41,19 @@ test("a_reason_for_skipping_is_told_once", () => {
   assert.deepEqual(skippedInTap(output), ["a model, because there is none; to run it: install it.", ""]);
 });
 
-test("tests_are_told_with_their_times_and_what_is_within_them_is_not", () => {
+test("tests_are_told_with_their_times_also_those_of_suites", () => {
   const output = `TAP version 13
-# Subtest: it_talks
-    # Subtest: a word
-    ok 1 - a word
+# Subtest: talking
+    # Subtest: it_talks
+    ok 1 - it_talks
       ---
-      duration_ms: 3
+      duration_ms: 1234.5
+      type: 'test'
       ...
-ok 1 - it_talks
+ok 1 - talking
   ---
-  duration_ms: 1234.5
-  type: 'test'
+  duration_ms: 1300
+  type: 'suite'
   ...
 not ok 2 - it_sings # SKIP no voice
   ---
