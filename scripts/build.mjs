@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildDefaults } from "./build/defaults.mjs";
+import { PACKAGED, packWorker } from "./build/package.mjs";
 import { buildSite, SITE } from "./build/site.mjs";
 import { buildWorker } from "./build/worker.mjs";
 import { BUILD, LOCAL, ROOT } from "./places.mjs";
@@ -40,12 +41,13 @@ export async function build() {
     rmSync(STAMP, { force: true });
     await buildWorker();
     await buildSite();
+    packWorker(join(BUILD, "packaged.js"), SITE);
     writeFileSync(STAMP, digest);
   });
 }
 
 function isCurrent(digest) {
-  return existsSync(join(BUILD, "index.js")) && existsSync(SITE) && existsSync(STAMP) && readFileSync(STAMP, "utf8") === digest;
+  return existsSync(join(BUILD, "index.js")) && existsSync(SITE) && existsSync(PACKAGED) && existsSync(STAMP) && readFileSync(STAMP, "utf8") === digest;
 }
 
 /** The commit counts too: the build says which one it is of. */

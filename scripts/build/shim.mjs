@@ -167,12 +167,24 @@ export default class Entrypoint extends WorkerEntrypoint {
 export class SessionAgent extends DurableObject {
   #object;
   #instanceId;
+  #seen;
   #arrivals = new Arrivals();
 
-  constructor(ctx, env) {
+  /** `seen`: the bindings as Rust sees them, where a class that extends this one adds to them. */
+  constructor(ctx, env, seen = env) {
     super(ctx, env);
+    this.#seen = seen;
     enter(() => this.#current());
   }
+
+  /**
+   * For a class that extends this one. A static method is no method of the object, so no other
+   * Worker can call it: a request with what the class allows it, and a call of the class's own.
+   */
+  static inside = {
+    fetch: (object, request, granted) => object.#fetch(request, granted),
+    call: (object, operation, json) => enter(() => object.#current().call(operation, json, undefined, true)),
+  };
 
   /** The Rust half of this object, in the instance that runs now. */
   #current() {
@@ -180,20 +192,24 @@ export class SessionAgent extends DurableObject {
     // another. It has to look before an object's address is read, not after.
     rust.__worker_init_state();
     if (this.#instanceId !== module.instanceId) {
-      this.#object = new rust.SessionAgent(this.ctx, this.env);
+      this.#object = new rust.SessionAgent(this.ctx, this.#seen);
       this.#instanceId = module.instanceId;
     }
     return this.#object;
   }
 
   fetch(request) {
+    return this.#fetch(request);
+  }
+
+  #fetch(request, granted) {
     const reading = this.#arrivals.read(request);
-    if (reading === undefined) return enter(() => this.#current().fetch(request));
-    return reading.then((body) => enter(() => this.#current().fetch(request, body)));
+    if (reading === undefined) return enter(() => this.#current().fetch(request, undefined, granted));
+    return reading.then((body) => enter(() => this.#current().fetch(request, body, granted)));
   }
 
   call(operation, json, options) {
-    return enter(() => this.#current().call(operation, json, options));
+    return enter(() => this.#current().call(operation, json, options, false));
   }
 
   async request(operation, json, options) {

@@ -8,7 +8,8 @@
 //              `wasm-function[123]` is the line that begins with `123:`
 //   names      the operations of generated/openapi.json, which the object has as methods
 //   esbuild    puts shim.mjs in front and makes one file of all the JavaScript but
-//              agent-defaults.js, which defaults.mjs writes
+//              agent-defaults.js, which defaults.mjs writes; and the same once more for the
+//              npm package, with a class to extend (package.mjs)
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,6 +18,7 @@ import { BIN, BUILD, OPENAPI, ROOT, withPackages } from "../places.mjs";
 import { outputOf, run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 import { withPlaces, withoutPlaces } from "./order.mjs";
+import { bundlePackaged } from "./package.mjs";
 
 const TARGET = "wasm32-unknown-unknown";
 const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
@@ -43,10 +45,12 @@ export async function buildWorker() {
   await step(bindgen.path(), [compiled(), STAGE]);
   importAsWorkersDo(join(STAGE, "index.js"));
   writeFileSync(join(STAGE, "operations.js"), namesOfOperations(JSON.parse(readFileSync(OPENAPI, "utf8"))));
-  const [wasm, js] = [await optimise(), await bundle()];
+  const [wasm, js, packaged] = [await optimise(), await bundle(), join(STAGE, "packaged.js")];
+  await bundlePackaged(SHIM, packaged);
   // Together and last, so that a build that fails leaves the one before whole.
   renameSync(wasm, join(BUILD, "index_bg.wasm"));
   renameSync(js, join(BUILD, "index.js"));
+  renameSync(packaged, join(BUILD, "packaged.js"));
   rmSync(STAGE, { recursive: true });
 }
 

@@ -48,8 +48,8 @@ export const client = {
 function digest() {
   const hash = createHash("sha256");
   const files = ["scripts/client.mjs", "scripts/setup/client.mjs", "generated/openapi.json", "packages/session-agent/tsconfig.json"];
-  const own = readdirSync(SOURCES)
-    .filter((name) => name !== MADE)
+  const own = readdirSync(SOURCES, { recursive: true })
+    .filter((name) => name.endsWith(".ts") && name !== MADE)
     .sort()
     .map((name) => `packages/session-agent/src/${name}`);
   for (const file of [...files, ...own]) {

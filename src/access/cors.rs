@@ -113,6 +113,22 @@ impl Policy {
         check_site(request_origin)
     }
 
+    /// Refuses a request that a page of another origin sends, where cookies may let it in: a
+    /// browser sends them along with what any page asks. `ALLOWED_ORIGINS` lets a page in.
+    pub fn admit_page(&self, origin: Option<&str>, url: &str) -> Result<()> {
+        let is_let_in = origin.is_none_or(|origin| {
+            let rest = url.strip_prefix(origin);
+            rest.is_some_and(|path| path.starts_with('/'))
+                || self.cors(Some(origin)).origin.is_some()
+        });
+        if is_let_in {
+            return Ok(());
+        }
+        Err(forbidden(
+            "A page of another origin asks. To let it in, name its origin in `ALLOWED_ORIGINS`.",
+        ))
+    }
+
     /// Refuses a message of the Model Context Protocol that a page of another origin sends,
     /// as the protocol demands, whatever else lets the page in. A page of the address's
     /// own origin is let in.

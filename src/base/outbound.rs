@@ -32,6 +32,29 @@ const MOST_BESIDE_MODELS: usize = 4;
 /// The most of them for one session, so that another session's tool finds a slot, too.
 const MOST_EACH: usize = 3;
 
+/// What a class that extends this one hears of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassNotice {
+    /// What a session's turn or compaction does now.
+    Status,
+    /// A compaction, or one that was given up.
+    Compaction,
+}
+
+impl ClassNotice {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Compaction => "compaction",
+        }
+    }
+}
+
+/// The binding by which a class that extends this one is asked for what its methods give: a
+/// model's answer, vectors, a tool's result, a block. The npm package puts it beside the
+/// Worker's own bindings; no configuration has it.
+pub const OWN_CLASS: &str = "SESSION_AGENT_CLASS";
+
 /// Bounds for calls that wait until they may leave: one per turn of an agent, and as
 /// many again for the turns' tools. Memory holds their bodies meanwhile. One session may
 /// have the calls of a turn and its memory in line, and carry what two models are sent.
@@ -334,6 +357,10 @@ pub trait Outbound {
 
     /// Whether there is a binding of this name.
     fn is_bound(&self, binding: &str) -> bool;
+
+    /// Tells a class that extends this one of something that has happened, if there is such a
+    /// class. Nobody waits for it. `told` makes the JSON.
+    fn tell_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
 
     /// Sends a call. Dropping the future ends the call, as the module's doc says.
     fn send<'a>(

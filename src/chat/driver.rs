@@ -89,6 +89,7 @@ pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
     drive.tell(begun);
     let outcome = drive.go().await;
     drive.finish(outcome).await;
+    context.tell_class(&running.session_id, "idle");
 }
 
 /// Continues a turn that was cut off, or closes it after too many recoveries.
@@ -115,12 +116,15 @@ pub async fn go_on(context: TurnContext<'_>, taken: RecoveredTurn) {
         drive.go().await
     };
     drive.finish(outcome).await;
+    context.tell_class(&running.session_id, "idle");
 }
 
 impl TurnDriver<'_> {
     async fn go(&self) -> Result<TurnEnding, Broken> {
         loop {
             let next = self.turn.borrow().next();
+            self.context
+                .tell_class(&self.running.session_id, next.phase());
             match next {
                 NextAction::AskModel => self.ask().await?,
                 NextAction::MakeRoom => self.make_room().await?,

@@ -109,6 +109,18 @@ pub enum NextAction {
     Finish(TurnEnding),
 }
 
+impl NextAction {
+    /// What a class that extends this one is told.
+    pub fn phase(&self) -> &'static str {
+        match self {
+            Self::AskModel => "thinking",
+            Self::MakeRoom => "compacting",
+            Self::RunTools(_) => "tools",
+            Self::Finish(_) => "ending",
+        }
+    }
+}
+
 #[derive(Debug, PartialEq)]
 pub enum TurnEnding {
     Said(FinishReason),

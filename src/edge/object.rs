@@ -5,6 +5,7 @@
 
 mod alarms;
 mod calls;
+mod granted;
 mod name;
 mod opening;
 mod tables;
@@ -22,7 +23,7 @@ use super::host::Runtime;
 use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, settle};
-use super::{cors, health, http, identify, mcp, policy, stream, tasks, transfer};
+use super::{cors, health, http, mcp, policy, stream, tasks, transfer};
 use crate::access::{Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
 use crate::api::door::{admit, check_room, may_be_repeated};
@@ -101,22 +102,34 @@ impl SessionAgent {
         Ok(Self { object })
     }
 
-    /// `body`: the request's body, if it is short. It was read before.
-    pub fn fetch(&self, request: web_sys::Request, body: Option<Vec<u8>>) -> Promise {
+    /// `body`: the request's body, if it is short. It was read before. `granted`: what a
+    /// class that extends this one allows the request, as JSON.
+    pub fn fetch(
+        &self,
+        request: web_sys::Request,
+        body: Option<Vec<u8>>,
+        granted: Option<String>,
+    ) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(
-            self.object
-                .owner()
-                .run(async move { object.fetch(request, body).await.map(JsValue::from) }),
-        )
+        tasks::promise(self.object.owner().run(async move {
+            let answer = object.fetch(request, body, granted).await;
+            answer.map(JsValue::from)
+        }))
     }
 
-    pub fn call(&self, operation: JsValue, json: JsValue, options: JsValue) -> Promise {
+    /// `is_own`: the call comes from a class that extends this one, in this very object.
+    pub fn call(
+        &self,
+        operation: JsValue,
+        json: JsValue,
+        options: JsValue,
+        is_own: bool,
+    ) -> Promise {
         let object = Rc::clone(&self.object);
         tasks::promise(
             self.object
                 .owner()
-                .run(async move { object.call(&operation, json, &options).await }),
+                .run(async move { object.call(&operation, json, &options, is_own).await }),
         )
     }
 
@@ -157,12 +170,13 @@ impl Object {
         self: &Rc<Self>,
         request: web_sys::Request,
         body: Option<Vec<u8>>,
+        granted: Option<String>,
     ) -> Result<web_sys::Response, JsValue> {
         let shared = cors::find(&self.policy, &request);
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        cors::mark(self.answer(request, body).await?, &shared)
+        cors::mark(self.answer(request, body, granted).await?, &shared)
     }
 
     async fn wake(self: &Rc<Self>) -> Result<(), JsValue> {
@@ -214,9 +228,10 @@ impl Object {
         self: &Rc<Self>,
         request: web_sys::Request,
         body: Option<Vec<u8>>,
+        granted: Option<String>,
     ) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
-        let handled = self.handle(request, body, &db).await;
+        let handled = self.handle(request, body, granted, &db).await;
         self.look_once();
         match handled {
             Ok(ObjectAnswer::Reply(reply, reservation)) => {
@@ -426,6 +441,7 @@ impl Object {
         &self,
         request: web_sys::Request,
         short: Option<Vec<u8>>,
+        granted: Option<String>,
         db: &Sqlite<'_>,
     ) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
@@ -433,7 +449,7 @@ impl Object {
             return Ok(ObjectAnswer::Response(health::answer()));
         };
         self.name.check(agent)?;
-        let caller = identify(&self.policy, &route, &request)?;
+        let caller = self.caller(&route, &request, granted.as_deref(), db)?;
         let limit = match admit(&caller, &route) {
             Ok(limit) => limit,
             Err(error) => {
@@ -515,18 +531,6 @@ impl Object {
         drop(reservation);
         let reservation = self.conclude(&reply, may_be_repeated).await?;
         Ok(ObjectAnswer::Reply(reply, reservation))
-    }
-
-    /// Does what precedes an answer, and reserves the answer's memory.
-    async fn conclude(&self, reply: &Reply, may_be_repeated: bool) -> Result<Reservation> {
-        if reply.empties_storage {
-            self.empty().await?;
-        }
-        // A first write has made the tables only now.
-        if self.is_migrated.get() && !self.name.is_kept() {
-            self.name.keep(&Sqlite::new(&self.storage))?;
-        }
-        http::reserve_answer(&reply.body, may_be_repeated)
     }
 
     async fn follow_up(self: &Rc<Self>, grown: &Id) {

@@ -27,9 +27,9 @@ use crate::api::defaults;
 use crate::base::deployed::Deployed;
 use crate::base::host::Host as _;
 use crate::base::outbound::{
-    BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, Clock, Endpoint, LINE,
-    LeavingCall, ListedObject, LocalBoxFuture, ObjectListing, Outbound, OutboundRequest,
-    OutboundResponse, PutCondition, WriteLocks, in_time, may_leave,
+    BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
+    LINE, LeavingCall, ListedObject, LocalBoxFuture, OWN_CLASS, ObjectListing, Outbound,
+    OutboundRequest, OutboundResponse, PutCondition, WriteLocks, in_time, may_leave,
 };
 use crate::base::owner::Owner;
 use crate::base::settings::Setting;
@@ -52,6 +52,8 @@ pub struct Bindings {
     /// those that wait to leave.
     line: Slots<LeavingCall>,
     writers: WriteLocks,
+    /// What was deployed, where a class that extends this one adds tools and blocks.
+    own_deployed: OnceCell<Rc<Deployed>>,
 }
 
 impl Bindings {
@@ -60,6 +62,7 @@ impl Bindings {
             env: env.clone().into(),
             line: Slots::new(may_leave, LINE),
             writers: WriteLocks::default(),
+            own_deployed: OnceCell::new(),
         }
     }
 
@@ -148,6 +151,9 @@ impl Outbound for Bindings {
             static DEPLOYED: OnceCell<Rc<Deployed>> = const { OnceCell::new() };
         }
         let read = || Rc::new(defaults::read(self, agent_defaults().as_deref()));
+        if self.is_bound(OWN_CLASS) {
+            return Rc::clone(self.own_deployed.get_or_init(read));
+        }
         DEPLOYED.with(|deployed| Rc::clone(deployed.get_or_init(read)))
     }
 
@@ -158,6 +164,13 @@ impl Outbound for Bindings {
 
     fn is_bound(&self, binding: &str) -> bool {
         self.binding(binding).is_ok()
+    }
+
+    fn tell_class(&self, kind: ClassNotice, told: &dyn Fn() -> String) {
+        if let Ok(class) = self.binding(OWN_CLASS) {
+            // The class notes it, and does nothing before this code has ended.
+            let _ = method(&class, "notice", &[kind.name().into(), told().into()]);
+        }
     }
 
     fn send<'a>(

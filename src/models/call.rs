@@ -13,7 +13,7 @@ use super::http_error::to_error;
 use super::send::{
     Backoff, ModelEndpoint, anthropic_endpoint, attempt, openai_endpoint, overloaded, unanswered,
 };
-use super::{AnswerPart, ModelRequest, TokenUsage, anthropic, demo, openai, workers_ai};
+use super::{AnswerPart, ModelRequest, TokenUsage, anthropic, demo, openai, send, workers_ai};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{ByteChunks, Outbound};
 use crate::base::settings::Setting;
@@ -63,6 +63,10 @@ pub async fn open<'a>(
         Provider::Anthropic => (
             anthropic_endpoint(outbound)?,
             anthropic::encode(request, model, stream),
+        ),
+        Provider::Own => (
+            ModelEndpoint::Own(send::MODEL_PATH),
+            openai::encode_own(request, model, stream),
         ),
     };
     let mut backoff = Backoff::default();

@@ -17,6 +17,8 @@ pub enum CompletionDialect {
     OpenAiWithPdfs,
     /// Refuses `content: null`, and wants a result to name its tool.
     WorkersAi,
+    /// Wants all there is: PDFs, and a result's tool.
+    Own,
 }
 
 #[derive(Serialize)]
@@ -135,7 +137,7 @@ fn user(
     habit: CompletionDialect,
 ) -> Option<Content> {
     let pdfs = match habit {
-        CompletionDialect::OpenAiWithPdfs => PdfHabit::Bytes,
+        CompletionDialect::OpenAiWithPdfs | CompletionDialect::Own => PdfHabit::Bytes,
         CompletionDialect::OpenAi | CompletionDialect::WorkersAi => PdfHabit::Nothing,
     };
     if message.files.is_empty() && reminder.is_none() {
@@ -197,7 +199,9 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
         (Some(content), _) => content,
         (None, _) if tool_calls.is_empty() => return None,
         (None, CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs) => Content::Nothing,
-        (None, CompletionDialect::WorkersAi) => Content::Text(String::new()),
+        (None, CompletionDialect::WorkersAi | CompletionDialect::Own) => {
+            Content::Text(String::new())
+        }
     };
     Some(CompletionMessage {
         tool_calls,
@@ -214,7 +218,8 @@ fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessa
     let name = message.tool_name.as_ref().map(|name| name.as_str());
     CompletionMessage {
         tool_call_id: message.tool_call_id.as_ref().map(|id| id.as_str()),
-        name: name.filter(|_| habit == CompletionDialect::WorkersAi),
+        name: name
+            .filter(|_| matches!(habit, CompletionDialect::WorkersAi | CompletionDialect::Own)),
         ..plain("tool", Content::Text(content))
     }
 }

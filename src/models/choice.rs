@@ -37,6 +37,9 @@ pub enum Provider {
     /// OpenAI, or any server with a compatible API.
     OpenAi,
     Anthropic,
+    /// A class that extends this one, whose method answers. It is no format of an input.
+    #[serde(skip)]
+    Own,
 }
 
 /// The model of a turn.
@@ -77,7 +80,7 @@ impl ModelName {
 
 impl Provider {
     /// All of them. A test compares them with the variants.
-    pub const ALL: [Self; 3] = [Self::WorkersAi, Self::OpenAi, Self::Anthropic];
+    pub const ALL: [Self; 4] = [Self::WorkersAi, Self::OpenAi, Self::Anthropic, Self::Own];
 
     /// The provider's name at the start of an error's sentence.
     pub fn title(self) -> &'static str {
@@ -85,6 +88,7 @@ impl Provider {
             Self::WorkersAi => "Workers AI",
             Self::OpenAi => "The OpenAI-compatible endpoint",
             Self::Anthropic => "Anthropic",
+            Self::Own => "The model of this class",
         }
     }
 
@@ -94,6 +98,7 @@ impl Provider {
             Self::WorkersAi => "workers-ai",
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
+            Self::Own => "own",
         }
     }
 }
@@ -151,7 +156,8 @@ mod tests {
     fn all_providers_are_all_there_are() {
         // The error names every variant, as JSON spells it.
         let error = serde_json::from_str::<Provider>("\"nobody\"").unwrap_err();
-        let names = Provider::ALL.map(|provider| format!("`{}`", provider.name()));
+        let formats = Provider::ALL.iter().filter(|one| **one != Provider::Own);
+        let names: Vec<String> = formats.map(|one| format!("`{}`", one.name())).collect();
         let expected = format!("expected one of {} at", names.join(", "));
         assert!(
             error.to_string().contains(&expected),

@@ -72,6 +72,8 @@ pub fn find_context_window(model: &ModelName) -> Option<i64> {
         Provider::OpenAi => OPENAI,
         Provider::Anthropic => ANTHROPIC,
         Provider::WorkersAi => WORKERS_AI,
+        // The name is the maker's, whichever package speaks to it.
+        Provider::Own => OPENAI,
     };
     // Routers put the maker's name in front: `openai/gpt-4o`, `anthropic/claude-…`.
     let bare = name.rsplit('/').next().unwrap_or(name);
@@ -81,7 +83,7 @@ pub fn find_context_window(model: &ModelName) -> Option<i64> {
         longest.map(|(_, tokens)| *tokens)
     };
     match provider {
-        Provider::OpenAi => known(bare, table).or_else(|| known(bare, ANTHROPIC)),
+        Provider::OpenAi | Provider::Own => known(bare, table).or_else(|| known(bare, ANTHROPIC)),
         Provider::Anthropic | Provider::WorkersAi => known(name, table),
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::choice::{ModelName, Provider};
-use super::send::{ModelEndpoint, openai_endpoint, send, unanswered};
+use super::send::{ModelEndpoint, VECTORS_PATH, openai_endpoint, send, unanswered};
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::{self, FromJson};
@@ -30,6 +30,8 @@ const MAX_DIMENSIONS: usize = 4_096;
 pub enum EmbeddingModel {
     WorkersAi(String),
     OpenAi(String),
+    /// The method of a class that extends this one.
+    Own(String),
 }
 
 impl EmbeddingModel {
@@ -42,6 +44,7 @@ impl EmbeddingModel {
         Ok(Some(match ModelName::parse(SETTING, &text) {
             Ok(ModelName::Served(Provider::WorkersAi, model)) => Self::WorkersAi(model),
             Ok(ModelName::Served(Provider::OpenAi, model)) => Self::OpenAi(model),
+            Ok(ModelName::Served(Provider::Own, model)) => Self::Own(model),
             Ok(ModelName::Served(Provider::Anthropic, _) | ModelName::Demo) | Err(_) => {
                 return Err(Error::invalid(
                     SETTING,
@@ -53,7 +56,7 @@ impl EmbeddingModel {
 
     /// The model's name, as the setting gives it.
     pub fn name(&self) -> String {
-        let (Self::WorkersAi(model) | Self::OpenAi(model)) = self;
+        let (Self::WorkersAi(model) | Self::OpenAi(model) | Self::Own(model)) = self;
         format!("{}:{model}", self.provider().name())
     }
 
@@ -61,6 +64,7 @@ impl EmbeddingModel {
         match self {
             Self::WorkersAi(_) => Provider::WorkersAi,
             Self::OpenAi(_) => Provider::OpenAi,
+            Self::Own(_) => Provider::Own,
         }
     }
 }
@@ -75,6 +79,7 @@ pub async fn embed(
     let endpoint = match model {
         EmbeddingModel::WorkersAi(model) => ModelEndpoint::Ai(model),
         EmbeddingModel::OpenAi(_) => openai_endpoint(outbound, "embeddings")?,
+        EmbeddingModel::Own(_) => ModelEndpoint::Own(VECTORS_PATH),
     };
     let mut vectors: Vec<Vec<f32>> = Vec::with_capacity(texts.len());
     for batch in texts.chunks(MAX_BATCH_TEXTS) {
@@ -112,7 +117,7 @@ fn encode(model: &EmbeddingModel, texts: &[String]) -> String {
     let texts = texts.iter().map(|text| shorten(text)).collect();
     to_json(&match model {
         EmbeddingModel::WorkersAi(_) => Body::WorkersAi { text: texts },
-        EmbeddingModel::OpenAi(model) => Body::OpenAi {
+        EmbeddingModel::OpenAi(model) | EmbeddingModel::Own(model) => Body::OpenAi {
             model,
             input: texts,
         },

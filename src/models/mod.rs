@@ -182,7 +182,7 @@ pub enum FinishReason {
 pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
     match provider {
         Provider::WorkersAi => workers_ai::encode_input(request),
-        Provider::OpenAi => openai::encode_input(request),
+        Provider::OpenAi | Provider::Own => openai::encode_input(request),
         Provider::Anthropic => anthropic::encode_input(request),
     }
 }
@@ -192,7 +192,7 @@ pub fn answer_tokens(model: &ModelName) -> i64 {
     match model.served() {
         Some((Provider::WorkersAi, _)) => workers_ai::DEFAULT_MAX_TOKENS,
         Some((Provider::Anthropic, _)) => anthropic::DEFAULT_MAX_TOKENS,
-        Some((Provider::OpenAi, _)) | None => 4_096,
+        Some((Provider::OpenAi | Provider::Own, _)) | None => 4_096,
     }
 }
 

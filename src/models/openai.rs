@@ -66,6 +66,17 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     })
 }
 
+/// The body for the model of a class that extends this one. The class knows what its model
+/// takes, so nothing is left out.
+pub fn encode_own(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
+    to_json(&OpenAiRequest {
+        model: Some(model),
+        messages: messages(request, CompletionDialect::Own),
+        stream: Some(stream),
+        ..body(request)
+    })
+}
+
 /// The body without the model and the fields of streaming.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))

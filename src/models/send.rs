@@ -7,8 +7,8 @@ use super::http_error::{MAX_BODY_BYTES, ProviderError, read_problem, to_error};
 use super::{anthropic, openai};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{
-    ByteChunks, CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest,
-    OutboundResponse,
+    ByteChunks, CallFailure, CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound,
+    OutboundRequest, OutboundResponse,
 };
 use crate::base::settings::Setting;
 
@@ -52,7 +52,15 @@ pub enum ModelEndpoint<'a> {
         url: String,
         headers: Vec<(String, String)>,
     },
+    /// The class that extends this one, with what it is asked for.
+    Own(&'static str),
 }
+
+/// What a class is asked for an answer of its model.
+pub const MODEL_PATH: &str = "model";
+
+/// What a class is asked for vectors.
+pub const VECTORS_PATH: &str = "embed";
 
 /// Why there is no answer.
 pub struct Refusal {
@@ -110,6 +118,16 @@ pub async fn attempt<'a>(
             purpose: CallPurpose::Model,
             place: Endpoint::Url(url.clone()),
             headers: headers.clone(),
+            body: body.to_owned(),
+            limits: LIMITS,
+        }),
+        ModelEndpoint::Own(path) => outbound.send(OutboundRequest {
+            purpose: CallPurpose::Model,
+            place: Endpoint::Service {
+                binding: OWN_CLASS.to_owned(),
+                path: (*path).to_owned(),
+            },
+            headers: Vec::new(),
             body: body.to_owned(),
             limits: LIMITS,
         }),

@@ -135,7 +135,7 @@ const described = JSON.parse(await inClient("package.json"));
 /** The package's parts, without the package itself. */
 const adapters = Object.keys(described.exports)
   .map((entry) => entry.slice(2))
-  .filter((entry) => entry !== "" && entry !== "package.json");
+  .filter((entry) => !["", "worker", "package.json"].includes(entry));
 
 /** What an adapter alone may import, because its caller has it. */
 const OF_FRAMEWORKS = { "langgraph.js": ["@langchain/langgraph-checkpoint"] };

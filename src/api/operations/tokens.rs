@@ -115,32 +115,9 @@ impl RunAtOnce for MintToken {
             )
             .with("binding", Setting::SessionAgentToken.name())
         })?;
-        if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
-            return Err(Error::invalid(
-                "sessionId",
-                "`sessionId` is missing: the preset `chat` is for the page of one session.",
-            ));
-        }
-        for (index, name) in self.operations.iter().flatten().enumerate() {
-            if !names_one(agent.operations, name) {
-                let field = format!("operations[{index}]");
-                return Err(Error::invalid(
-                    &field,
-                    format!("`{field}` names no operation."),
-                ));
-            }
-        }
-        check_allow(&self.allow)?;
-        let limits = self.held_limits(agent)?;
         let claims = Claims {
             agent: agent.name.to_owned(),
-            scope: TokenScope {
-                session_id: self.session_id,
-                operations: named(agent.operations, self.preset, self.operations),
-                allow: self.allow,
-                limits,
-                expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
-            },
+            scope: self.scope(agent)?,
         };
         let token = secret.mint(&claims);
         if token.len() > MAX_TOKEN_BYTES {
@@ -158,6 +135,35 @@ impl RunAtOnce for MintToken {
 }
 
 impl MintToken {
+    /// What the token allows. A class that extends this one says the same of a request, in
+    /// place of a token.
+    pub fn scope(self, agent: &Agent<'_>) -> Result<TokenScope> {
+        if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
+            return Err(Error::invalid(
+                "sessionId",
+                "`sessionId` is missing: the preset `chat` is for the page of one session.",
+            ));
+        }
+        for (index, name) in self.operations.iter().flatten().enumerate() {
+            if !names_one(agent.operations, name) {
+                let field = format!("operations[{index}]");
+                return Err(Error::invalid(
+                    &field,
+                    format!("`{field}` names no operation."),
+                ));
+            }
+        }
+        check_allow(&self.allow)?;
+        let limits = self.held_limits(agent)?;
+        Ok(TokenScope {
+            session_id: self.session_id,
+            operations: named(agent.operations, self.preset, self.operations),
+            allow: self.allow,
+            limits,
+            expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
+        })
+    }
+
     /// The token's limits, and the name under which they are counted.
     fn held_limits(&self, agent: &Agent<'_>) -> Result<Option<HolderLimits>> {
         let Some(most) = &self.limits else {

@@ -67,6 +67,9 @@ const KEPT_NESTED: i64 = 20;
 pub trait Summariser {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
 
+    /// Is told what became of a compaction that was no dry run.
+    fn tell(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}
+
     /// Whether the session's prompt is refreshed with the compaction.
     fn refreshes_prompt(&self, _session_id: &Id) -> Result<bool> {
         Ok(false)
@@ -194,6 +197,14 @@ struct CompactionPlan {
 
 impl Compactor<'_> {
     pub async fn compact(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
+        let outcome = self.run(task).await?;
+        if !task.dry_run {
+            self.summariser.tell(task.session_id, &outcome);
+        }
+        Ok(outcome)
+    }
+
+    async fn run(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
         let seen = self.load_last_change(task.session_id)?;
         let units = load_units(
             self.db,

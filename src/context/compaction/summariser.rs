@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 
-use super::act::{Summarised, Summariser};
+use super::act::{CompactionOutcome, CompactionReason, Summarised, Summariser};
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::outbound::LocalBoxFuture;
+use crate::base::json::{self, json};
+use crate::base::outbound::{ClassNotice, LocalBoxFuture};
 use crate::base::tokens;
 use crate::memory::block::Block;
 use crate::memory::frozen::find_frozen;
@@ -56,6 +57,28 @@ impl Summariser for ModelSummariser<'_> {
             summarised.summary = self.ask(prompt, max_tokens, &mut summarised).await;
             summarised
         })
+    }
+
+    fn tell(&self, session_id: &Id, outcome: &CompactionOutcome) {
+        let error = outcome.error.as_ref().map(|error| {
+            json!({"code": error.code.name(), "message": error.message, "details": error.details})
+        });
+        if outcome.reason != CompactionReason::Compacted && error.is_none() {
+            return;
+        }
+        let told = || {
+            json::text(&json!({
+                "sessionId": session_id.as_str(),
+                "covers": outcome.covers.as_ref().map(|covers| json!({
+                    "fromId": covers.from_id, "toId": covers.to_id, "messages": covers.messages,
+                })),
+                "tokensBefore": outcome.tokens_before,
+                "tokensAfter": outcome.tokens_after,
+                "error": error,
+            }))
+        };
+        let outbound = self.memory.outbound;
+        outbound.tell_class(ClassNotice::Compaction, &told);
     }
 
     fn refreshes_prompt(&self, session_id: &Id) -> Result<bool> {

@@ -1,18 +1,19 @@
 //! A call of the object over Workers RPC. It runs an operation as a request over HTTP
-//! does.
+//! does, and both are concluded here.
 
 use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
 
 use super::Object;
-use crate::access;
+use crate::access::{self, Caller};
 use crate::api::dispatch::dispatch;
 use crate::api::door::{admit, check_room, may_be_repeated};
-use crate::api::operation::Agent;
+use crate::api::operation::{Agent, Reply};
+use crate::base::budget::Reservation;
 use crate::base::error::Result;
 use crate::edge::host::Runtime;
-use crate::edge::http::ReceivedBody;
+use crate::edge::http::{self, ReceivedBody};
 use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::Sqlite;
 
@@ -22,21 +23,22 @@ impl Object {
         operation: &JsValue,
         json: JsValue,
         options: &JsValue,
+        is_own: bool,
     ) -> Result<JsValue, JsValue> {
         let answer = match RpcCall::parse(operation, json, options) {
-            Ok(call) => self.answer_call(call).await,
+            Ok(call) => self.answer_call(call, is_own).await,
             Err(error) => Err(error),
         };
         answer.map_err(|error| rpc::to_thrown(&error))
     }
 
-    async fn answer_call(self: &Rc<Self>, call: RpcCall) -> Result<JsValue> {
-        let answer = self.run_call(call).await;
+    async fn answer_call(self: &Rc<Self>, call: RpcCall, is_own: bool) -> Result<JsValue> {
+        let answer = self.run_call(call, is_own).await;
         self.look_once();
         answer
     }
 
-    async fn run_call(self: &Rc<Self>, call: RpcCall) -> Result<JsValue> {
+    async fn run_call(self: &Rc<Self>, call: RpcCall, is_own: bool) -> Result<JsValue> {
         if let Some(agent) = &call.options.agent {
             self.name.check(agent)?;
         }
@@ -48,7 +50,10 @@ impl Object {
             options: RpcOptions { token, .. },
         } = call;
         // A binding has neither a host nor an origin that `AUTH = "local"` could check.
-        let caller = access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())?;
+        let caller = match is_own {
+            true => Caller::Owner,
+            false => access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())?,
+        };
         let limit = admit(&caller, &route)?;
         let ReceivedBody { bytes, reservation } = rpc::receive(json, limit)?;
         check_room(&route)?;
@@ -67,5 +72,21 @@ impl Object {
         let _reservation = self.conclude(&reply, may_be_repeated).await?;
         self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
         rpc::to_text(reply.body, may_be_repeated)
+    }
+
+    /// Does what precedes an answer, and reserves the answer's memory.
+    pub(super) async fn conclude(
+        &self,
+        reply: &Reply,
+        may_be_repeated: bool,
+    ) -> Result<Reservation> {
+        if reply.empties_storage {
+            self.empty().await?;
+        }
+        // A first write has made the tables only now.
+        if self.is_migrated.get() && !self.name.is_kept() {
+            self.name.keep(&Sqlite::new(&self.storage))?;
+        }
+        http::reserve_answer(&reply.body, may_be_repeated)
     }
 }

@@ -34,6 +34,21 @@ const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
         ],
     ),
     (
+        // What packages/session-agent/src/worker/model.ts writes.
+        "own_reasoning_and_call",
+        Provider::Own,
+        include_str!("../recorded/own_reasoning_and_call.txt"),
+        &[
+            "reasoning I look.",
+            "text Just a moment.",
+            "start 0 c1 weather",
+            "delta 0 {\"city\":\"Oslo\"}",
+            "call 0 c1 weather {\"city\":\"Oslo\"}",
+            "usage 10 3, 2 cached",
+            "finish ToolCalls",
+        ],
+    ),
+    (
         "openrouter_reasoning",
         Provider::OpenAi,
         include_str!("../recorded/openrouter_reasoning.txt"),

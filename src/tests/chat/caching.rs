@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::turns::user;
+use crate::base::outbound::OWN_CLASS;
 use crate::models::choice::Provider;
 use crate::testing::Said;
 use crate::tests::Alice;
@@ -27,7 +28,8 @@ fn agent(provider: Provider) -> Alice {
         settings.insert(name.to_owned(), value.to_owned());
     }
     drop(settings);
-    alice.outbound.bindings.borrow_mut().push("AI".to_owned());
+    let bound = ["AI".to_owned(), OWN_CLASS.to_owned()];
+    alice.outbound.bindings.borrow_mut().extend(bound);
     alice.ok(
         "defineBlock",
         json!({"label": "mood", "kind": "writable", "whenChanged": "remind"}),
@@ -64,7 +66,7 @@ fn asked(alice: &Alice, provider: Provider) -> Vec<Value> {
             let calls = alice.outbound.ai_calls.borrow();
             calls.iter().map(|(_, body)| parse(body)).collect()
         }
-        Provider::OpenAi | Provider::Anthropic => {
+        Provider::OpenAi | Provider::Anthropic | Provider::Own => {
             let calls = alice.outbound.calls.borrow();
             calls.iter().map(|call| parse(&call.body)).collect()
         }

@@ -1,0 +1,57 @@
+// An agent of your own: `npm run dev`, then
+//
+//   curl localhost:8787/agents/session-agent/alice/rpc/runTurn -H 'cookie: user=ann' \
+//     -d '{"sessionId": "chat-of-ann", "message": {"id": "1", "role": "user",
+//          "parts": [{"type": "text", "text": "Remember that I like tea."}]}}'
+
+import { tool } from "ai";
+import { routeSessionAgent, SessionAgent } from "session-agent/worker";
+import { z } from "zod";
+
+interface Env {
+  SESSION_AGENT: DurableObjectNamespace<Assistant>;
+}
+
+export class Assistant extends SessionAgent<Env> {
+  /** The model: one of the AI SDK's, such as `openai("gpt-5-mini")`. The demo needs no account. */
+  model() {
+    return "demo";
+  }
+
+  /** What the model may do. It runs here, in the object. */
+  tools() {
+    return {
+      clock: tool({
+        description: "What time it is",
+        inputSchema: z.object({}),
+        execute: async () => new Date().toISOString(),
+      }),
+    };
+  }
+
+  /** What stands in every prompt. The model writes `memory`. */
+  blocks() {
+    return [
+      { label: "soul", kind: "readonly" as const, provider: { get: async () => "You are a helpful assistant." } },
+      { label: "memory", kind: "writable" as const, description: "Learned facts", maxTokens: 1100 },
+      { label: "facts", kind: "searchable" as const, description: "What to look up" },
+    ];
+  }
+
+  /** Who may do what. Put your own login here: a session cookie, a JWT. */
+  authorize(request: Request) {
+    const user = /user=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1];
+    return user === undefined ? null : { preset: "chat" as const, sessionId: `chat-of-${user}` };
+  }
+
+  /** A method of your own, for your other Workers. Inside, operations have all rights. */
+  async facts(text: string) {
+    return await this.setEntry({ label: "facts", title: text.slice(0, 60), content: text });
+  }
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    return (await routeSessionAgent(request, env)) ?? new Response("POST /agents/session-agent/{agent}/chat\n", { status: 404 });
+  },
+};

@@ -1,0 +1,101 @@
+// Functions as homes of blocks. The core asks for them as it asks a service.
+
+/** Where a block lives. Each function may be async. */
+export interface BlockProvider {
+  /** The block's text; for a loadable block, the keys and descriptions of its documents. */
+  get?(asked: AskedBlock): any;
+  /** Takes the block's new text; of an entry or a document, also its key. */
+  set?(content: string, asked: AskedBlock): any;
+  /** Finds entries: texts, or objects with `content`, `key` and `title`. */
+  search?(query: string, asked: AskedBlock): any;
+  /** A document by its key, or `null`. */
+  load?(key: string, asked: AskedBlock): any;
+}
+
+/** A block as `defineBlock` takes it, with its home. */
+export interface OwnBlock {
+  label: string;
+  kind: "readonly" | "writable" | "searchable" | "loadable";
+  description?: string;
+  maxTokens?: number;
+  defaultContent?: string;
+  whenChanged?: "wait" | "remind";
+  modelWrites?: boolean;
+  /** Left out: the block lives in the object. */
+  provider?: BlockProvider;
+  [field: string]: any;
+}
+
+/** What the core says with each request. */
+export interface AskedBlock {
+  agent: string;
+  sessionId: string | null;
+  label: string;
+  kind: string;
+  content?: string;
+  key?: string;
+  title?: string;
+  description?: string;
+  query?: string;
+  limit?: number;
+  [field: string]: any;
+}
+
+export class OwnBlocks {
+  #providers = new Map<string, BlockProvider>();
+
+  /** The blocks as `defineBlock` takes them. */
+  define(blocks: OwnBlock[], service: string): object[] {
+    return blocks.map(({ provider, ...block }) => {
+      if (provider === undefined) return block;
+      this.#providers.set(block.label.toLowerCase(), provider);
+      return { ...block, source: { service }, modelWrites: block.modelWrites ?? typeof provider.set === "function" };
+    });
+  }
+
+  /** Asks a block's function. A failure costs this block's content, and says why. */
+  async ask(path: string, asked: AskedBlock): Promise<Response> {
+    const provider = this.#providers.get(asked.label.toLowerCase());
+    if (provider === undefined) return new Response("There is no such block any more.", { status: 404 });
+    try {
+      switch (path) {
+        case "get":
+          return Response.json(gotten(await provider.get?.(asked), asked.kind));
+        case "set":
+          if (provider.set === undefined) return new Response("This block is only read.", { status: 405 });
+          await provider.set(asked.content ?? "", asked);
+          return new Response(null, { status: 204 });
+        case "search":
+          return Response.json(found(await provider.search?.(asked.query ?? "", asked)));
+        default: {
+          const document = loaded(await provider.load?.(asked.key ?? "", asked));
+          return document === null ? new Response("There is no such document.", { status: 404 }) : Response.json(document);
+        }
+      }
+    } catch (error) {
+      console.error(`session-agent: block \`${asked.label}\` could not be asked`, error);
+      return new Response(String((error as Error)?.message ?? error), { status: 500 });
+    }
+  }
+}
+
+function gotten(given: any, kind: string): object {
+  if (kind === "loadable" && given !== null && typeof given === "object") {
+    const list = Array.isArray(given) ? given : given.skills;
+    if (Array.isArray(list)) return { skills: list.map((one) => (typeof one === "string" ? { key: one } : one)) };
+  }
+  return given !== null && typeof given === "object" ? given : { content: given ?? "" };
+}
+
+function found(given: any): object {
+  if (given === null || given === undefined) return { results: [] };
+  if (typeof given === "string") return { content: given };
+  const list = Array.isArray(given) ? given : given.results;
+  if (!Array.isArray(list)) return given;
+  return { results: list.map((one) => (typeof one === "string" ? { content: one } : one)) };
+}
+
+function loaded(given: any): object | null {
+  if (given === null || given === undefined) return null;
+  return typeof given === "string" ? { content: given } : given;
+}

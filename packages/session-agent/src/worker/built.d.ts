@@ -1,0 +1,29 @@
+// What scripts/build/shim.mjs exports, and what the build puts beside it.
+
+declare module "#built" {
+  /** The Worker in front of the objects. */
+  const Entrypoint: any;
+  export default Entrypoint;
+
+  export class SessionAgent {
+    constructor(ctx: any, env: any, seen?: any);
+    fetch(request: Request): Promise<Response>;
+    call(operation: string, json?: string, options?: object): Promise<string>;
+    static inside: {
+      fetch(object: object, request: Request, granted: string | undefined): Promise<Response>;
+      call(object: object, operation: string, json: string): Promise<string>;
+    };
+  }
+}
+
+declare module "#defaults" {
+  export function agentDefaults(): string | undefined;
+}
+
+declare module "cloudflare:workers" {
+  export class DurableObject<Env = unknown> {
+    protected ctx: any;
+    protected env: Env;
+    constructor(ctx: any, env: Env);
+  }
+}

@@ -1,0 +1,286 @@
+// The methods of a class that extends SessionAgent, as the core reaches them: a service that
+// is bound in the object alone, and what is deployed for the class.
+
+import { type AskedBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
+import { within } from "./deadline.js";
+import { type AskedModel, isLanguageModel, type LanguageModelLike, lateAnswer, OwnModel, promptIn } from "./model.js";
+import { type AskedTool, OwnToolbox, type OwnTools } from "./tools.js";
+
+/** The binding by which the core asks the class, as `OWN_CLASS` in base/outbound.rs. */
+const SERVICE = "SESSION_AGENT_CLASS";
+
+/** The names of models that are methods: see `summaryModel` and `EMBEDDING_MODEL`. */
+const SUMMARY = "summarize";
+const VECTORS = "embed";
+
+/** What the class has to say before its object answers anything has as long. */
+const LISTING_MS = 10_000;
+const NOTICE_MS = 10_000;
+
+/** For how long a socket speaks that `authorize` let in, unless it says otherwise. */
+const SOCKET_S = 3600;
+
+/** What a request may do: the fields of `mintToken`. */
+export interface Grant {
+  sessionId?: string;
+  preset?: "chat" | "read";
+  operations?: string[];
+  allow?: {
+    models?: string[];
+    systemInstructions?: boolean;
+    clientTools?: boolean;
+    agentMessages?: boolean;
+    agentMemory?: boolean;
+    tools?: string[];
+  };
+  limits?: { turnsPerMinute?: number; tokensPerDay?: number; costPerDay?: number };
+  /** Whose `limits` are counted together. */
+  holder?: string;
+  /** Of a socket: for how many seconds it may speak. Default: 3600. */
+  expiresIn?: number;
+}
+
+/** A turn's end, as `onTurnEnd` tells a service of it. */
+export interface EndedTurn {
+  deliveryId: string;
+  agent: string;
+  sessionId: string;
+  /** `null`: the turn said nothing. */
+  message: any;
+  usage: { inputTokens: number; outputTokens: number; cachedInputTokens?: number; cost: number };
+  finishReason: string;
+  steps: number;
+}
+
+type Late<Value> = Value | Promise<Value>;
+
+/** A compaction that was written. */
+export interface Compacted {
+  sessionId: string;
+  /** The messages that the summary stands for. */
+  covers: { fromId: string; toId: string; messages: number };
+  tokensBefore: number;
+  tokensAfter: number;
+}
+
+/** A compaction that could not be written. The conversation is as it was. */
+export interface FailedCompaction extends Error {
+  sessionId: string;
+  code: string;
+  details: { [field: string]: any };
+}
+
+/** What a session's turn does now. `idle`: the turn is over. */
+export interface Status {
+  sessionId: string;
+  phase: "thinking" | "tools" | "compacting" | "ending" | "idle";
+}
+
+/** What a class may have. Each method is optional, and may be async. */
+export interface Hooks {
+  /** The model of turns: a language model of the AI SDK, or a name as in `MODEL`. */
+  model?(): Late<LanguageModelLike | string>;
+  /** Tools of the AI SDK, run in this object. */
+  tools?(): Late<OwnTools>;
+  /** Blocks of every session, with functions as their homes. */
+  blocks?(): Late<OwnBlock[]>;
+  /** The summary of a part of a conversation. `prompt` says what is wanted, and holds the part. */
+  summarize?(prompt: string): Late<string>;
+  /** A vector for each text. */
+  embed?(texts: string[]): Late<number[][]>;
+  /** What a request may do, by your own cookie or JWT. `null` refuses. `undefined`: as a class without this method. */
+  authorize?(request: Request): Late<Grant | null | undefined>;
+  /** Called after each turn, and again after some time where it throws. */
+  onTurnEnd?(turn: EndedTurn): Late<void>;
+  /** Called after a compaction. */
+  onCompaction?(compaction: Compacted): Late<void>;
+  /** Called after a compaction that failed. */
+  onCompactionError?(error: FailedCompaction): Late<void>;
+  /** Called when a turn begins to do something else. */
+  onStatus?(phase: Status["phase"], status: Status): Late<void>;
+}
+
+/** The bindings as the core sees them, and what the class was asked for. */
+export class HookedObject {
+  #find: () => Hooks;
+  #env: any;
+  #fileDefaults: string | undefined;
+  #model: LanguageModelLike | string | undefined;
+  #defaults: string | undefined;
+  #isAsked = false;
+  /** What the class is being told, one thing after the other. */
+  #noticed: Promise<unknown> = Promise.resolve();
+  #own = new OwnModel();
+  #toolbox = new OwnToolbox();
+  #blocks = new OwnBlocks();
+
+  /** `find` gives the class's object; `fileDefaults` is the text of the bundled `agent-defaults.json`. */
+  constructor(find: () => Hooks, env: any, fileDefaults: string | undefined) {
+    this.#find = find;
+    this.#env = env;
+    this.#fileDefaults = fileDefaults;
+  }
+
+  /** The Worker's bindings, and those that the class adds. */
+  bindings(): object {
+    const service = {
+      fetch: (url: string, init: RequestInit) => this.#fetch(url, init),
+      notice: (kind: string, told: string) => this.#notice(kind, told),
+    };
+    const added: { [name: string]: () => unknown } = {
+      [SERVICE]: () => (this.#isAsked ? service : undefined),
+      MODEL: () => this.#modelName() ?? this.#env.MODEL,
+      EMBEDDING_MODEL: () => (this.#has("embed") ? `own:${VECTORS}` : this.#env.EMBEDDING_MODEL),
+      AGENT_DEFAULTS: () => this.#defaults ?? this.#env.AGENT_DEFAULTS,
+    };
+    const seen = Object.create(this.#env);
+    for (const [name, get] of Object.entries(added)) Object.defineProperty(seen, name, { get, enumerable: true });
+    return seen;
+  }
+
+  /** Asks the class what it has. What fails is left out, and the log says why. */
+  async prepare(): Promise<void> {
+    const asked = ["model", "tools", "blocks", "summarize", "embed", "onTurnEnd", "onCompaction", "onCompactionError", "onStatus"] as const;
+    this.#isAsked = asked.some((name) => this.#has(name));
+    if (!this.#isAsked) return;
+    const [model, tools, blocks] = await Promise.all([
+      this.#listed("model", () => this.#hooks.model?.()),
+      this.#listed("tools", async () => await this.#toolbox.define((await this.#hooks.tools?.()) ?? {}, SERVICE, tell)),
+      this.#listed("blocks", async () => this.#blocks.define((await this.#hooks.blocks?.()) ?? [], SERVICE)),
+    ]);
+    this.#model = model;
+    this.#defaults = this.#merged(tools ?? [], blocks ?? []);
+  }
+
+  /** What the class allows a request, as JSON. `undefined`: the class says nothing. */
+  async granted(request: Request): Promise<string | undefined> {
+    if (!this.#has("authorize")) return undefined;
+    // The body is for who is let in.
+    const asking = new Request(request.url, { method: request.method, headers: request.headers });
+    try {
+      const grant = await within(LISTING_MS, "authorize", () => this.#hooks.authorize!(asking));
+      if (grant === undefined) return undefined;
+      return JSON.stringify(grant === null ? null : { expiresIn: SOCKET_S, ...grant });
+    } catch (error) {
+      tell("`authorize` failed, and the request is refused", error);
+      return "null";
+    }
+  }
+
+  get #hooks(): Hooks {
+    return this.#find();
+  }
+
+  #has(name: keyof Hooks): boolean {
+    return typeof this.#hooks[name] === "function";
+  }
+
+  async #listed<Value>(name: keyof Hooks, work: () => Late<Value>): Promise<Value | undefined> {
+    if (!this.#has(name)) return undefined;
+    try {
+      return await within(LISTING_MS, name, work);
+    } catch (error) {
+      tell(`\`${name}\` failed, and what it gives is left out`, error);
+      return undefined;
+    }
+  }
+
+  #modelName(): string | undefined {
+    if (!this.#has("model")) return undefined;
+    if (typeof this.#model === "string") return this.#model;
+    // A model that could not be had is an error of each turn, never another model.
+    return `own:${(this.#model?.modelId ?? "model").replaceAll(/[^\x21-\x7e]/g, "-").slice(0, 200) || "model"}`;
+  }
+
+  /** `AGENT_DEFAULTS` with what the class adds. A text that is no JSON stays as it is, so that the core says so. */
+  #merged(tools: object[], blocks: object[]): string | undefined {
+    const variable: string | undefined = this.#env.AGENT_DEFAULTS || undefined;
+    let [file, given, older]: [any, any, any] = [{}, {}, undefined];
+    try {
+      file = JSON.parse(this.#fileDefaults ?? "{}");
+      older = this.#env.MEMORY_BLOCKS ? JSON.parse(this.#env.MEMORY_BLOCKS) : undefined;
+      given = JSON.parse(variable ?? "{}");
+    } catch (error) {
+      tell("the deployed defaults can't be read, and the class's tools and blocks are left out", error);
+      return variable;
+    }
+    const before = { ...file, ...(older !== undefined && { blocks: older }), ...given };
+    return JSON.stringify({
+      ...given,
+      ...(tools.length > 0 && { tools: [...(before.tools ?? []), ...tools] }),
+      ...(blocks.length > 0 && { blocks: [...(before.blocks ?? []), ...blocks] }),
+      ...(this.#has("summarize") && { summaryModel: before.summaryModel ?? `own:${SUMMARY}` }),
+      ...(this.#has("embed") && { vectors: before.vectors ?? true }),
+      ...(this.#has("onTurnEnd") && { onTurnEnd: before.onTurnEnd ?? { service: SERVICE } }),
+    });
+  }
+
+  /** What the core asks of the class. */
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
+    const path = new URL(url).pathname.slice(1);
+    const asked = JSON.parse(init.body as string);
+    const signal = init.signal ?? undefined;
+    switch (path) {
+      case "model":
+        return await this.#answer(asked, signal);
+      case "embed":
+        return await this.#vectors(asked);
+      case "":
+        if (asked.deliveryId !== undefined) return await this.#ended(asked);
+        return await this.#toolbox.run(asked as AskedTool, new Headers(init.headers).get("idempotency-key"), signal);
+      default:
+        return await this.#blocks.ask(path, asked as AskedBlock);
+    }
+  }
+
+  async #answer(asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
+    if (asked.model === SUMMARY && this.#has("summarize")) return lateAnswer((async () => await this.#hooks.summarize!(promptIn(asked)))());
+    try {
+      // Asked for each answer: what a model holds may expire.
+      const model = await within(LISTING_MS, "model", () => this.#hooks.model?.());
+      if (!isLanguageModel(model)) throw new TypeError("`model` gave no language model of the AI SDK");
+      return await this.#own.answer(model, asked, signal);
+    } catch (error) {
+      tell("`model` failed", error);
+      return Response.json({ error: { message: String((error as Error)?.message ?? error) } }, { status: 500 });
+    }
+  }
+
+  async #vectors({ input }: { input: string[] }): Promise<Response> {
+    try {
+      const vectors = await this.#hooks.embed!(input);
+      return Response.json({ data: vectors.map((vector) => Array.from(vector)) });
+    } catch (error) {
+      tell("`embed` failed", error);
+      return Response.json({ error: { message: String((error as Error)?.message ?? error) } }, { status: 500 });
+    }
+  }
+
+  /** Something has happened. The core goes on first, so a method never runs inside a transaction. */
+  #notice(kind: string, told: string): void {
+    const { error, ...happened } = JSON.parse(told);
+    const hooks = this.#hooks;
+    if (kind === "status") this.#tellLater("onStatus", () => hooks.onStatus?.(happened.phase, happened));
+    else if (error) this.#tellLater("onCompactionError", () => hooks.onCompactionError?.(Object.assign(new Error(error.message), happened, error)));
+    else this.#tellLater("onCompaction", () => hooks.onCompaction?.(happened));
+  }
+
+  #tellLater(name: keyof Hooks, work: () => Late<void>): void {
+    if (!this.#has(name)) return;
+    this.#noticed = this.#noticed.then(() => within(NOTICE_MS, name, work)).catch((error) => tell(`\`${name}\` failed`, error));
+  }
+
+  async #ended(turn: EndedTurn): Promise<Response> {
+    try {
+      await within(NOTICE_MS, "onTurnEnd", () => this.#hooks.onTurnEnd!(turn));
+      return new Response(null, { status: 204 });
+    } catch (error) {
+      tell("`onTurnEnd` failed, and is tried again", error);
+      return new Response(null, { status: 500 });
+    }
+  }
+}
+
+function tell(what: string, error: unknown): void {
+  console.error(`session-agent: ${what}`, error);
+}

@@ -1,0 +1,99 @@
+// The AI SDK's tool objects as registered tools, run in the object.
+
+import { within } from "./deadline.js";
+import { type InputSchema, schemaOf } from "./schema.js";
+
+/**
+ * Tools of the AI SDK, as `tool({ … })` makes them, by their names:
+ *
+ * - `inputSchema`: a schema of the AI SDK, of Zod, of Valibot or another library with Standard
+ *   JSON Schema, or JSON Schema itself.
+ * - `execute(input, options)`: `options` has `toolCallId`, `abortSignal`, and also `agent` and
+ *   `sessionId`. Its `messages` are empty.
+ * - `needsApproval`: whether the user is asked before each call. A function counts as `true`.
+ *
+ * Their types are the AI SDK's, which differ from version to version.
+ */
+export type OwnTools = { [name: string]: object };
+
+/** What is read of a tool. */
+interface OwnTool {
+  description?: unknown;
+  inputSchema?: any;
+  execute?: (input: any, options: any) => any;
+  needsApproval?: unknown;
+  toModelOutput?: any;
+}
+
+/** A schema that is made by a function has as long. */
+const SCHEMA_MS = 5_000;
+
+/** A call as the core sends it. */
+export interface AskedTool {
+  name: string;
+  arguments: object;
+  agent: string;
+  sessionId?: string;
+}
+
+interface Listed {
+  tool: OwnTool;
+  schema: InputSchema;
+}
+
+export class OwnToolbox {
+  #tools = new Map<string, Listed>();
+
+  /** The tools as `defineTool` takes them. One that can't be is left out, and said. */
+  async define(tools: OwnTools, service: string, tellOf: (what: string, error: unknown) => void): Promise<object[]> {
+    const defined: object[] = [];
+    for (const [name, tool] of Object.entries(tools as { [name: string]: OwnTool })) {
+      try {
+        if (typeof tool?.execute !== "function") throw new TypeError("it has no `execute`; a page brings its own tools with its request");
+        const schema = await within(SCHEMA_MS, "inputSchema", () => schemaOf(tool.inputSchema));
+        this.#tools.set(name, { tool, schema });
+        const needsApproval = typeof tool.needsApproval === "function" || tool.needsApproval === true;
+        defined.push({ name, description: typeof tool.description === "string" ? tool.description : "", parameters: schema.json, service, needsApproval });
+      } catch (error) {
+        tellOf(`the tool \`${name}\` is left out`, error);
+      }
+    }
+    return defined;
+  }
+
+  /** Runs a call. What goes wrong is told to the model. */
+  async run({ name, arguments: given, agent, sessionId }: AskedTool, toolCallId: string | null, abortSignal: AbortSignal | undefined): Promise<Response> {
+    const listed = this.#tools.get(name);
+    if (listed === undefined) return new Response(`There is no tool \`${name}\` any more.`, { status: 404 });
+    try {
+      const input = await listed.schema.check(given);
+      const options = { toolCallId: toolCallId ?? crypto.randomUUID(), messages: [], abortSignal, agent, sessionId };
+      const output = await lastOf(await listed.tool.execute!(input, options));
+      return answerOf(await this.#shown(listed.tool, options.toolCallId, input, output));
+    } catch (error) {
+      return new Response(String((error as Error)?.message ?? error), { status: 422 });
+    }
+  }
+
+  /** What the model sees of an output, where the tool says so. */
+  async #shown({ toModelOutput }: OwnTool, toolCallId: string, input: unknown, output: unknown): Promise<unknown> {
+    if (typeof toModelOutput !== "function") return output;
+    const shown = await toModelOutput({ toolCallId, input, output });
+    if (shown?.type === "error-text" || shown?.type === "error-json") throw new Error(typeof shown.value === "string" ? shown.value : JSON.stringify(shown.value));
+    if (shown?.type !== "content") return shown?.value;
+    return shown.value.flatMap((part: any) => (part.type === "text" ? [part.text] : [])).join("\n");
+  }
+}
+
+/** A tool may give preliminary outputs before its last one. */
+async function lastOf(output: any): Promise<unknown> {
+  if (typeof output?.[Symbol.asyncIterator] !== "function") return output;
+  let last: unknown;
+  for await (const one of output) last = one;
+  return last;
+}
+
+function answerOf(output: unknown): Response {
+  if (typeof output === "string") return new Response(output, { headers: { "content-type": "text/plain" } });
+  return Response.json(output === undefined ? null : output);
+}

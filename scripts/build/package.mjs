@@ -1,0 +1,46 @@
+// `session-agent/worker` of the npm package: packages/session-agent/worker/, the Worker with
+// its class to extend, its wasm and its static files. Who deploys it needs no Rust.
+
+import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { BUILD, CLIENT, ROOT } from "../places.mjs";
+
+/** What the package's folder holds, ignored by git. */
+export const PACKAGED = join(CLIENT, "worker");
+
+const ENTRY = join(CLIENT, "src", "worker", "index.ts");
+
+/** `shim`: the classes in front of the compiled module, while its stage is there. */
+export async function bundlePackaged(shim, file) {
+  // Among the packages, which an earlier step installs.
+  const { build } = await import("esbuild");
+  await build({
+    entryPoints: [ENTRY],
+    outfile: file,
+    bundle: true,
+    minify: true,
+    // A class is found by its name in a Worker's exports, and an error is known by it.
+    keepNames: true,
+    format: "esm",
+    target: "es2022",
+    alias: { "#built": shim },
+    external: ["*.wasm", "*/agent-defaults.js", "cloudflare:*"],
+    plugins: [{ name: "defaults", setup: (at) => at.onResolve({ filter: /^#defaults$/ }, () => ({ path: "./agent-defaults.js", external: true })) }],
+    logLevel: "warning",
+  });
+}
+
+/** Puts the package's part together: `file` is what was bundled. */
+export function packWorker(file, site) {
+  const next = `${PACKAGED}.next`;
+  rmSync(next, { recursive: true, force: true });
+  mkdirSync(next, { recursive: true });
+  copyFileSync(file, join(next, "index.js"));
+  copyFileSync(join(BUILD, "index_bg.wasm"), join(next, "index_bg.wasm"));
+  // Whoever installs the package deploys defaults of their own, by `AGENT_DEFAULTS`.
+  copyFileSync(join(ROOT, "scripts", "build", "no-defaults.js"), join(next, "agent-defaults.js"));
+  cpSync(site, join(next, "site"), { recursive: true });
+  // Whole or not at all: a build that fails leaves the one before.
+  rmSync(PACKAGED, { recursive: true, force: true });
+  renameSync(next, PACKAGED);
+}

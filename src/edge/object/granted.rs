@@ -1,0 +1,55 @@
+//! Who asks, where a class that extends this one lets callers in by its own rules.
+
+use worker::web_sys;
+
+use super::Object;
+use crate::access::Caller;
+use crate::api::operation::Agent;
+use crate::api::operations::tokens::MintToken;
+use crate::api::route::Route;
+use crate::base::error::{Code, Error, Result};
+use crate::base::json;
+use crate::edge::storage::Sqlite;
+use crate::edge::{http, identify};
+
+/// What a class says of a request that it does not let in.
+const NOTHING: &str = "null";
+
+impl Object {
+    /// `granted` is what the class allows the request: JSON with the fields of `mintToken`,
+    /// or `null`. `None`: the class says nothing, and the Worker's own rules hold. The
+    /// secret and the tokens of a Worker that has a secret hold in any case.
+    pub(super) fn caller(
+        &self,
+        route: &Route,
+        request: &web_sys::Request,
+        granted: Option<&str>,
+        db: &Sqlite<'_>,
+    ) -> Result<Caller> {
+        let Some(granted) = granted else {
+            return identify(&self.policy, route, request);
+        };
+        if self.policy.secret().is_some()
+            && let Ok(caller) = identify(&self.policy, route, request)
+        {
+            return Ok(caller);
+        }
+        if granted == NOTHING {
+            return Err(Error::new(
+                Code::Unauthorized,
+                "This agent does not let the request in.",
+            ));
+        }
+        // A browser sends a cookie along with what any page asks.
+        let origin = http::find_header(request, "origin");
+        self.policy.admit_page(origin.as_deref(), &request.url())?;
+        let grant: MintToken = json::parse(granted.as_bytes())?;
+        self.open_tables(db)?;
+        let blank = self.blank(db);
+        let agent = Agent {
+            db: if self.is_migrated.get() { db } else { &blank },
+            ..self.agent(db, &Caller::Owner, &[])
+        };
+        grant.scope(&agent).map(Caller::Scoped)
+    }
+}

@@ -1,0 +1,121 @@
+import { jsonSchema, tool } from "ai";
+import { type Compacted, type EndedTurn, routeSessionAgent, SessionAgent, type Status } from "session-agent/worker";
+import { z } from "zod";
+import { model } from "./model";
+
+export { SessionAgent };
+
+interface Env {
+  SESSION_AGENT: DurableObjectNamespace<Assistant>;
+  PLAIN: DurableObjectNamespace;
+}
+
+const never = new Promise<never>(() => {});
+
+/** What an operator's cookie allows. Of what needs the secret, nothing. */
+const OPERATIONS = "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction compact search getConfig".split(" ");
+
+export class Assistant extends SessionAgent<Env> {
+  #greeting = "You are kind.";
+
+  model() {
+    return model;
+  }
+
+  tools() {
+    return {
+      weather: tool({ description: "The weather of a city", inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => ({ city, sky: "rain" }) }),
+      pay: tool({ description: "Pays", inputSchema: z.object({ amount: z.number().max(100) }), needsApproval: true, execute: async ({ amount }) => `Paid ${amount}.` }),
+      broken: tool({
+        description: "Fails",
+        inputSchema: z.object({}),
+        execute: async (): Promise<string> => {
+          throw new Error("No pencil.");
+        },
+      }),
+      remember: tool({
+        description: "Writes into another conversation",
+        inputSchema: z.object({ text: z.string() }),
+        execute: async ({ text }) => {
+          await this.note(text);
+          return "Noted.";
+        },
+      }),
+      count: tool({ description: "Counts", inputSchema: jsonSchema<{ to: number }>({ type: "object", properties: { to: { type: "integer" } } }), execute: async function* ({ to }) { for (let n = 1; n <= to; n += 1) yield `${n}`; } }),
+      // No schema that anybody knows: left out, and the others hold.
+      odd: { description: "Odd", inputSchema: 7, execute: async () => "" },
+    };
+  }
+
+  blocks() {
+    return [
+      { label: "soul", kind: "readonly" as const, provider: { get: async () => this.#greeting } },
+      {
+        label: "notes",
+        kind: "writable" as const,
+        maxTokens: 500,
+        provider: { get: () => this.ctx.storage.get<string>("notes"), set: (content: string) => this.ctx.storage.put("notes", content) },
+      },
+      { label: "facts", kind: "searchable" as const, provider: { search: (query: string) => [{ key: "tea", content: `Known of ${query}: tea.` }] } },
+      { label: "guides", kind: "loadable" as const, provider: { get: () => [{ key: "deploy", description: "How we deploy" }], load: (key: string) => (key === "deploy" ? "Test, then ship." : null) } },
+      { label: "lost", kind: "readonly" as const, provider: { get: () => Promise.reject(new Error("away")) } },
+      { label: "slow", kind: "readonly" as const, provider: { get: () => never } },
+    ];
+  }
+
+  summarize(prompt: string) {
+    return `In short (${prompt.includes("Summarise") ? "asked" : "not asked"}).`;
+  }
+
+  embed(texts: string[]) {
+    return texts.map((text) => [text.includes("tea") || text.includes("drink") ? 1 : 0, text.includes("rain") ? 1 : 0, 0.1]);
+  }
+
+  authorize(request: Request) {
+    const user = /user=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1];
+    if (user === "operator") return { operations: OPERATIONS, allow: { agentMessages: true } };
+    if (user === "confused") throw new Error("no such key");
+    if (user === "patient") return never;
+    return user === undefined ? null : { preset: "chat" as const, sessionId: `of-${user}`, operations: ["createSession"] };
+  }
+
+  async onTurnEnd({ sessionId, finishReason, usage }: EndedTurn) {
+    await this.ctx.storage.put("ended", { sessionId, finishReason, usage });
+  }
+
+  async onCompaction({ sessionId, tokensAfter, tokensBefore }: Compacted) {
+    await this.ctx.storage.put("compacted", { sessionId, isLess: tokensAfter < tokensBefore });
+  }
+
+  async onStatus(phase: Status["phase"]) {
+    await this.ctx.storage.put("phases", [...((await this.ctx.storage.get<string[]>("phases")) ?? []), phase]);
+  }
+
+  async note(text: string) {
+    if ((await this.getSession({ sessionId: "notebook" })) === null) await this.createSession({ id: "notebook" });
+    return await this.appendEvents({ sessionId: "notebook", events: [{ action: "user_message", content: text }] });
+  }
+
+  async heard(of: string) {
+    return await this.ctx.storage.get(of);
+  }
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const url = new URL(request.url);
+    const agent = url.searchParams.get("agent") ?? "";
+    switch (url.pathname) {
+      case "/own/note":
+        return Response.json(await env.SESSION_AGENT.getByName(agent).note(await request.text()));
+      case "/own/events":
+        return Response.json(await env.SESSION_AGENT.getByName(agent).loadEvents({ sessionId: "notebook" }));
+      case "/own/refused":
+        return Response.json(await env.SESSION_AGENT.getByName(agent).request("loadEvents", JSON.stringify({ sessionId: "notebook" }), {}));
+      case "/own/heard":
+        return Response.json((await env.SESSION_AGENT.getByName(agent).heard(url.searchParams.get("of") ?? "")) ?? null);
+      default:
+        return (await routeSessionAgent(request, env)) ?? new Response("Nothing here.", { status: 404 });
+    }
+  },
+};

@@ -1,0 +1,279 @@
+// A class of one's own over the packed archive of the npm package: its model, its tools, its
+// blocks, its login, and what becomes of it when one of its methods fails.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { promisify } from "node:util";
+import { ROOT, TSC } from "../../scripts/places.mjs";
+import { startWorkerd } from "../../scripts/workerd.mjs";
+import { dev, project, wrangler } from "./packed.mjs";
+
+/** Where people copy a class from. */
+const GUIDES = ["docs/embed.md", "packages/session-agent/README.md"];
+
+/** A provider's package that the tests don't install. */
+const PROVIDERS = 'declare module "@ai-sdk/openai" { export function openai(id: string): Exclude<import("ai").LanguageModel, string>; }';
+
+const SOURCES = join(import.meta.dirname, "own");
+const LINKS = ["ai", "zod", "@cloudflare/workers-types"];
+
+let made;
+let server;
+before(async () => {
+  made = await project(SOURCES, LINKS);
+  server = await dev(made.folder);
+});
+after(async () => {
+  await server?.stop();
+  await made?.remove();
+});
+
+/** One operation, as a page with this cookie asks. */
+async function ask(agent, operation, input = {}, user = "operator") {
+  const headers = { "content-type": "application/json", ...(user && { cookie: `user=${user}` }) };
+  const response = await fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", headers, body: JSON.stringify(input) });
+  return { status: response.status, body: await response.json() };
+}
+
+async function ok(agent, operation, input, user) {
+  const { status, body } = await ask(agent, operation, input, user);
+  assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
+  return body;
+}
+
+/** What the class has kept of what it was told. */
+async function heard(agent, of, isWhole = () => true) {
+  for (const until = Date.now() + 20_000; ; await wait(50)) {
+    const kept = await (await fetch(`${server.url}/own/heard?agent=${agent}&of=${of}`)).json();
+    if (kept !== null && isWhole(kept)) return kept;
+    assert.ok(Date.now() < until, `the class was not told: ${of}, ${JSON.stringify(kept)}`);
+  }
+}
+
+let turns = 0;
+
+/** A turn, and the parts of its answer. */
+async function turn(agent, text, sessionId = "s", user = "operator") {
+  const message = { id: `m${(turns += 1)}`, role: "user", parts: [{ type: "text", text }] };
+  return await ok(agent, "runTurn", { sessionId, message }, user);
+}
+
+const textOf = ({ message }) => message.parts.filter(({ type }) => type === "text").map(({ text }) => text).join("");
+
+test("the_class_is_bundled_and_deployed_dry", async () => {
+  const said = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
+  assert.match(said, /Total Upload: .* gzip: /);
+  assert.match(said, /env\.SESSION_AGENT \(Assistant\)/);
+  assert.ok((await readdir(join(made.folder, "bundled"))).some((name) => name.endsWith(".wasm")));
+});
+
+test("the_types_of_the_package_hold_for_a_class", async () => {
+  const compilerOptions = { strict: true, noEmit: true, target: "esnext", module: "esnext", moduleResolution: "bundler", lib: ["esnext"], types: ["@cloudflare/workers-types"], skipLibCheck: false };
+  const files = ["src/index.ts", "src/providers.d.ts"];
+  await writeFile(join(made.folder, "src/providers.d.ts"), PROVIDERS);
+  for (const guide of GUIDES) {
+    const text = await readFile(join(ROOT, guide), "utf8");
+    const blocks = [...text.matchAll(/^```ts own\n(.*?)^```$/gms)];
+    assert.ok(blocks.length > 0, guide);
+    for (const [n, [, block]] of blocks.entries()) {
+      files.push(`src/${guide.replaceAll(/\W/g, "-")}-${n}.ts`);
+      await writeFile(join(made.folder, files.at(-1)), block);
+    }
+  }
+  await writeFile(join(made.folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files }));
+  const told = await promisify(execFile)(process.execPath, [TSC, "--project", made.folder, "--pretty", "false"]).then(() => "", ({ stdout }) => stdout);
+  // Other packages' types are not ours to mend.
+  const ours = told.split(/\n(?! )/).filter((error) => error !== "" && !/node_modules\/(?!session-agent)/.test(error));
+  assert.deepEqual(ours, []);
+});
+
+test("the_classs_model_answers_and_its_tools_run_in_the_object", async () => {
+  assert.equal(textOf(await turn("model", "hello there")), "You said: hello there");
+  const { message, usage, steps } = await turn("model", 'use weather {"city":"Oslo"}');
+  const called = message.parts.find(({ type }) => type === "tool-weather");
+  assert.deepEqual([called.state, called.input, called.output], ["output-available", { city: "Oslo" }, { city: "Oslo", sky: "rain" }]);
+  assert.equal(textOf({ message }), 'The tool says: {"city":"Oslo","sky":"rain"}');
+  assert.deepEqual([usage.inputTokens, usage.outputTokens, usage.cachedInputTokens, steps], [20, 6, 4, 2]);
+  const shown = Object.fromEntries(JSON.parse(textOf(await turn("model", "tools"))));
+  assert.deepEqual(shown.weather.properties, { city: { type: "string" } });
+  assert.ok(!("odd" in shown), "a tool without a schema is left out");
+  const { usage: used } = await ok("model", "getUsage", { by: "model" });
+  assert.deepEqual(used.map(({ model }) => model), ["own:mock-1"]);
+  // Of preliminary outputs, the last one counts.
+  assert.equal(textOf(await turn("model", 'use count {"to":3}')), "The tool says: 3");
+});
+
+test("what_a_tool_throws_and_what_its_schema_refuses_is_told_to_the_model", async () => {
+  assert.match(textOf(await turn("tools", "use broken")), /^The tool says: Error: `broken` failed with status 422: No pencil\./);
+  assert.match(textOf(await turn("tools", 'use weather {"city":7}')), /The arguments are wrong: city: /);
+});
+
+test("a_tool_that_needs_approval_waits_for_it", async () => {
+  const asked = await turn("pay", 'use pay {"amount":5}');
+  const called = asked.message.parts.find(({ type }) => type === "tool-pay");
+  assert.equal(called.state, "approval-requested");
+  const approved = { ...asked.message, parts: asked.message.parts.map((part) => (part === called ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: true } } : part)) };
+  const response = await fetch(`${server.url}/agents/session-agent/pay/chat`, { method: "POST", headers: { cookie: "user=operator" }, body: JSON.stringify({ id: "s", messages: [approved], trigger: "submit-message" }) });
+  const said = await response.text();
+  assert.match(said, /"output":"Paid 5\."/);
+  assert.match(said, /\[DONE\]/);
+});
+
+test("functions_are_homes_of_blocks", async () => {
+  const { prompt } = await ok("blocks", "renderPrompt");
+  assert.match(prompt, /SOUL.*\n═+\nYou are kind\./);
+  assert.match(prompt, /GUIDES/);
+  await ok("blocks", "createSession", { id: "s" });
+  const call = async (name, input) => await ok("blocks", "callTool", { sessionId: "s", name, arguments: input });
+  assert.equal((await call("set_context", { label: "notes", content: "Likes tea." })).isError, false);
+  assert.equal((await ok("blocks", "getBlock", { label: "notes" })).content, "Likes tea.");
+  assert.match((await call("search_context", { label: "facts", query: "drinks" })).output, /Known of drinks: tea\./);
+  assert.equal((await call("load_context", { label: "guides", key: "deploy" })).output, "Test, then ship.");
+  assert.equal((await call("load_context", { label: "guides", key: "none" })).isError, true);
+  assert.match(textOf(await turn("blocks", "system")), /You are kind\.[\s\S]*Likes tea\./);
+});
+
+test("a_home_that_fails_and_one_that_hangs_cost_their_blocks_alone", { timeout: 60_000 }, async () => {
+  const begun = Date.now();
+  const blocks = await ok("homes", "getBlocks");
+  assert.ok(Date.now() - begun < 40_000, "a home has a deadline");
+  const of = (label) => (blocks.blocks ?? blocks).find((block) => block.label === label);
+  assert.equal(of("soul").content, "You are kind.");
+  assert.match(of("lost").unavailable, /status 500/);
+  assert.ok(of("slow").unavailable);
+});
+
+test("a_model_that_fails_is_an_error_with_its_reason", async () => {
+  const refused = await ask("failing", "runTurn", { sessionId: "s", message: { id: "r", role: "user", parts: [{ type: "text", text: "refuse" }] } });
+  assert.deepEqual([refused.status, refused.body.error?.code], [502, "model_failed"]);
+  assert.match(refused.body.error.message, /^The model of this class /);
+  const { messages } = await ok("failing", "getHistory", { sessionId: "s" });
+  assert.deepEqual(messages.map(({ id }) => id), ["r"]);
+  assert.equal(textOf(await turn("failing", "and now")), "You said: and now");
+});
+
+test("a_turn_of_a_model_that_hangs_is_cancelled", async () => {
+  const message = { id: "w", role: "user", parts: [{ type: "text", text: "wait" }] };
+  const running = ask("hanging", "runTurn", { sessionId: "s", message });
+  for (const until = Date.now() + 20_000; ; ) {
+    const { body } = await ask("hanging", "cancelTurn", { sessionId: "s" });
+    if (body.cancelled) break;
+    assert.ok(Date.now() < until, JSON.stringify(body));
+  }
+  const { body } = await running;
+  assert.ok(body.finishReason === "cancelled" || body.error, JSON.stringify(body));
+});
+
+test("a_cookie_says_what_a_request_may_do", async () => {
+  assert.deepEqual([(await ask("login", "createSession", { id: "x" }, null)).status, (await ask("login", "createSession", { id: "x" }, "confused")).status], [401, 401]);
+  await ok("login", "createSession", { id: "of-ann" }, "operator");
+  await ok("login", "createSession", { id: "of-bob" }, "operator");
+  assert.equal(textOf(await turn("login", "hello", "of-ann", "ann")), "You said: hello");
+  for (const [operation, input] of [["getHistory", { sessionId: "of-bob" }], ["deleteSession", { sessionId: "of-ann" }], ["configureAgent", { maxSteps: 1 }], ["mintToken", { preset: "read" }]]) {
+    const { status, body } = await ask("login", operation, input, "ann");
+    assert.ok(status === 403 || status === 404, `${operation}: ${status} ${JSON.stringify(body)}`);
+  }
+  // A cookie goes along with what a page of another origin asks.
+  const forged = await fetch(`${server.url}/agents/session-agent/login/rpc/getSession`, { method: "POST", headers: { cookie: "user=ann", origin: "https://elsewhere.example" }, body: JSON.stringify({ sessionId: "of-ann" }) });
+  assert.equal(forged.status, 403);
+});
+
+test("a_login_that_hangs_refuses_in_time", { timeout: 30_000 }, async () => {
+  const begun = Date.now();
+  assert.equal((await ask("patient", "listSessions", {}, "patient")).status, 401);
+  assert.ok(Date.now() - begun < 20_000);
+});
+
+test("the_classs_own_calls_have_all_rights_and_other_calls_are_asked_for_theirs", async () => {
+  const { events } = await (await fetch(`${server.url}/own/note?agent=noting`, { method: "POST", body: "Bring an umbrella." })).json();
+  assert.equal(events[0].seq, 1);
+  const loaded = await (await fetch(`${server.url}/own/events?agent=noting`)).json();
+  assert.deepEqual(loaded.map(({ content }) => content), ["Bring an umbrella."]);
+  const refused = await (await fetch(`${server.url}/own/refused?agent=noting`)).json();
+  assert.deepEqual([refused.ok, refused.error.code], [false, "unauthorized"]);
+  // Also from a tool, in the middle of a turn.
+  assert.equal(textOf(await turn("noting", 'use remember {"text":"And boots."}')), "The tool says: Noted.");
+  assert.equal((await ok("noting", "loadEvents", { sessionId: "notebook" })).length, 2);
+});
+
+test("a_summary_and_vectors_are_the_classs_own", async () => {
+  await ok("short", "createSession", { id: "s" });
+  const events = Array.from({ length: 40 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `${n} ${"word ".repeat(200)}` }));
+  await ok("short", "appendEvents", { sessionId: "s", events });
+  await ok("short", "configureCompaction", { sessionId: "s", tailTokenBudget: 1000 });
+  const { compaction, reason } = await ok("short", "compact", { sessionId: "s" });
+  assert.equal(reason, "compacted");
+  assert.match(compaction.summary, /In short \(asked\)\./);
+  assert.deepEqual(await heard("short", "compacted"), { sessionId: "s", isLess: true });
+  await ok("short", "appendEvents", { sessionId: "s", events: [{ id: "tea", action: "user_message", content: "I like tea in the morning." }] });
+  const { results } = await ok("short", "search", { query: "what does she drink", sessionId: "s" });
+  assert.ok(results.some(({ id }) => id === "tea"), JSON.stringify(results));
+});
+
+test("the_class_hears_of_the_end_of_a_turn", async () => {
+  await turn("ending", "hello");
+  const { sessionId, finishReason, usage } = await heard("ending", "ended");
+  assert.deepEqual([sessionId, finishReason, usage.inputTokens], ["s", "stop", 10]);
+  assert.deepEqual(await heard("ending", "phases", (phases) => phases.includes("idle")), ["thinking", "ending", "idle"]);
+});
+
+test("an_object_of_the_package_itself_is_the_shipped_one", async () => {
+  // No secret, and no method of its own: nobody is let in.
+  const response = await fetch(`${server.url}/agents/plain/p/rpc/listSessions`, { method: "POST", headers: { cookie: "user=operator" }, body: "{}" });
+  assert.equal(response.status, 401);
+});
+
+test("a_turn_that_the_runtimes_death_cut_off_ends_in_the_next_life", { timeout: 120_000 }, async () => {
+  await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "alone");
+  const out = join(made.folder, "alone");
+  const files = await readdir(out);
+  const modules = Object.fromEntries(
+    await Promise.all(
+      files.filter((name) => /\.(js|wasm)$/.test(name)).map(async (name) => {
+        const bytes = await readFile(join(out, name));
+        return [name, name.endsWith(".wasm") ? { type: "wasm", contents: new Uint8Array(bytes) } : { type: "esm", contents: bytes.toString() }];
+      }),
+    ),
+  );
+  const object = (exportName) => ({ type: "durable-object", worker: "own-class", exportName });
+  const config = {
+    name: "own-class",
+    compatibilityDate: "2026-11-17",
+    manifest: { mainModule: "index.js", modulesRoot: out, modules },
+    env: { SESSION_AGENT: object("Assistant"), PLAIN: object("SessionAgent") },
+    exports: { Assistant: { type: "durable-object", storage: "sqlite" }, SessionAgent: { type: "durable-object", storage: "sqlite" } },
+  };
+  const workers = [{ config, dev: { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] } }];
+  const storage = join(made.folder, "storage");
+  // miniflare by itself, without wrangler.
+  const first = await startWorkerd(workers, storage, { enableDevRegistry: false });
+  const url = async ({ miniflare }) => await miniflare.unsafeGetDirectURL("own-class");
+  const post = async (at, operation, input) => {
+    const response = await fetch(new URL(`/agents/session-agent/killed/rpc/${operation}`, at), { method: "POST", headers: { cookie: "user=operator" }, body: JSON.stringify(input) });
+    return await response.json();
+  };
+  const message = { id: "cut", role: "user", parts: [{ type: "text", text: "slow" }] };
+  const running = post(await url(first), "runTurn", { sessionId: "s", message }).catch(() => null);
+  for (let stored = []; stored.length === 0; ) stored = (await post(await url(first), "getHistory", { sessionId: "s" })).messages ?? [];
+  process.kill(first.workerd.pid, "SIGKILL");
+  await running;
+  await first.miniflare.dispose().catch(() => {});
+  const second = await startWorkerd(workers, storage, { enableDevRegistry: false });
+  try {
+    for (const until = Date.now() + 60_000; ; ) {
+      const { messages } = await post(await url(second), "getHistory", { sessionId: "s" });
+      if (messages?.length === 2) {
+        assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+        assert.equal(messages[1].parts.find(({ type }) => type === "text").text, "At last.");
+        return;
+      }
+      assert.ok(Date.now() < until, JSON.stringify(messages));
+    }
+  } finally {
+    await second.miniflare.dispose();
+  }
+});

@@ -1,0 +1,71 @@
+// A project of somebody who has installed the package: in a folder of its own, from the
+// packed archive. What else the project uses is linked from the tests' packages.
+
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { promisify } from "node:util";
+import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
+import { takePort } from "../workerd/ports.mjs";
+
+const runFile = promisify(execFile);
+const START_MS = 120_000;
+
+/**
+ * A folder with the package from its archive, and `sources`. `links`: the names of other
+ * packages, which are linked. `remove` ends it.
+ */
+export async function project(sources, links = []) {
+  const folder = await mkdtemp(join(tmpdir(), "session-agent-project-"));
+  const archives = await mkdtemp(join(tmpdir(), "session-agent-archive-"));
+  await runFile("npm", ["pack", CLIENT, "--pack-destination", archives], { env: quietly() });
+  const [archive] = await readdir(archives);
+  await cp(sources, folder, { recursive: true });
+  await writeFile(join(folder, "package.json"), JSON.stringify({ name: "a-project", private: true, type: "module" }));
+  await runFile("npm", ["install", "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps", join(archives, archive)], { cwd: folder, env: quietly() });
+  await rm(archives, { recursive: true });
+  for (const name of links) {
+    const to = join(folder, "node_modules", name);
+    await mkdir(dirname(to), { recursive: true });
+    await symlink(join(ROOT, "tests/node_modules", name), to, "dir");
+  }
+  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** Runs wrangler in a project to its end. Gives what it said. */
+export async function wrangler(folder, ...args) {
+  const { stdout, stderr } = await runFile(NODE, [WRANGLER, ...args], { cwd: folder, env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") } });
+  return `${stdout}\n${stderr}`;
+}
+
+/** `wrangler dev` of a project: `{ url, stop, said }`. */
+export async function dev(folder, ...args) {
+  const taken = await takePort();
+  const { port } = taken.address();
+  taken.close();
+  const options = ["dev", "--local", "--ip", "127.0.0.1", "--port", `${port}`, "--inspector-port", "0", "--show-interactive-dev-session=false", ...args];
+  const child = spawn(NODE, [WRANGLER, ...options], { cwd: folder, env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") }, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
+  const ended = once(child, "exit");
+  const url = `http://127.0.0.1:${port}`;
+  const stop = async () => {
+    child.kill("SIGINT");
+    await ended;
+  };
+  try {
+    for (const until = Date.now() + START_MS; ; await wait(200)) {
+      if (await fetch(`${url}/own/ready`).then((response) => response.arrayBuffer(), () => null)) break;
+      assert.ok(child.exitCode === null && !/\bERROR\b/.test(said) && Date.now() < until, "The project does not answer.");
+    }
+  } catch (error) {
+    await stop();
+    throw new Error(`${error.message}\n${said}`, { cause: error });
+  }
+  return { url, stop, said: () => said };
+}
