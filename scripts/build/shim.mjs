@@ -209,7 +209,7 @@ export class SessionAgent extends DurableObject {
   }
 
   call(operation, json, options) {
-    return enter(() => this.#current().call(operation, json, options, false));
+    return enter(() => this.#current().call(operation, json, options));
   }
 
   async request(operation, json, options) {

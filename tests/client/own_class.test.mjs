@@ -69,6 +69,10 @@ test("the_class_is_bundled_and_deployed_dry", async () => {
   assert.match(said, /Total Upload: .* gzip: /);
   assert.match(said, /env\.SESSION_AGENT \(Assistant\)/);
   assert.ok((await readdir(join(made.folder, "bundled"))).some((name) => name.endsWith(".wasm")));
+  // With the configuration as the guide prints it.
+  const [, printed] = (await readFile(join(ROOT, "docs/embed.md"), "utf8")).match(/^```toml own\n(.*?)^```$/ms);
+  await writeFile(join(made.folder, "printed.toml"), printed);
+  assert.match(await wrangler(made.folder, "deploy", "--dry-run", "--config", "printed.toml"), /env\.SESSION_AGENT \(Assistant\)/);
 });
 
 test("the_types_of_the_package_hold_for_a_class", async () => {

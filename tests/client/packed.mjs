@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -32,7 +33,8 @@ export async function project(sources, links = []) {
   for (const name of links) {
     const to = join(folder, "node_modules", name);
     await mkdir(dirname(to), { recursive: true });
-    await symlink(join(ROOT, "tests/node_modules", name), to, "dir");
+    const [found] = ["tests/node_modules", "node_modules"].map((place) => join(ROOT, place, name)).filter(existsSync);
+    await symlink(found, to, "dir");
   }
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }

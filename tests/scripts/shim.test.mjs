@@ -56,13 +56,14 @@ const FAKE_MODULE = `
       if (env === "broken") throw new Error("no such binding");
       calls.push(["new", state, env]);
     }
-    fetch(request, body) {
+    fetch(request, body, granted) {
       if (this.#instanceId !== module.instanceId) throw new Error("an object of another instance");
       if (request.url === "panic") {
         isBroken = true;
         throw new WebAssembly.RuntimeError("unreachable");
       }
-      calls.push(body === undefined ? ["object.fetch", request.url] : ["object.fetch", request.url, body.length]);
+      const more = granted === undefined ? (body === undefined ? [] : [body.length]) : [body?.length, granted];
+      calls.push(["object.fetch", request.url, ...more]);
       return request.url === "refused" ? Promise.reject(new Error("refused")) : Promise.resolve("answered");
     }
     call(...args) {
@@ -223,6 +224,29 @@ test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
     ["webSocketClose", "socket"],
     ["webSocketError", "socket"],
   ]);
+});
+
+test("only_a_class_that_extends_the_object_calls_as_itself", async () => {
+  class Own extends worker.SessionAgent {
+    constructor(ctx, env) {
+      super(ctx, env, "seen");
+    }
+  }
+  const object = new Own("state", "env");
+  const { inside } = worker.SessionAgent;
+  assert.equal(await inside.call(object, "operation", "json"), "{}");
+  await inside.fetch(object, requestTo("request"), "granted");
+  // Nothing that another Worker can reach says either.
+  assert.equal(await object.call("operation", "json", "options", true), "{}");
+  await object.fetch(requestTo("request"), "granted");
+  assert.deepEqual(rust.calls, [
+    ["new", "state", "seen"],
+    ["object.call", "operation", "json", undefined, true],
+    ["object.fetch", "request", undefined, "granted"],
+    ["object.call", "operation", "json", "options"],
+    ["object.fetch", "request"],
+  ]);
+  assert.ok(!("inside" in object));
 });
 
 test("a_short_body_is_read_whole_before_rust_is_entered", async () => {
