@@ -10,7 +10,7 @@
 //   npm test -- player                          some seconds of random play
 //   npm test -- player --hours 2 [--workerd] [--seed 7]   as long as one likes
 //   npm test -- cargo                           what compiles Rust besides the Worker
-//   npm test -- alone                           what measures memory or time
+//   npm test -- alone                           what measures memory, or needs all of the machine
 //   npm test -- workerd client                  several parts
 //
 // Files of Node's tests run some at once (scripts/test/pool.mjs).

@@ -7,12 +7,14 @@ import { ROOT } from "../places.mjs";
 /** The folders of tests that Node's runner runs. Each is a part of `npm test`. */
 const FOLDERS = ["scripts", "workerd", "client", "console", "cargo", "player"];
 
-/** These measure memory or time, so nothing else runs beside them. They are a part of their own. */
-export const ALONE = ["tests/workerd/memory.test.mjs"];
+/**
+ * Nothing runs beside these, and they are a part of their own. One measures memory. The other
+ * asks a real model for 64 long vectors at once, which a search waits for 5 seconds.
+ */
+export const ALONE = ["tests/workerd/memory.test.mjs", "tests/workerd/real_embeddings.test.mjs"];
 
 /** The longest ones. A run that begins with them does not wait for one of them at its end. */
 export const FIRST = [
-  "tests/workerd/real_embeddings.test.mjs",
   "tests/client/examples.test.mjs",
   "tests/workerd/slow_bodies.test.mjs",
   "tests/client/second_worker.test.mjs",
