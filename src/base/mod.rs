@@ -25,7 +25,6 @@ pub mod outbound;
 pub mod owner;
 pub mod packed;
 pub mod part;
-pub mod reals;
 pub mod rows;
 pub mod settings;
 pub mod slots;

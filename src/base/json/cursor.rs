@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde::de::Visitor;
 
-use super::number::near;
 use super::problem::{ReadError, ReadResult};
 use super::scan::{count_plain, unescape};
 
@@ -156,9 +155,10 @@ impl<'de> Cursor<'de> {
                 return Ok(Number::Negative(number));
             }
         }
-        match near(text) {
-            Some(number) => Ok(Number::Real(number)),
-            None => Err(self.syntax()),
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Number::Real(number)),
+            // No float is large enough.
+            _ => Err(self.syntax()),
         }
     }
 

@@ -4,11 +4,12 @@
 //! JSON that the agent need not understand (metadata, a tool's arguments) stays the
 //! text that was sent: key order, duplicate keys and the spelling of numbers survive.
 
+#[cfg(test)]
+mod agreement;
 mod cursor;
 mod fields;
 mod list;
 mod near;
-mod number;
 pub mod object;
 mod problem;
 mod reader;

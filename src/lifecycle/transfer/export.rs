@@ -467,7 +467,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
         usage: SessionLineUsage {
             input_tokens: count(row.input_tokens),
             output_tokens: count(row.output_tokens),
-            cost: json::raw(json::encode(&row.cost)?).map_err(|_| damaged("usage"))?,
+            cost: row.cost,
             cached_input_tokens: Some(count(row.cached_input_tokens)).filter(|count| count.0 > 0),
         },
         // Needed if the newest events are deleted before their page is read.

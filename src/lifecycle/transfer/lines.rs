@@ -20,7 +20,6 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, FromJson, JsonObject, MAX_INTEGER, bounded, nullable};
 use crate::base::numbers::{MAX_FILE_COST, MAX_FILE_SEQ, MAX_FILE_TIME_MS};
-use crate::base::reals::read_real;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
 use crate::log::note::Note;
@@ -154,8 +153,7 @@ impl SettingsPart {
 pub struct SessionLineUsage {
     pub input_tokens: Count,
     pub output_tokens: Count,
-    /// Kept as text: parsing it as a double could change its last bit.
-    pub cost: Box<RawValue>,
+    pub cost: f64,
     /// Present if a provider reported any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<Count>,
@@ -173,24 +171,19 @@ impl SessionLine {
             ));
         }
         check_seq("seqFloor", 0, self.seq_floor)?;
-        self.cost().map(drop)
+        if (0.0..=MAX_FILE_COST).contains(&self.usage.cost) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "usage.cost",
+            format!("`usage.cost` must be a number from 0 to {MAX_FILE_COST:e}."),
+        ))
     }
 
     /// Whether the line has any usage other than zero.
-    pub fn has_usage(&self) -> Result<bool> {
+    pub fn has_usage(&self) -> bool {
         let tokens = self.usage.input_tokens.0 + self.usage.output_tokens.0;
-        Ok(tokens > 0 || self.cost()? > 0.0)
-    }
-
-    pub fn cost(&self) -> Result<f64> {
-        read_real(self.usage.cost.get())
-            .filter(|cost| (0.0..=MAX_FILE_COST).contains(cost))
-            .ok_or_else(|| {
-                Error::invalid(
-                    "usage.cost",
-                    format!("`usage.cost` must be a number from 0 to {MAX_FILE_COST:e}."),
-                )
-            })
+        tokens > 0 || self.usage.cost > 0.0
     }
 }
 

@@ -89,7 +89,7 @@ impl ImportWriter {
             )
             .with("field", "parentSessionId"));
         }
-        if session.has_usage()? {
+        if session.has_usage() {
             sender.check(&[ADD_USAGE])?;
         }
         if let Some(part) = session.compaction {
@@ -378,7 +378,6 @@ impl ImportWriter {
     /// events.
     pub fn finish(&mut self, db: &dyn Database, host: &dyn Host, end: &EndLine) -> Result<i64> {
         let session = &self.session;
-        let cost = session.cost()?;
         let compaction = session
             .compaction
             .map(|part| render_settings(part.settings()?))
@@ -408,7 +407,7 @@ impl ImportWriter {
                 leaf_chosen_at: leaf.map(|_| self.last_seq),
                 input_tokens: session.usage.input_tokens.0,
                 output_tokens: session.usage.output_tokens.0,
-                cost,
+                cost: session.usage.cost,
                 cached_input_tokens: session.usage.cached_input_tokens.map_or(0, |count| count.0),
                 compaction,
                 copied_seq: self.last_seq,
