@@ -6,7 +6,7 @@
 //! A field of the variable goes before the same field of the file. What is written wrong is
 //! left out, and `getConfig` names it. The rest holds, and no conversation fails.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::value::RawValue;
 
@@ -18,7 +18,6 @@ use crate::base::error::{Error, Result};
 use crate::base::json::{self, find_nearest};
 use crate::base::outbound::Outbound;
 use crate::base::settings::Setting;
-use crate::base::sorted::SortedMap;
 use crate::chat::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
 use crate::context::compaction::settings::OwnSettings;
 use crate::memory::deployed::read_blocks;
@@ -41,7 +40,7 @@ struct DefaultsField {
 
 #[derive(Default)]
 struct Defaults {
-    fields: SortedMap<String, DefaultsField>,
+    fields: BTreeMap<String, DefaultsField>,
     problems: Vec<DeployedProblem>,
     /// A source that can't be read speaks of `limits`.
     hides_limits: Option<&'static str>,
@@ -65,7 +64,7 @@ pub fn read(outbound: &dyn Outbound, file: Option<&str>) -> Deployed {
 impl Defaults {
     /// Takes the fields of an object. They replace those that were taken before.
     fn take_object(&mut self, source: &'static str, text: &str) {
-        match json::parse::<SortedMap<String, Box<RawValue>>>(text.as_bytes()) {
+        match json::parse::<BTreeMap<String, Box<RawValue>>>(text.as_bytes()) {
             Ok(fields) => {
                 for (name, value) in fields {
                     self.fields.insert(name, DefaultsField { source, value });
@@ -184,7 +183,7 @@ fn read_tools(
 /// Reads each setting by itself, so that one that is wrong costs no other.
 fn read_compaction(reader: &mut PartReader<'_>, value: &RawValue) -> OwnSettings {
     let mut settings = OwnSettings::default();
-    let fields = match json::parse::<SortedMap<String, Box<RawValue>>>(value.get().as_bytes()) {
+    let fields = match json::parse::<BTreeMap<String, Box<RawValue>>>(value.get().as_bytes()) {
         Ok(fields) => fields,
         Err(error) => {
             reader.note(COMPACTION, error);

@@ -28,5 +28,4 @@ pub mod part;
 pub mod rows;
 pub mod settings;
 pub mod slots;
-pub mod sorted;
 pub mod tokens;

@@ -1,5 +1,7 @@
 //! Registered tools and servers of tools, as operations return them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -11,7 +13,6 @@ use super::tool_address::ToolAddress;
 #[cfg(test)]
 use crate::base::json::JsonObject;
 use crate::base::outbound::conceal_url;
-use crate::base::sorted::SortedMap;
 
 /// A registered tool, as `listTools` returns it.
 #[derive(Serialize)]
@@ -36,8 +37,8 @@ pub struct ShownTool {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_changed: bool,
     /// The headers of each call. A secret is shown by its name.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub headers: SortedMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +57,7 @@ impl RegisteredTool {
             server: None,
             needs_approval: self.needs_approval,
             is_changed: false,
-            headers: SortedMap::default(),
+            headers: BTreeMap::default(),
             timeout_ms: None,
             max_output_bytes: None,
         };
@@ -92,8 +93,8 @@ pub struct ShownServer {
     /// Whether the user must approve each call of its tools.
     pub needs_approval: bool,
     /// The headers of each request. A secret is shown by its name.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub headers: SortedMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +118,7 @@ pub struct ShownServer {
 /// What is shown in place of a header's value.
 const SET: &str = "set";
 
-fn conceal_headers(headers: &mut SortedMap<String, String>) {
+fn conceal_headers(headers: &mut BTreeMap<String, String>) {
     let names = std::mem::take(headers).into_iter().map(|(name, _)| name);
     *headers = names.map(|name| (name, SET.to_owned())).collect();
 }

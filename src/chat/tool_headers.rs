@@ -5,12 +5,13 @@
 //! secret's value is looked up for each call, and what the tool answers is stripped of
 //! it. No header can name a setting of the Worker itself, such as a provider's key.
 
+use std::collections::BTreeMap;
+
 use super::origin::origin_of;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
 use crate::base::outbound::Outbound;
 use crate::base::settings::{Setting, is_own_setting};
-use crate::base::sorted::SortedMap;
 
 /// The most headers of one tool.
 pub const MAX_HEADERS: usize = 16;
@@ -75,7 +76,7 @@ const RESERVED_BEGINNINGS: &[&str] = &[
 
 /// A tool's headers as they were defined, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolHeaders(SortedMap<String, String>);
+pub struct ToolHeaders(BTreeMap<String, String>);
 
 /// The headers of one call, with their secrets.
 #[derive(Default)]
@@ -86,13 +87,13 @@ pub struct ResolvedHeaders {
 
 impl ToolHeaders {
     /// Checks the names and values of a definition.
-    pub fn parse(given: SortedMap<String, String>) -> Result<Self> {
+    pub fn parse(given: BTreeMap<String, String>) -> Result<Self> {
         if given.len() > MAX_HEADERS {
             return Err(refused(format!(
                 "A tool has at most {MAX_HEADERS} `headers`."
             )));
         }
-        let mut headers = SortedMap::default();
+        let mut headers = BTreeMap::default();
         for (name, value) in given {
             let name = name.to_ascii_lowercase();
             check_name(&name)?;
@@ -119,7 +120,7 @@ impl ToolHeaders {
     }
 
     /// What `listTools` shows: the names of secrets, never a secret.
-    pub fn into_shown(self) -> SortedMap<String, String> {
+    pub fn into_shown(self) -> BTreeMap<String, String> {
         self.0
     }
 
@@ -272,7 +273,7 @@ fn find_secret(outbound: &dyn Outbound, name: &str, url: Option<&str>) -> Result
 /// `NAME=https://origin` separated by commas, spaces or lines.
 fn find_origin(setting: &str, name: &str) -> Option<String> {
     if setting.trim_start().starts_with('{') {
-        let origins: SortedMap<String, String> = json::decode(setting).ok()?;
+        let origins: BTreeMap<String, String> = json::decode(setting).ok()?;
         return origins.get(name).and_then(|origin| origin_of(origin));
     }
     let pairs = setting.split([',', ' ', '\n', '\r', '\t']);
@@ -301,7 +302,7 @@ mod tests {
     use crate::testing::Script;
 
     fn headers(name: &str, value: &str) -> Result<ToolHeaders> {
-        ToolHeaders::parse(SortedMap::from_iter([(name.to_owned(), value.to_owned())]))
+        ToolHeaders::parse(BTreeMap::from_iter([(name.to_owned(), value.to_owned())]))
     }
 
     fn outside() -> Script {

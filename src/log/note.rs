@@ -2,6 +2,8 @@
 //! approvals, the shape of an output. The message view shows the note; `loadEvents`
 //! doesn't.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::access::ModelReach;
@@ -10,7 +12,6 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, FromJson};
 use crate::base::part::PartApproval;
-use crate::base::sorted::SortedMap;
 
 /// Bytes of reasoning that are kept per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
@@ -22,18 +23,18 @@ pub struct Note {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
     /// With calls: the calls that wait for the user's approval, with the approval's id.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub approvals: SortedMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<String, String>,
     /// With calls that wait for the user's approval: what their tools were when the user
     /// was asked.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub asked_of: SortedMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked_of: BTreeMap<String, String>,
     /// With calls: the calls that the client answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_calls: Vec<String>,
     /// With calls: the user's decisions on calls that have no result yet.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub decided: SortedMap<String, Approval>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub decided: BTreeMap<String, Approval>,
     /// With a result: the user's decision on its call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -41,8 +42,8 @@ pub struct Note {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_json: bool,
     /// With calls: arguments that are no JSON object, as the model sent them.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub bad_arguments: SortedMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bad_arguments: BTreeMap<String, String>,
     /// The reach of the model that wrote the event. A turn that continues from the event
     /// reaches no further.
     #[serde(skip_serializing_if = "ModelReach::is_agent")]

@@ -2,6 +2,8 @@
 //! prompt is refreshed, so that a provider's prefix cache stays warm. A reminder can
 //! report what changed meanwhile.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -16,7 +18,6 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::json;
 use crate::base::letter_case::{to_lower, to_upper};
-use crate::base::sorted::SortedMap;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -79,7 +80,7 @@ pub fn freeze_again(
 fn find(
     db: &dyn Database,
     scope: BlockScope<'_>,
-) -> Result<Option<(FrozenPrompt, SortedMap<String, String>)>> {
+) -> Result<Option<(FrozenPrompt, BTreeMap<String, String>)>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_prompts
@@ -120,7 +121,7 @@ pub fn write(
     db: &dyn Database,
     scope: BlockScope<'_>,
     prompt: String,
-    sections: &SortedMap<String, String>,
+    sections: &BTreeMap<String, String>,
     frozen_at: i64,
 ) -> Result<FrozenPrompt> {
     let hash = hash(&prompt);
@@ -155,7 +156,7 @@ fn hash(text: &str) -> String {
 }
 
 /// A hash per block with [`WhenChanged::Remind`], by its label in lower case.
-fn hash_sections(blocks: &[Block]) -> SortedMap<String, String> {
+fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
     blocks
         .iter()
         .filter(|block| block.when_changed == WhenChanged::Remind)

@@ -4,7 +4,7 @@
 //!
 //! The feed omits the new parents of surviving events: they follow from the deletes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
@@ -13,7 +13,6 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::order::sort;
-use crate::base::sorted::SortedMap;
 use crate::log::find::find_seqs;
 use crate::log::tip::{LogTip, get_tip};
 use crate::messages::tree::children::load_child_links;
@@ -144,7 +143,7 @@ pub fn tell_joined(
             }
         }
     }
-    let changed: SortedMap<i64, String> = changed.into_iter().collect();
+    let changed: BTreeMap<i64, String> = changed.into_iter().collect();
     let changed: Vec<&str> = changed.values().map(String::as_str).collect();
     tell_updated(db, host, session_id, last_seq, &changed)
 }
@@ -156,7 +155,7 @@ fn find_changed(
     db: &dyn Database,
     session_id: &Id,
     taken: &DeletionOutcome,
-) -> Result<SortedMap<i64, String>> {
+) -> Result<BTreeMap<i64, String>> {
     let mut changed = Vec::new();
     let mut runs = RunCache::of(db, session_id);
     let was_in_run: HashMap<i64, bool> = taken

@@ -1,11 +1,12 @@
 //! The types of the settings that say how models are asked, what their tokens cost, and
 //! when the prompt is refreshed. Each type checks its value when it is parsed.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::base::error::{Error, Result};
 use crate::base::json::{FromJson, bounded};
-use crate::base::sorted::SortedMap;
 
 /// The most tokens that an answer may be limited to: above what any model writes.
 const MAX_OUTPUT_TOKENS: i64 = 1_000_000;
@@ -129,8 +130,8 @@ pub struct Prices {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cached_input: Option<Price>,
     /// Models with a price of their own, by their names as `model` takes them.
-    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
-    models: SortedMap<String, ModelPrice>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    models: BTreeMap<String, ModelPrice>,
 }
 
 impl Prices {
@@ -208,7 +209,7 @@ mod tests {
             );
         }
         let many = |count: usize| {
-            let models: SortedMap<String, ModelPrice> = (0..count)
+            let models: BTreeMap<String, ModelPrice> = (0..count)
                 .map(|number| {
                     let price = ModelPrice {
                         input: Quantity(1.0),

@@ -1,5 +1,7 @@
 //! The tools that an agent's models may call in chat turns beside the memory's own.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::access::{Caller, Effect, Needs};
@@ -8,7 +10,6 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, FromJson, JsonObject, Limit};
 use crate::base::outbound::Outbound;
-use crate::base::sorted::SortedMap;
 use crate::chat::client_tools::check_name;
 use crate::chat::mcp::ServerSource;
 use crate::chat::mcp::refresh::define_server;
@@ -57,7 +58,7 @@ pub struct DefineTool {
     /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
     /// tool's origin for this secret.
     #[serde(default)]
-    headers: SortedMap<String, String>,
+    headers: BTreeMap<String, String>,
     /// How long a call may take, in milliseconds. Left out: 30 seconds of silence and 5
     /// minutes in all.
     timeout_ms: Option<Limit<30_000, MAX_TIMEOUT_MS>>,

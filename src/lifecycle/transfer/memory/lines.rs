@@ -2,13 +2,14 @@
 //! name the block by its key (its label in lower case). Contents may exist without their
 //! block. They are found again when the block is defined again.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::super::lines::{FileTime, LineKind};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, FromJson, MAX_INTEGER};
-use crate::base::sorted::SortedMap;
 use crate::base::tokens;
 use crate::memory::budget::check_content;
 use crate::memory::content::{Version, WrittenBy, check_reason};
@@ -319,7 +320,7 @@ pub struct PromptLine {
     pub line: LineKind,
     pub prompt: String,
     /// The hashes of the remind blocks' sections, by the blocks' keys.
-    pub sections: SortedMap<BlockKey, String>,
+    pub sections: BTreeMap<BlockKey, String>,
     pub frozen_at: FileTime,
 }
 
