@@ -20,7 +20,6 @@ pub mod ids;
 pub mod json;
 pub mod letter_case;
 pub mod numbers;
-pub mod order;
 pub mod outbound;
 pub mod owner;
 pub mod packed;

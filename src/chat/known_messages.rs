@@ -11,7 +11,6 @@ use crate::base::action::Action;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::order::sort;
 use crate::log::find::find_seqs;
 use crate::log::tip::get_tip;
 use crate::messages::run::{
@@ -71,7 +70,7 @@ pub fn load_known(
             break;
         }
     }
-    sort(&mut seqs);
+    seqs.sort();
     seqs.dedup();
     let tip = get_tip(db, session_id)?;
     seqs.extend(tip.leaf.map(|leaf| leaf.seq));

@@ -11,7 +11,6 @@ use crate::base::deployed::Deployed;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::json;
-use crate::base::order::sort_by;
 use crate::models::ToolDefinition;
 use crate::store::stored::{find_stored, write_stored};
 
@@ -123,9 +122,9 @@ pub fn load_agent_tools(db: &dyn Database, deployed: &Deployed) -> Result<AgentT
             push_new(&mut agent.tools, tool);
         }
     }
-    sort_by(&mut agent.tools, |one, other| {
-        one.definition.name.cmp(&other.definition.name)
-    });
+    agent
+        .tools
+        .sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
     Ok(agent)
 }
 

@@ -10,7 +10,6 @@ use crate::base::database::{Database, SqlText, SqlValue, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, json};
-use crate::base::order::sort_by;
 
 /// Bytes that an event `e` shows, at most. The slices of a message count its text
 /// twice: as `content` and within the message. Only `content` is shown.
@@ -264,7 +263,7 @@ fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<(Vec<i64>, usi
     for (seq, bytes) in load::<(i64, i64)>(db, &inner, &params)? {
         sizes.push((seq, usize::try_from(bytes).unwrap_or(usize::MAX)));
     }
-    sort_by(&mut sizes, |(a, _), (b, _)| match query.newest {
+    sizes.sort_by(|(a, _), (b, _)| match query.newest {
         true => b.cmp(a),
         false => a.cmp(b),
     });

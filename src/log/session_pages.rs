@@ -12,7 +12,6 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::base::order::sort_by;
 use crate::base::packed::{pack, unpack};
 
 /// Metadata up to this length is part of a page: 500 sessions with this much are 4 MiB,
@@ -301,9 +300,7 @@ fn follow(
         newcomers.retain(|place| end.is_some_and(|end| place.is_before(end)));
     }
     places.extend(newcomers);
-    sort_by(&mut places, |a, b| {
-        (b.active_at, b.number).cmp(&(a.active_at, a.number))
-    });
+    places.sort_by(|a, b| (b.active_at, b.number).cmp(&(a.active_at, a.number)));
     places.dedup();
     if places.len() <= limit && rest.is_empty() && !ahead.is_all {
         return Ok(None);

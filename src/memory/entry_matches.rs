@@ -10,7 +10,6 @@ use crate::base::columns::load;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json;
-use crate::base::order::sort_by;
 use crate::search::query::{WordQuery, find_word};
 use crate::search::rank::{QueryTerm, rarity};
 
@@ -113,9 +112,7 @@ pub fn load_matches(
             )
         })
         .collect();
-    sort_by(&mut entries, |(a_number, a), (b_number, b)| {
-        b.total_cmp(a).then(b_number.cmp(a_number))
-    });
+    entries.sort_by(|(a_number, a), (b_number, b)| b.total_cmp(a).then(b_number.cmp(a_number)));
     entries.truncate(MAX_CANDIDATES);
     Ok(LikelyEntries { entries, terms })
 }

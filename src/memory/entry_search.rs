@@ -19,7 +19,6 @@ use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::json::{self, FromJson, json, written_bytes};
-use crate::base::order::sort_by;
 use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
 use crate::search::document::EVERY_DOCUMENT;
@@ -223,7 +222,7 @@ pub fn find(
         .collect::<Vec<_>>();
     let scores = scores(&candidates, &terms);
     let mut ranked: Vec<(f64, &FoundRow)> = scores.into_iter().zip(&rows).collect();
-    sort_by(&mut ranked, |(a, _), (b, _)| b.total_cmp(a));
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let strangers;
     if !nearest.items.is_empty() {
         let by_words = ranked

@@ -12,7 +12,6 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::order::sort;
 use crate::log::find::find_seqs;
 use crate::log::tip::{LogTip, get_tip};
 use crate::messages::tree::children::load_child_links;
@@ -32,7 +31,7 @@ pub fn delete_events(
         let tip = get_tip(db, session_id)?;
         let doomed = find_seqs(db, session_id, ids.iter())?;
         let mut seqs: Vec<i64> = doomed.into_values().collect();
-        sort(&mut seqs);
+        seqs.sort();
         let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         Ok(taken.gone.len())
@@ -173,7 +172,7 @@ fn find_changed(
         .keys()
         .map(|seq| surviving(&parents, *seq))
         .collect();
-    sort(&mut survivors);
+    survivors.sort();
     survivors.dedup();
     for above_seq in survivors {
         let above = runs.find(above_seq)?;

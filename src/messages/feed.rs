@@ -15,7 +15,6 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::numbers::CURSORS_A_SEQ;
-use crate::base::order::sort_by;
 use crate::log::row::EventLink;
 use crate::messages::tree::children::load_child_links;
 use crate::store::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
@@ -46,7 +45,7 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
             id: None,
         });
     }
-    sort_by(&mut changes, |a, b| a.cursor.cmp(&b.cursor));
+    changes.sort_by(|a, b| a.cursor.cmp(&b.cursor));
     changes.truncate(usize::try_from(limit).unwrap_or(0));
     for change in &mut changes {
         change.cursor += life.base;

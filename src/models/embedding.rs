@@ -9,7 +9,6 @@ use super::send::{ModelEndpoint, VECTORS_PATH, openai_endpoint, send, unanswered
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::{self, FromJson};
-use crate::base::order::sort_by;
 use crate::base::outbound::{Outbound, read_all};
 use crate::base::settings::Setting;
 
@@ -161,7 +160,7 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
         Err(_) => {
             let mut placed: Vec<Placed> =
                 json::decode(data).map_err(|_| "sent an answer that holds no vectors")?;
-            sort_by(&mut placed, |a, b| a.index.cmp(&b.index));
+            placed.sort_by(|a, b| a.index.cmp(&b.index));
             placed.into_iter().map(|placed| placed.embedding).collect()
         }
     };

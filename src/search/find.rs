@@ -1,6 +1,5 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
-use crate::base::order::{sort, sort_by};
 use crate::search::request::SearchRequest;
 use std::collections::{HashMap, HashSet};
 
@@ -125,9 +124,7 @@ pub fn find(
         .map(|candidate| (candidate.session, candidate.seq))
         .zip(scores)
         .collect();
-    sort_by(&mut ranked, |(a_place, a), (b_place, b)| {
-        b.total_cmp(a).then(b_place.cmp(a_place))
-    });
+    ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
     if !nearest.items.is_empty() {
         ranked = fuse(&ranked, nearest);
     }
@@ -153,7 +150,7 @@ impl CandidateReader<'_> {
             .collect();
         let mut places: Vec<(i64, i64)> = events.iter().map(|offered| offered.place).collect();
         // Neighbours are read together.
-        sort(&mut places);
+        places.sort();
         let mut read = Vec::new();
         for page in places.chunks(PAGE) {
             read_texts(self.db, self.search, page, &mut |place, event| {
@@ -161,7 +158,7 @@ impl CandidateReader<'_> {
                 read.push((index, to_candidate(place, event, &mut self.asked, score)));
             })?;
         }
-        sort_by(&mut read, |(a, _), (b, _)| a.cmp(b));
+        read.sort_by(|(a, _), (b, _)| a.cmp(b));
         let candidates = read.into_iter().map(|(_, candidate)| candidate);
         self.candidates.extend(candidates);
         Ok(())
@@ -175,7 +172,7 @@ impl CandidateReader<'_> {
             .zip(&self.candidates)
             .filter(|(_, candidate)| candidate.is_question)
             .collect();
-        sort_by(&mut questions, |(a, _), (b, _)| b.total_cmp(a));
+        questions.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let known: HashSet<(i64, i64)> = self
             .candidates
             .iter()

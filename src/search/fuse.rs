@@ -16,8 +16,6 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::base::order::sort_by;
-
 /// The weight of words; meanings have the rest.
 const WORDS_SHARE: f64 = 0.375;
 
@@ -75,7 +73,7 @@ pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) ->
             (*item, 1.0 / (1.0 + (-standing).exp()))
         })
         .collect();
-    sort_by(&mut fused, |(_, a), (_, b)| b.total_cmp(a));
+    fused.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     fused
 }
 

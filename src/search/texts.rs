@@ -12,7 +12,6 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::base::order::sort;
 use crate::base::rows::parse_rows;
 
 /// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
@@ -120,7 +119,7 @@ const STEPS: i64 = 3;
 
 fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
     let mut wanted = wanted.to_vec();
-    sort(&mut wanted);
+    wanted.sort();
     let mut stretches: Vec<PlaceStretch> = Vec::new();
     for (number, seq) in wanted {
         match stretches.last_mut() {

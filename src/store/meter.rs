@@ -22,7 +22,6 @@ use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::json::{self, MAX_INTEGER};
-use crate::base::order::sort;
 use crate::base::settings::Setting;
 
 /// The agent itself, among the holders.
@@ -318,7 +317,7 @@ impl HolderCount {
     fn begin(&mut self, now_ms: i64) {
         self.starts.retain(|start| *start > now_ms - MINUTE_MS);
         self.starts.push(now_ms);
-        sort(&mut self.starts);
+        self.starts.sort();
     }
 
     fn add(&mut self, tokens: i64, cost: f64) {

@@ -16,7 +16,6 @@ use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{self, FromJson, MAX_INTEGER, is_zero};
-use crate::base::order::sort_by;
 use crate::store::spending::{TurnSpending, is_free};
 
 pub const DAY_MS: i64 = 86_400_000;
@@ -141,7 +140,7 @@ pub fn kept_with(db: &dyn Database, session_id: &str, days: &[DayUsage]) -> Resu
 }
 
 fn join_oldest(kept: &mut Vec<DayUsage>) {
-    sort_by(kept, |one, other| one.day.cmp(&other.day));
+    kept.sort_by(|one, other| one.day.cmp(&other.day));
     while kept.len() > MAX_KEPT {
         let oldest = kept.remove(0);
         if let Some(next) = kept.first_mut() {

@@ -10,7 +10,6 @@ use super::vector::{QueryVector, pack};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::FromJson;
-use crate::base::order::sort_by;
 use crate::base::outbound::{Outbound, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
 use crate::search::fuse::Nearest;
@@ -199,7 +198,7 @@ pub async fn find_nearest(
             }
         }
     }
-    sort_by(&mut found, |(a, _), (b, _)| b.total_cmp(a));
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let items = found.into_iter();
     Ok(NearestMatches {
         nearest: Nearest {

@@ -7,7 +7,6 @@ use crate::api::operation::{Agent, Operation, OperationEntry, Reply, RunAtOnce, 
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{FromJson, Limit, optional_list};
-use crate::base::order::sort;
 use crate::base::settings::Setting;
 use crate::models::choice::ModelName;
 use crate::store::config::load_config;
@@ -202,7 +201,7 @@ fn named(
         .unwrap_or_default();
     let mut names = operations.unwrap_or_default();
     names.extend(held.into_iter().map(str::to_owned));
-    sort(&mut names);
+    names.sort();
     names.dedup();
     Some(names)
 }

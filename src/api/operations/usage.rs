@@ -7,7 +7,6 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, FromJson, Limit, MAX_INTEGER};
-use crate::base::order::sort_by;
 use crate::log::ended_turns::{EventPlace, load_ended_turns};
 use crate::log::sessions::session_exists;
 use crate::store::last_turns::load_days;
@@ -183,7 +182,7 @@ impl GetUsage {
         };
         let mut days = self.sums(agent, &|one| one.model = None)?;
         days.retain(|one| one.day < before);
-        sort_by(&mut days, |one, other| other.day.cmp(&one.day));
+        days.sort_by(|one, other| other.day.cmp(&one.day));
         let is_more = days.len() > self.limit();
         days.truncate(self.limit());
         Ok(UsagePage {
@@ -206,7 +205,7 @@ impl GetUsage {
             return Err(bad_cursor());
         }
         let mut models = self.sums(agent, &|one| one.day = 0)?;
-        sort_by(&mut models, |one, other| other.tokens().cmp(&one.tokens()));
+        models.sort_by(|one, other| other.tokens().cmp(&one.tokens()));
         models.truncate(self.limit());
         let usage = models.into_iter().map(|one| UsageEntry {
             model: Some(one.model.clone()),

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::base::json::{self, FromJson, Tree, json};
-use crate::base::order::sort_by;
 use crate::chat::tool_headers::ResolvedHeaders;
 use crate::context::tools::is_ours;
 
@@ -127,7 +126,9 @@ impl ListingRoom<'_> {
             }
         }
         // A server may list its tools in another order each time.
-        sort_by(&mut listing.tools, |one, other| one.shown.cmp(&other.shown));
+        listing
+            .tools
+            .sort_by(|one, other| one.shown.cmp(&other.shown));
         listing
     }
 

@@ -7,7 +7,6 @@ use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::days::{DAY_MS, end_of_day};
 use crate::base::error::Result;
 use crate::base::json::json;
-use crate::base::order::sort_by;
 use crate::memory::definition::Definition;
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::kind::BlockKind;
@@ -226,7 +225,7 @@ fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
     for key in &mut keys {
         *key = key.trim().trim_matches(['[', ']']).to_owned();
     }
-    sort_by(&mut keys, String::cmp);
+    keys.sort_by(String::cmp);
     keys.dedup();
     match keys.len() {
         0 => Ok(None),

@@ -4,7 +4,6 @@
 
 use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, begin_write, failed, unsure};
 use crate::base::error::{Code, Error, Result};
-use crate::base::order::sort_by;
 use crate::base::outbound::{CallFailure, PutCondition, WriteLock};
 use crate::memory::Memory;
 use crate::memory::skills::front_matter::FrontMatter;
@@ -217,7 +216,7 @@ pub async fn list_documents(memory: &Memory<'_>, prefix: &str) -> Result<Vec<Ski
             break;
         }
     }
-    sort_by(&mut skills, |a, b| a.key.cmp(&b.key));
+    skills.sort_by(|a, b| a.key.cmp(&b.key));
     skills.dedup_by(|a, b| a.key == b.key);
     Ok(skills)
 }

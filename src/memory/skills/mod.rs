@@ -7,7 +7,6 @@ pub mod skill;
 pub mod stored;
 
 use crate::base::json::{FromJson, json};
-use crate::base::order::sort_by;
 use crate::memory::past::ItemDeleted;
 use crate::memory::skills::skill::{Skill, clip_description};
 use serde::Serialize;
@@ -190,7 +189,7 @@ fn read_told(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
         })
         .take(stored::MAX_SKILLS)
         .collect();
-    sort_by(&mut skills, |a, b| a.key.cmp(&b.key));
+    skills.sort_by(|a, b| a.key.cmp(&b.key));
     skills
 }
 
