@@ -18,7 +18,6 @@ pub mod hash;
 pub mod host;
 pub mod ids;
 pub mod json;
-pub mod letter_case;
 pub mod numbers;
 pub mod outbound;
 pub mod owner;

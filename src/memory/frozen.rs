@@ -17,7 +17,6 @@ use crate::base::database::{Database, Row, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::json;
-use crate::base::letter_case::{to_lower, to_upper};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -160,7 +159,7 @@ fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
     blocks
         .iter()
         .filter(|block| block.when_changed == WhenChanged::Remind)
-        .map(|block| (to_lower(&block.label), hash(&section_of(block))))
+        .map(|block| (block.label.to_lowercase(), hash(&section_of(block))))
         .collect()
 }
 
@@ -179,13 +178,13 @@ pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result
     let mut changed = Vec::new();
     for block in read_blocks(memory, &reminding).await? {
         let section = section_of(&block);
-        let was = frozen.get(&to_lower(&block.label));
+        let was = frozen.get(&block.label.to_lowercase());
         // An unavailable home doesn't mean that the block changed.
         if block.unavailable.is_some() || was == Some(&hash(&section)) {
             continue;
         }
         changed.push(match section.as_str() {
-            "" => format!("{} is empty now.", to_upper(&block.label)),
+            "" => format!("{} is empty now.", block.label.to_uppercase()),
             section => section.to_owned(),
         });
     }

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use crate::base::letter_case::to_lower;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 const MAX_LABEL_CHARS: usize = 64;
@@ -38,7 +37,7 @@ impl Label {
 
     /// The label in lower case, by which rows are found.
     pub fn key(&self) -> String {
-        to_lower(&self.0)
+        self.0.to_lowercase()
     }
 }
 
@@ -48,7 +47,7 @@ pub fn is_key(text: &str) -> bool {
     let is_plain = |c: char| Label::is_plain(c) || c == '\u{307}';
     let is_bounded = !text.is_empty() && text.chars().count() <= MAX_LABEL_CHARS * 2;
     let is_trimmed = !text.starts_with(' ') && !text.ends_with(' ');
-    is_bounded && is_trimmed && text.chars().all(is_plain) && to_lower(text) == text
+    is_bounded && is_trimmed && text.chars().all(is_plain) && text.to_lowercase() == text
 }
 
 impl fmt::Display for Label {

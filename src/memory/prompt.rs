@@ -5,7 +5,6 @@
 
 use super::block::Block;
 use crate::base::json::written_bytes;
-use crate::base::letter_case::to_upper;
 use crate::memory::kind::BlockKind;
 
 /// The most bytes of a prompt, so that its row stays below the limit of a row.
@@ -79,7 +78,7 @@ pub fn render_section(block: &Block, format: PromptFormat) -> Option<String> {
 }
 
 fn header(block: &Block) -> String {
-    let mut header = to_upper(&block.label);
+    let mut header = block.label.to_uppercase();
     if let Some(description) = &block.description {
         header.push_str(&format!(" ({description})"));
     }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::json::FromJson;
-use crate::base::letter_case::to_lower;
 use crate::base::part::{PartKind, field, kind};
 
 /// The most files of one message that a model is sent; a message may hold more.
@@ -85,7 +84,7 @@ impl File {
     /// The media type without its parameters, in lower case.
     pub fn kind(&self) -> String {
         let head = self.media_type.split(';').next().unwrap_or_default();
-        to_lower(head.trim())
+        head.trim().to_lowercase()
     }
 
     /// Whether the file is a text, which can be shown to a model as words.

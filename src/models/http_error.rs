@@ -10,7 +10,6 @@ use super::choice::Provider;
 use super::length::LengthRefusal;
 use crate::base::error::{Code, Error};
 use crate::base::json;
-use crate::base::letter_case::to_lower;
 
 /// Bytes of a failure's body that are read.
 pub const MAX_BODY_BYTES: usize = 64 << 10;
@@ -73,7 +72,7 @@ fn problem_of_text(text: &str) -> ProviderError {
     let code = head
         .split(|c: char| !c.is_alphanumeric())
         .find(|word| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_digit()));
-    let lower = to_lower(&head);
+    let lower = head.to_lowercase();
     let says = |phrase: &str| lower.contains(phrase);
     let kind = match (name, code) {
         (Some(name), Some(code)) => Some(format!("{name} {code}")),
@@ -91,7 +90,7 @@ fn problem_of_text(text: &str) -> ProviderError {
 
 fn is_overload_word(word: &str) -> bool {
     const NUMBERS: &[&str] = &["429", "503", "529", "3036", "3040"];
-    let lower = to_lower(word);
+    let lower = word.to_lowercase();
     NUMBERS.contains(&word)
         || [
             "overloaded",

@@ -28,9 +28,8 @@ test("only_the_edge_names_the_worker_crate", () => {
   const named = /\b(worker|worker_sys|web_sys|wasm_bindgen)(::|\s*;)/;
   assert.ok(holders(named).length > 0);
   assert.deepEqual(holders(named, /^edge\//), []);
-  // The seam's text is a string or bytes of JavaScript's, so that it is not copied. And JavaScript
-  // has the tables of upper and lower case, which the wasm then need not bring.
-  assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["base/database.rs", "base/letter_case.rs"]);
+  // The seam's text is a string or bytes of JavaScript's, so that it is not copied.
+  assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["base/database.rs"]);
 });
 
 // serde_json's reader takes 12 KiB of the module, gzipped. Its `Value` brings the reader

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
 use crate::base::json;
-use crate::base::letter_case::to_lower;
 use crate::memory::definition::Definition;
 
 pub struct Arguments(Map<String, Value>);
@@ -71,7 +70,7 @@ impl Arguments {
             format!("`label` must be one of {}.", labels.join(", "))
         };
         let label = match self.find_text("label") {
-            Ok(Some(label)) => to_lower(label.trim()),
+            Ok(Some(label)) => label.trim().to_lowercase(),
             Ok(None) => return Err(mistake(format!("`label` is missing. {}", right()))),
             Err(_) => return Err(mistake(right())),
         };

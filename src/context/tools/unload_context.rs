@@ -4,7 +4,6 @@ use super::arguments::{Arguments, mistake};
 use super::load_context::addressed;
 use super::{ContextTool, MemoryTool, Toolbox, tool_with_text};
 use crate::base::error::Result;
-use crate::base::letter_case::to_lower;
 use crate::memory::definition::Definition;
 use crate::memory::skills::loaded;
 
@@ -56,7 +55,7 @@ fn not_loaded(toolbox: &Toolbox<'_>, block: &Definition) -> Result<String> {
     let keys: Vec<String> = documents
         .iter()
         .filter(|document| document.content.is_some())
-        .filter(|document| to_lower(&document.label) == block.label.key())
+        .filter(|document| document.label.to_lowercase() == block.label.key())
         .map(|document| format!("\"{}\"", document.key))
         .collect();
     Ok(if keys.is_empty() {

@@ -9,7 +9,6 @@ use super::truncate::cut_middle;
 use super::window::PlacedMessage;
 use crate::base::action::Role;
 use crate::base::json;
-use crate::base::letter_case::to_lower;
 use crate::log::tool::ToolCall;
 use crate::memory::prompt::without_rules;
 use crate::memory::skills::loaded::LoadedSkill;
@@ -60,7 +59,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
         };
         let known = documents
             .iter()
-            .position(|document| to_lower(&document.label) == label && document.key == key);
+            .position(|document| document.label.to_lowercase() == label && document.key == key);
         let Some((index, document)) =
             known.and_then(|index| documents.get(index).map(|document| (index, document)))
         else {
@@ -139,7 +138,7 @@ pub fn find_replacement(
         .and_then(read_call)?;
     let mut documents = documents.iter();
     let document =
-        documents.find(|document| to_lower(&document.label) == label && document.key == key)?;
+        documents.find(|document| document.label.to_lowercase() == label && document.key == key)?;
     match &document.content {
         Some(loaded) if loaded == content || is_short(content) => None,
         Some(_) => Some(note(document, "loaded in another version")),
@@ -171,7 +170,7 @@ impl Documents {
 fn read_call(arguments: &str) -> Option<(String, String)> {
     let arguments = json::decode_tree(arguments).ok()?;
     let text = |name: &str| arguments.get(name)?.as_str().map(str::to_owned);
-    Some((to_lower(text("label")?.trim()), text("key")?))
+    Some((text("label")?.trim().to_lowercase(), text("key")?))
 }
 
 /// Whether the content is as short as the tool's answer that a document is loaded

@@ -7,7 +7,6 @@ use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::base::letter_case::to_lower;
 use crate::memory::label::Label;
 
 /// The most documents that a session may have loaded at once.
@@ -144,7 +143,7 @@ pub fn restore(
         &format!("{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6)"),
         &[
             session_id.as_str().into(),
-            to_lower(&skill.label).into(),
+            skill.label.to_lowercase().into(),
             skill.key.as_str().into(),
             skill.label.as_str().into(),
             skill.content.as_deref().into(),
