@@ -2,9 +2,8 @@
 //
 //   cargo      compiles the crates to WebAssembly: fast/ for speed, the other for size
 //   bindgen    writes the JavaScript that it imports and exports
-//   wasm-opt   makes the module smaller and faster, puts functions that are alike side
-//              by side (order.mjs), and moves the names of the functions to
-//              build/functions.txt: a crash's stack trace has numbers, and
+//   wasm-opt   makes the module smaller and faster, and moves the names of the functions
+//              to build/functions.txt: a crash's stack trace has numbers, and
 //              `wasm-function[123]` is the line that begins with `123:`
 //   names      the operations of generated/openapi.json, which the object has as methods
 //   esbuild    puts shim.mjs in front and makes one file of all the JavaScript but
@@ -17,7 +16,6 @@ import { bindgen } from "../setup/bindgen.mjs";
 import { BIN, BUILD, OPENAPI, ROOT, withPackages } from "../places.mjs";
 import { outputOf, run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
-import { withPlaces, withoutPlaces } from "./order.mjs";
 import { bundlePackaged } from "./package.mjs";
 
 const TARGET = "wasm32-unknown-unknown";
@@ -84,19 +82,15 @@ function importAsWorkersDo(file) {
 }
 
 async function optimise() {
-  const [named, placed, ordered, optimised] = ["named", "placed", "ordered", "optimised"].map((name) => join(STAGE, `${name}.wasm`));
+  const [named, optimised] = ["named", "optimised"].map((name) => join(STAGE, `${name}.wasm`));
   const features = FEATURES.map((name) => `--enable-${name}`);
   const optimiser = join(BIN, "wasm-opt");
   // Rust keeps nothing in the first KiB of the memory: the stack's last bytes stand there.
-  // A function that one other calls stays a function, so that order.mjs can place it.
-  const options = ["-O", "--low-memory-unused", "--one-caller-inline-max-function-size", "0", ...features, "--debuginfo"];
-  await step(optimiser, [join(STAGE, "index_bg.wasm"), "-o", named, ...options]);
-  writeFileSync(placed, withPlaces(readFileSync(named)));
-  await step(optimiser, [placed, "-o", ordered, "--reorder-functions-by-name", ...features, "--debuginfo"]);
-  const names = outputOf(optimiser, [ordered, ...features, "--debuginfo", "--symbolmap"]);
+  await step(optimiser, [join(STAGE, "index_bg.wasm"), "-o", named, "-O", "--low-memory-unused", ...features, "--debuginfo"]);
+  const names = outputOf(optimiser, [named, ...features, "--debuginfo", "--symbolmap"]);
   if (names === null) throw new Stop("wasm-opt named no functions.");
-  writeFileSync(join(BUILD, "functions.txt"), withoutPlaces(names));
-  await step(optimiser, [ordered, "-o", optimised, ...features, "--strip-debug", "--strip-producers"]);
+  writeFileSync(join(BUILD, "functions.txt"), names);
+  await step(optimiser, [named, "-o", optimised, ...features, "--strip-debug", "--strip-producers"]);
   return optimised;
 }
 
