@@ -1,5 +1,5 @@
 // `npm run lint`: Biome over JavaScript, TypeScript, JSON and CSS; rustfmt; and clippy on both
-// targets, on macros and on tools/bindgen. Each is a counted check. Whether what is deployed
+// targets and on tools/bindgen. Each is a counted check. Whether what is deployed
 // compiles, the build says.
 //
 //   npm run lint            everything
@@ -27,8 +27,6 @@ const CHECKS = [
   // With its tests; without them the library is read as it is deployed.
   ["clippy", "--locked", "--tests", "--", "--deny", "warnings"],
   ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--", "--deny", "warnings"],
-  ["fmt", "--manifest-path", "macros/Cargo.toml", "--check"],
-  ["clippy", "--locked", "-p", "session-agent-macros", "--", "--deny", "warnings"],
   ["fmt", ...BINDGEN, "--check"],
   ["clippy", "--locked", ...BINDGEN, "--", "--deny", "warnings"],
 ];

@@ -1,9 +1,9 @@
 //! Who a caller is, and what a minted token lets its holder do.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, list};
+use crate::base::json::list;
 use crate::store::limits::HolderLimits;
 
 /// The most names in one list of an [`Allow`].
@@ -19,7 +19,7 @@ pub enum Caller {
 }
 
 /// What a minted token allows. The token contains it, and an open socket keeps it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenScope {
     /// The token is for this session alone. `None`: for all sessions of the agent.
@@ -40,7 +40,7 @@ pub struct TokenScope {
 
 /// What a token allows beyond its operations. Each permission is off unless it is
 /// given.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {

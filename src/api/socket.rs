@@ -1,7 +1,7 @@
 //! Answers the frames of a socket. The runtime keeps each socket's `SocketState` with
 //! the socket, so that the state survives the object's hibernation.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::dispatch::dispatch;
 use super::line::take_back;
@@ -18,7 +18,6 @@ use crate::access::{Caller, TokenScope, permit};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::FromJson;
 use crate::chat::answers::CallAnswer;
 use crate::chat::early;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
@@ -34,7 +33,7 @@ use crate::lifecycle::clear::clear_messages;
 use crate::models::ToolDefinition;
 
 /// The state that is kept with a socket.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SocketState {
     /// The session that the socket shows.

@@ -9,7 +9,7 @@
 //! This module doesn't know where a message is stored. Search reads parts as bytes
 //! (`search/skim.rs`) and takes only the names from here.
 
-use crate::base::json::{self, FromJson, ReadError};
+use crate::base::json::{self, ReadError};
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -169,7 +169,7 @@ impl Serialize for ToolState {
 }
 
 /// What a call's part says about the user's approval: asked, or asked and decided.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartApproval {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -181,7 +181,7 @@ pub struct PartApproval {
 }
 
 /// A part as it is read. Long fields stay as they were written.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part<'a> {
     #[serde(rename = "type", borrow)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, list};
+use crate::base::json::{self, list};
 use crate::base::part::{Part, ToolState};
 use crate::log::message_text::MAX_PARTS;
 
@@ -19,7 +19,7 @@ pub const DECLINED: &str = "The user declined this call.";
 /// What the model reads when a client reported an error without a text.
 const FAILED: &str = "The client reported that the tool failed.";
 
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientAnswer {
     pub tool_call_id: Id,
@@ -52,7 +52,7 @@ fn null() -> Box<RawValue> {
     RawValue::NULL.to_owned()
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalAnswer {
     pub tool_call_id: Id,

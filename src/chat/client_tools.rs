@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, FromJson, JsonObject};
+use crate::base::json::{self, JsonObject};
 use crate::models::ToolDefinition;
 
 /// The most client tools: each model call sends all of them.
@@ -20,7 +20,7 @@ const MAX_TOOLS_BYTES: usize = 256 << 10;
 /// The schema of a tool that has none: it takes any object.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ClientToolInput {
     name: Option<String>,

@@ -2,13 +2,14 @@
 //! client that resumes over HTTP begins an empty message at `start`. If the running
 //! turn continues a message, that client needs these chunks first.
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::base::part::{Part, PartKind, ToolPart, ToolState};
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct RecountedMessage<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,

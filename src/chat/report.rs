@@ -11,7 +11,7 @@ use crate::base::columns::find_value;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, json};
+use crate::base::json::{self, json};
 use crate::models::FinishReason;
 use crate::store::config::Config;
 use crate::store::spending::TurnSpending;
@@ -58,7 +58,7 @@ impl From<FinishReason> for TurnFinish {
 }
 
 /// Why a turn failed, for a caller who asks later.
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedFailure {
     code: String,

@@ -15,7 +15,7 @@ use super::client_tools::parse_client_tools;
 use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, JsonObject, list, optional_list};
+use crate::base::json::{self, JsonObject, list, optional_list};
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
 use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};
@@ -87,7 +87,7 @@ pub struct ClientMessage {
 impl ClientMessage {
     /// The message's answers to calls that may have been left to the client.
     pub fn answers(&self) -> Vec<CallAnswer> {
-        #[derive(FromJson)]
+        #[derive(Deserialize)]
         struct Parts<'a> {
             #[serde(borrow)]
             parts: Option<&'a RawValue>,
@@ -127,7 +127,7 @@ impl ChatRequest {
     }
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ChatRequestBody {
     id: Option<Id>,
@@ -262,7 +262,7 @@ pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ClientMessage>> {
 
 /// Parses one message; `field` is the field that holds the message.
 pub fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
-    #[derive(FromJson)]
+    #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow)]
         id: Option<&'a RawValue>,

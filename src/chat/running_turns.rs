@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answers::CallAnswer;
 use super::callbacks::CallbacksUnderWay;
@@ -21,7 +21,6 @@ use crate::access::{Asker, ModelReach};
 use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::FromJson;
 use crate::models::ToolDefinition;
 use crate::store::limits::HolderLimits;
 
@@ -237,7 +236,7 @@ impl RunningTurns {
 
 /// A socket's answer to a call. It may come before the turn that asked has ended, since
 /// a client runs its tools as soon as it receives their calls.
-#[derive(Debug, Serialize, FromJson)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientReply {
     pub answer: CallAnswer,

@@ -10,7 +10,7 @@
 //!                                                    or to the user ─► Finish
 //! ```
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::turn_call::decide;
 pub use super::turn_call::{AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event};
@@ -20,7 +20,6 @@ use crate::base::action::Action;
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::FromJson;
 use crate::log::event::NewEvent;
 use crate::log::note::{MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
@@ -34,7 +33,7 @@ const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect
 const CANCELLED: &str = "The user stopped the turn before the tool answered.";
 const FAILED: &str = "The turn failed before the tool answered.";
 
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
     /// The id by which clients know the turn: a socket's request id, or a new id.
@@ -87,7 +86,7 @@ pub struct Turn {
 }
 
 /// One answer of the model, and the outcomes of its calls.
-#[derive(Clone, Debug, Default, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStep {
     pub text: String,

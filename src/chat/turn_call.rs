@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::chunk_writer::{BAD_ARGUMENTS, parse_arguments};
 use crate::base::action::{Action, Role};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, JsonObject};
+use crate::base::json::{self, JsonObject};
 use crate::log::event::NewEvent;
 use crate::log::note::{Approval, Note};
 use crate::log::tool::ToolCall;
@@ -17,7 +17,7 @@ pub const MAX_CALLS: usize = 64;
 
 pub const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
 
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnCall {
     pub id: Id,

@@ -1,13 +1,12 @@
 //! Room that a turn makes for a request, because its model refused the length.
 
-use crate::base::json::FromJson;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How often a step makes room for its request. After one more refusal the turn ends.
 const MAX_REFUSALS: u32 = 1;
 
 /// How the model took the length of a step's request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnRoom {
     /// How often the model refused this step's request.

@@ -3,7 +3,7 @@
 //! deletes the message here, writes it into the log and begins its turn. So an object
 //! that dies in between loses no message and answers none twice.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use crate::access::{Asker, ModelReach};
@@ -12,7 +12,7 @@ use crate::base::columns::{FromRow, load, load_values};
 use crate::base::database::{Database, Row, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, JsonObject};
+use crate::base::json::{self, JsonObject};
 use crate::log::slices::cut;
 use crate::models::ToolDefinition;
 use crate::store::last_turns::load_without_turn;
@@ -25,7 +25,7 @@ pub const MAX_WAITING: usize = 16;
 const MAX_WAITING_BYTES: usize = MAX_ANSWER_BYTES;
 
 /// A request that waits, as it is stored.
-#[derive(Debug, Serialize, FromJson)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingRequest {
     /// The user's messages, as the client sent them.

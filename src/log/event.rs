@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base::action::Action;
@@ -11,7 +11,7 @@ use crate::base::columns::FromRow;
 use crate::base::database::Row;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, FromJson, JsonObject, check_values, nullable, optional_list};
+use crate::base::json::{self, Count, JsonObject, check_values, nullable, optional_list};
 use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall, ToolFields};
@@ -39,7 +39,7 @@ pub(crate) use is_run_member;
 pub const IS_RUN_MEMBER: &str = concat!("iif(", is_run_member!("e"), ", 1, 0)");
 
 /// An event to append. The caller may set `id`, `metadata` and `createdAt`.
-#[derive(Debug, FromJson)]
+#[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewEvent {
@@ -190,7 +190,7 @@ pub fn missing(field: &str, action: Action) -> Error {
 
 /// An event as it is read.
 #[cfg(test)]
-#[derive(Debug, FromJson, schemars::JsonSchema)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Event {
     pub id: Id,

@@ -20,7 +20,7 @@ use crate::base::data_url::find_payload;
 use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, json};
+use crate::base::json::{self, json};
 use crate::base::part::PartKind;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
@@ -92,13 +92,13 @@ pub fn cut(fields: &str) -> StrippedText<'_> {
     cut
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct MediaMessage<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct MediaPart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,

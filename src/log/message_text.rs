@@ -8,13 +8,13 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::base::part::PartKind;
 
 /// Parts of one message: a turn of many steps has some hundred.
 pub const MAX_PARTS: usize = 10_000;
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct TextPart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for Lines {
 
 /// The text of a message as it is stored: the inside of its JSON object.
 pub fn text_of_fields(fields: &str) -> Option<String> {
-    #[derive(FromJson)]
+    #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
         parts: Option<&'a RawValue>,

@@ -4,19 +4,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::ModelReach;
 use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::base::part::PartApproval;
 
 /// Bytes of reasoning that are kept per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Note {
     /// The model's reasoning before its answer.
@@ -53,7 +53,7 @@ pub struct Note {
     pub run_answer: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: String,
     pub approved: bool,

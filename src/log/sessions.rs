@@ -2,14 +2,14 @@
 //! activity is therefore the newest event in the log or the last write to the row,
 //! whichever is later.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlText, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, JsonObject, MAX_INTEGER};
+use crate::base::json::{JsonObject, MAX_INTEGER};
 use crate::base::numbers::MAX_SESSION_NUMBER;
 use crate::store::changes::begin_life;
 use crate::store::last_turns::{
@@ -24,7 +24,7 @@ pub const MAX_NAME_CHARS: usize = 1000;
 
 /// A session as the API shows it.
 #[cfg(test)]
-#[derive(Debug, FromJson, schemars::JsonSchema)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Session {
     pub id: Id,
@@ -46,7 +46,7 @@ pub struct Session {
 }
 
 #[cfg(test)]
-#[derive(Debug, PartialEq, FromJson, schemars::JsonSchema)]
+#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionUsage {
     pub input_tokens: i64,
@@ -58,7 +58,7 @@ pub struct SessionUsage {
 }
 
 /// Why the last attempt to compact failed. Removed when an attempt succeeds.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastCompactionError {

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, JsonObject};
+use crate::base::json::JsonObject;
 
 /// One call of a tool, as a model asked for it.
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolCall {
@@ -57,7 +57,7 @@ pub type RenderedTool = ToolFields<Vec<ShownCall>, String>;
 /// For a model, which may see only valid ids.
 pub type CheckedTool = ToolFields<Vec<ToolCall>, Id>;
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 pub struct ShownCall {
     pub id: String,
     pub name: String,

@@ -1,7 +1,7 @@
 //! A block as the API and the prompt show it: its definition, and its content
 //! fetched from its home.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::content::find_newest;
@@ -12,11 +12,11 @@ use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
 use super::skills;
 use super::source::{BlockHome, BlockSource};
 use crate::base::error::{Error, Result};
-use crate::base::json::{FromJson, json};
+use crate::base::json::json;
 use crate::base::tokens;
 use crate::memory::kind::BlockKind;
 
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Block {

@@ -8,7 +8,7 @@ use super::label::Label;
 use super::source::{BlockHome, BlockPlace, BlockSource};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, bounded};
+use crate::base::json::bounded;
 use crate::memory::budget::{check_budget, check_content};
 
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for TokenBudget {
 ///
 /// A `source` stores the content outside this agent. Setting one needs the
 /// Worker's secret.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineBlock {

@@ -2,9 +2,9 @@
 //! writes an entry and its place in the search index.
 
 use crate::base::budget::AnswerRoom;
-use crate::base::json::{FromJson, json, written_bytes};
+use crate::base::json::{json, written_bytes};
 use crate::memory::entry::{Entry, find_by_key, find_written_at};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use super::content::Version;
@@ -35,7 +35,7 @@ const MAX_PAGE_BYTES: usize = 4 << 20;
 /// The most entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
 
-#[derive(Debug, Serialize, FromJson)]
+#[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntryPage {
     pub entries: Vec<Entry>,

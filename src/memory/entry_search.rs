@@ -18,7 +18,7 @@ use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
-use crate::base::json::{self, FromJson, json, written_bytes};
+use crate::base::json::{self, json, written_bytes};
 use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
 use crate::search::document::EVERY_DOCUMENT;
@@ -66,7 +66,7 @@ pub struct Moment {
 }
 
 /// What a search in another home found.
-#[derive(Debug, FromJson)]
+#[derive(Debug, Deserialize)]
 pub struct FoundElsewhere {
     /// Best first.
     pub results: Vec<FoundEntry>,

@@ -14,7 +14,7 @@ use super::validity::Validity;
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::base::tokens;
 
 /// How many earlier versions of an entry and of a document are kept. An entry has at most
@@ -205,7 +205,7 @@ fn keep_row(
 }
 
 /// What became of an entry or a document that was to be deleted.
-#[derive(Debug, Default, Serialize, FromJson)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ItemDeleted {

@@ -4,12 +4,11 @@
 //! A source may be a template (`memory/template.rs`), so it leads to a home only together
 //! with the name of the agent that has the block.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::label::Label;
 use super::template::{self, expand, has_placeholder};
 use crate::base::error::{Error, Result};
-use crate::base::json::FromJson;
 use crate::base::settings::{Setting, is_own_binding};
 use crate::memory::kind::BlockKind;
 
@@ -23,7 +22,7 @@ const MAX_AGENT_CHARS: usize = 200;
 
 /// Where a block's content lives outside this agent: exactly one of `r2`,
 /// `r2Prefix`, `agent` and `service`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockSource {

@@ -1,10 +1,9 @@
 //! When a fact holds: from when until when, and which fact replaced it.
 
-use crate::base::json::FromJson;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// When a fact holds. Times are in milliseconds since the epoch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Validity {

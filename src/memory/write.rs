@@ -3,9 +3,9 @@
 //! the write, and this object records the version afterwards.
 
 use crate::base::budget::AnswerRoom;
-use crate::base::json::{FromJson, json, written_bytes};
+use crate::base::json::{json, written_bytes};
 use crate::memory::content::{MAX_TRIES, overtaken};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::block::{Block, BlockContent, newest_of, read};
 use super::content::{
@@ -259,7 +259,7 @@ async fn write_elsewhere(
 }
 
 /// Versions of a block's text.
-#[derive(Debug, Serialize, FromJson)]
+#[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Versions {
     /// Newest first.

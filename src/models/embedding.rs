@@ -1,14 +1,14 @@
 //! Turns texts into vectors, by the model that `EMBEDDING_MODEL` names: a limited number
 //! of texts per request. Each answer is checked against its request.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::choice::{ModelName, Provider};
 use super::send::{ModelEndpoint, VECTORS_PATH, openai_endpoint, send, unanswered};
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::base::outbound::{Outbound, read_all};
 use crate::base::settings::Setting;
 
@@ -134,14 +134,14 @@ fn shorten(text: &str) -> &str {
 
 /// Reads both shapes: `data` holds vectors, or objects that hold one vector each.
 fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
-    #[derive(Default, FromJson)]
+    #[derive(Default, Deserialize)]
     struct Answer<'a> {
         #[serde(borrow)]
         result: Option<&'a RawValue>,
         #[serde(borrow)]
         data: Option<&'a RawValue>,
     }
-    #[derive(FromJson)]
+    #[derive(Deserialize)]
     struct Placed {
         index: Option<usize>,
         embedding: Vec<f32>,

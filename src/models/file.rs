@@ -1,11 +1,10 @@
 //! A file in a user's message: where its bytes are, and what they are. Providers accept
 //! different files; the code that encodes a request decides what a model is shown.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::base::json::FromJson;
 use crate::base::part::{PartKind, field, kind};
 
 /// The most files of one message that a model is sent; a message may hold more.
@@ -41,7 +40,7 @@ const TEXT_TYPES: &[&str] = &[
     "application/sql",
 ];
 
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct File {

@@ -3,17 +3,17 @@
 use crate::base::action::{Action, Role};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, list, optional_list};
+use crate::base::json::{self, list, optional_list};
 use crate::base::part::{field, kind};
 use crate::log::MAX_CALLS;
 use crate::log::event::{MessageText, NewEvent};
 use crate::log::tool::ToolCall;
 use crate::models::file::{File, MAX_FILES, check_files};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// A message as a model receives it.
-#[derive(Debug, Serialize, FromJson)]
+#[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContextMessage {

@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base::action::Role;
-use crate::base::json::{self, FromJson, MAX_INTEGER, is_zero};
+use crate::base::json::{self, MAX_INTEGER, is_zero};
 use crate::models::message::ContextMessage;
 use crate::store::model_settings::{Prices, ReasoningEffort};
 use choice::{ModelName, Provider};
@@ -76,7 +76,7 @@ impl ModelRequest<'_> {
 }
 
 /// A tool that a model may call. The shape of `getTools`.
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(
     test,
     derive(schemars::JsonSchema),
@@ -119,7 +119,7 @@ pub enum AnswerPart {
     Failed(String),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
     /// All tokens that the model read, from a cache or not, as the AI SDK counts them.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::store::stored::{SEARCH, write_stored};
 
 /// Above any `seq`: no event of the session is indexed.
@@ -34,7 +34,7 @@ pub enum StoredProgress {
     Asked { asked: bool },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexCursor {
     pub number: i64,
     pub from: i64,

@@ -6,9 +6,7 @@
 //! newer reports count more. The sums are the session's own: if sessions learnt from each
 //! other, an odd text in one would change what another one's model is sent.
 
-use serde::Serialize;
-
-use crate::base::json::FromJson;
+use serde::{Deserialize, Serialize};
 
 /// Each new report multiplies the weight of the older reports by this number. A new
 /// report weighs about a third.
@@ -26,7 +24,7 @@ const MAX_FACTOR: f64 = 3.0;
 /// outweigh the next hundred.
 const MAX_REPORT_TOKENS: f64 = 1_000_000.0;
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     estimated: f64,
     reported: f64,

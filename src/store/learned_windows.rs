@@ -6,12 +6,12 @@
 //! (`context/compaction/journal.rs`). A window that the provider names in tokens is a fact
 //! about the model, so the whole agent keeps it here.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::stored::{find_stored, write_stored};
 use crate::base::database::Database;
 use crate::base::error::Result;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 
 /// How long a lesson holds.
 const VALID_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -25,7 +25,7 @@ const MIN_NAMED_TOKENS: i64 = 1_000;
 
 const KEY: &str = "namedWindows";
 
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearnedWindow {
     model: String,
     tokens: i64,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::model_settings::Prices;
 use crate::base::error::{Error, Result};
-use crate::base::json::{FromJson, bounded};
+use crate::base::json::bounded;
 
 /// The most turns a minute that a limit may allow: as many times are stored.
 const MAX_TURNS_PER_MINUTE: i64 = 1_000;
@@ -18,7 +18,7 @@ const MIN_COST_PER_DAY: f64 = 0.000001;
 const MAX_COST_PER_DAY: i64 = 1_000_000_000;
 
 /// How much turns may spend. A field that is left out sets no limit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
@@ -64,7 +64,7 @@ impl Limits {
 }
 
 /// The limits of a minted token, and under which name its turns are counted.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HolderLimits {
     pub holder: String,
     pub most: Limits,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::base::error::{Error, Result};
-use crate::base::json::{FromJson, bounded};
+use crate::base::json::bounded;
 
 /// The most tokens that an answer may be limited to: above what any model writes.
 const MAX_OUTPUT_TOKENS: i64 = 1_000_000;
@@ -102,7 +102,7 @@ pub enum PromptRefresh {
 type Price = Quantity<1_000_000>;
 
 /// What a model costs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelPrice {
@@ -117,7 +117,7 @@ pub struct ModelPrice {
 }
 
 /// What the agent's models cost.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {

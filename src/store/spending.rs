@@ -1,11 +1,11 @@
 //! What a turn spent: as the event that ends the turn stores it, and as callers see it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::base::json::{FromJson, is_zero};
+use crate::base::json::is_zero;
 
 /// What a turn spent. An event that ends a turn holds this as JSON.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSpending {
     pub input_tokens: i64,

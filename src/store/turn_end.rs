@@ -1,13 +1,12 @@
 //! Who is called when a turn is over.
 
 use crate::base::outbound::conceal_url;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::ids::Id;
-use crate::base::json::FromJson;
 
 /// A service binding, or an address whose origin is in `TOOL_ORIGINS`: one of the two.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TurnEndCallback {

@@ -9,13 +9,13 @@
 //! Days begin at midnight UTC. What an imported session spent elsewhere is in the session's
 //! sums alone.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::columns::{FromRow, find_value, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, MAX_INTEGER, is_zero};
+use crate::base::json::{self, MAX_INTEGER, is_zero};
 use crate::store::spending::{TurnSpending, is_free};
 
 pub const DAY_MS: i64 = 86_400_000;
@@ -24,7 +24,7 @@ pub const DAY_MS: i64 = 86_400_000;
 const MAX_KEPT: usize = 100;
 
 /// What was spent on one day with one model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DayUsage {
     /// Days since the epoch.

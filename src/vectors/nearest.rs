@@ -4,12 +4,11 @@
 //! make a bounded number of missing vectors. No transaction holds an await. A vector is
 //! kept only for the text that it was made of.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::vector::{QueryVector, pack};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::FromJson;
 use crate::base::outbound::{Outbound, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
 use crate::search::fuse::Nearest;
@@ -34,7 +33,7 @@ const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 pub const TEXT_CHARS: i64 = 2_000;
 
 /// How vectors took part in a search.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VectorReport {
     /// Some texts have no vector yet. The next searches make the missing vectors.
@@ -44,7 +43,7 @@ pub struct VectorReport {
     pub error: Option<ReportedError>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReportedError {
     pub code: String,

@@ -1,10 +1,11 @@
 //! JSON-RPC: what a body holds, and what an error says.
 
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::base::error::{Code, Error};
-use crate::base::json::{self, FromJson, JsonObject, Tree, json, nullable};
+use crate::base::json::{self, JsonObject, Tree, json, nullable};
 use crate::chat::mcp::wire::is_request_id;
 
 const PARSE_ERROR: i64 = -32_700;
@@ -31,7 +32,7 @@ pub struct Request {
 }
 
 /// The parameters that the methods here know. Others are ignored.
-#[derive(Default, FromJson)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Params {
     name: Tree,
@@ -55,7 +56,7 @@ pub struct RpcError {
     pub failure: Option<Error>,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct Envelope {
     jsonrpc: Option<Box<RawValue>>,
     #[serde(default, deserialize_with = "nullable")]

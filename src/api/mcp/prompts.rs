@@ -1,22 +1,23 @@
 //! The one prompt: the memory as a system prompt.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::message::{Request, RpcError};
 use super::outcome::Outcome;
 use super::scope::{PROMPTS, Scope, unknown};
 use crate::base::action::Role;
-use crate::base::json::{self, FromJson, json};
+use crate::base::json::{self, json};
 
 const NAME: &str = "system";
 const DESCRIPTION: &str = "The agent's memory as it stands now, as a system prompt.";
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct PromptArguments {
     format: Option<String>,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct Rendered {
     prompt: String,
 }

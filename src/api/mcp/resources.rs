@@ -1,6 +1,6 @@
 //! Resources: the blocks of memory, and the documents of loadable blocks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::{Request, RpcError};
@@ -11,7 +11,7 @@ use super::scope::{RESOURCES, Scope};
 use super::uri::{self, Address};
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, Tree, json};
+use crate::base::json::{Tree, json};
 use crate::memory::homes::PATIENCE_MS;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
@@ -61,7 +61,7 @@ struct Resources {
 }
 
 /// A block as `getBlocks` and `getBlock` show it.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct ShownBlock {
     label: Label,
     kind: BlockKind,
@@ -130,7 +130,7 @@ async fn load_blocks<'a>(
     Ok(blocks)
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct DocumentPage {
     skills: Vec<Skill>,
     cursor: Option<String>,
@@ -230,7 +230,7 @@ async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError>
     Ok(Some((block.content, TEXT)))
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct ShownDocument {
     content: String,
 }

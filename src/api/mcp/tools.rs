@@ -1,6 +1,6 @@
 //! Tools: the memory's, `search`, and the registered tools that the caller may call.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -13,7 +13,7 @@ use crate::api::dispatch::dispatch;
 use crate::base::action::Role;
 use crate::base::error::Error;
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, JsonObject, json};
+use crate::base::json::{self, JsonObject, json};
 use crate::chat::registered::RegisteredTool;
 use crate::chat::tool_rows::load_tools;
 use crate::context::tools::is_ours;
@@ -44,7 +44,7 @@ impl Listed for Tool {
 }
 
 /// What `getTools` answers.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct MemoryTools {
     tools: Vec<ToolDefinition>,
 }
@@ -168,7 +168,7 @@ pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     Outcome::new(&content::of_state(state))
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MemoryToolAnswer {
     output: String,

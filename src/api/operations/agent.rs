@@ -1,12 +1,11 @@
 //! Operations on the agent as a whole.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
-use crate::base::json::FromJson;
 use crate::chat::callbacks::{check_callback, check_shape};
 use crate::models::choice::ModelName;
 #[cfg(test)]
@@ -58,7 +57,7 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
 /// Shows the configuration of the whole agent, and where each value comes from.
 ///
 /// Without the secret, the address of `onTurnEnd` is shown without its query.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetConfig {}
@@ -83,7 +82,7 @@ impl RunAtOnce for GetConfig {
 
 /// Drops every table and empties the storage. The next call starts with an empty
 /// agent.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destroy {

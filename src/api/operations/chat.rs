@@ -1,6 +1,6 @@
 //! Stopping a turn.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::line::take_back;
@@ -8,14 +8,13 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::turn_parts::{CANCEL_RULE, call_back, show_if_watched, turn_context};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::FromJson;
 use crate::chat::recover;
 
 /// Stops the turn that runs in a session. The answer so far is kept.
 ///
 /// With `messageId`, the turn of this message alone is stopped. If the message still
 /// waits for its turn, the message is taken back and never reaches the log.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelTurn {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, JsonObject, Limit};
+use crate::base::json::{self, JsonObject, Limit};
 use crate::base::outbound::Outbound;
 use crate::chat::client_tools::check_name;
 use crate::chat::mcp::ServerSource;
@@ -36,7 +36,7 @@ const MAX_SERVER_NAME_BYTES: usize = 32;
 /// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model
 /// reads the answer. The header `idempotency-key` names the call. The tools of a server
 /// are called as the protocol says. Their names begin with the server's name and `_`.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineTool {
@@ -214,7 +214,7 @@ fn one_place() -> Error {
 
 /// Removes a registered tool, also one that is deployed for every agent, or a server with
 /// all of its tools.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveTool {
@@ -247,7 +247,7 @@ impl RunAtOnce for RemoveTool {
 ///
 /// Without the secret, a header is shown by its name, with the value `set`, and an address
 /// without its query.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListTools {}

@@ -1,6 +1,6 @@
 //! Operations on compaction.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::access::{Effect, Needs};
@@ -8,7 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, FromJson, nullable};
+use crate::base::json::{self, Count, nullable};
 use crate::chat::tool_rows;
 use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
@@ -34,7 +34,7 @@ use crate::models::ToolDefinition;
 ///
 /// With `sessionId`, the settings hold for that session; without it, for all sessions
 /// that have no settings of their own.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfigureCompaction {
@@ -104,7 +104,7 @@ impl ConfigureCompaction {
 
 /// Summarises the middle of a branch now. The original messages stay in the log, and
 /// return to the context when the compaction is deleted.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Compact {
@@ -144,7 +144,7 @@ pub struct Failed {
 
 /// A stored summary over a range of a path.
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Compaction {
     id: Id,
@@ -245,7 +245,7 @@ fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
 }
 
 /// Stores a summary of your own over a range of a path.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddCompaction {
@@ -284,7 +284,7 @@ impl RunAtOnce for AddCompaction {
 
 /// Lists a session's compactions, oldest first, and why the last attempts compacted or
 /// didn't.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetCompactions {
@@ -292,7 +292,7 @@ pub struct GetCompactions {
 }
 
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 pub struct CompactionList {
     compactions: Vec<Compaction>,
     /// The newest last.
@@ -323,7 +323,7 @@ impl RunAtOnce for GetCompactions {
 }
 
 /// Deletes a compaction. The messages that it covered return to the context.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteCompaction {
@@ -358,7 +358,7 @@ impl RunAtOnce for DeleteCompaction {
 }
 
 /// Estimates what a turn on a branch would send to a model, in tokens.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EstimateTokens {

@@ -1,6 +1,6 @@
 //! Operations on a session's event log.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
@@ -9,7 +9,7 @@ use crate::api::operations::compaction::mark_grown;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, Limit, MAX_NAMES, list, nullable, optional_list};
+use crate::base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
@@ -27,7 +27,7 @@ use crate::store::config::load_config;
 ///
 /// An event whose id is already in the session is not written again. The answer holds
 /// the stored event with `inserted: false`, so a retry is safe.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendEvents {
@@ -101,7 +101,7 @@ impl RunAtOnce for AppendEvents {
 /// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and
 /// `beforeSeq` page through the rest. A page of more than 4 MiB is refused, and the
 /// error says which `limit` fits.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadEvents {
@@ -156,7 +156,7 @@ impl RunAtOnce for LoadEvents {
 
 /// Deletes events. Their children join the nearest ancestor that is left. Unknown ids
 /// are ignored.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteEvents {

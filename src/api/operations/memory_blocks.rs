@@ -7,7 +7,7 @@ use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, Limit};
+use crate::base::json::{Count, Limit};
 use crate::memory::block::{Block, BlockContent, read};
 use crate::memory::budget::MAX_CONTENT_BYTES;
 use crate::memory::content::MAX_VERSIONS;
@@ -57,7 +57,7 @@ impl RunWaiting for DefineBlock {
 ///
 /// The block's text is kept for a block of the same label, unless `purge` is true. To
 /// remove a block that has a `source`, a caller needs the Worker's secret.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveBlock {
@@ -97,7 +97,7 @@ impl RunAtOnce for RemoveBlock {
 }
 
 /// Shows a block; `null` if there is none.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlock {
@@ -132,7 +132,7 @@ impl RunWaiting for GetBlock {
 /// Shows all blocks of the agent, or of one session, in the order of their definition.
 ///
 /// More than 4 MiB of blocks are refused: `getBlock` reads each block by itself.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlocks {
@@ -179,7 +179,7 @@ impl RunWaiting for GetBlocks {
 /// Replaces the text of a writable block.
 ///
 /// If the block holds this text already, nothing is written.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetBlock {
@@ -260,7 +260,7 @@ impl SetBlock {
 /// The newest 50 versions are kept, of at most 8 MiB together. With `key`, shows the
 /// versions of that entry or document, also after it was deleted: of an entry the newest 20
 /// earlier ones are kept, of a document 10.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlockVersions {
@@ -297,7 +297,7 @@ impl RunWaiting for GetBlockVersions {
 
 /// Writes an old version's text into a block again, as a new version. With `key`, writes
 /// that entry or document again, and so brings back one that was deleted.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RevertBlock {
@@ -379,7 +379,7 @@ async fn revert_item(
 /// Puts the writable blocks back to their default content.
 ///
 /// Only blocks that are stored in this agent are cleared; those in other places stay.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearBlocks {

@@ -1,12 +1,12 @@
 //! Operations on the entries of searchable blocks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, Limit, list};
+use crate::base::json::{Count, Limit, list};
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
@@ -23,7 +23,7 @@ use crate::vectors::VectorReport;
 use crate::vectors::entries::{search, set};
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetEntry {
@@ -79,7 +79,7 @@ impl RunWaiting for SetEntry {
 /// another entry replaced it, too.
 ///
 /// Its texts stay readable as earlier versions: `versionsKept` says how many.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteEntry {
@@ -114,7 +114,7 @@ impl RunWaiting for DeleteEntry {
 /// Lists the entries of a searchable block, in the order of their keys.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListEntries {
@@ -154,7 +154,7 @@ impl RunWaiting for ListEntries {
 /// Words, their forms, "phrases" and beginnings* match as they do in `search`.
 /// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is
 /// what holds now, or at the time `asOf`.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchContext {

@@ -6,7 +6,6 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::FromJson;
 use crate::base::tokens;
 use crate::memory::BlockScope;
 #[cfg(test)]
@@ -16,7 +15,7 @@ use crate::memory::prompt::{PromptFormat, render};
 use crate::memory::view::read_view;
 
 /// Renders the blocks as they stand now: the agent's, then the session's.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenderPrompt {
@@ -60,7 +59,7 @@ impl RunWaiting for RenderPrompt {
 }
 
 /// Gives the frozen prompt: the same bytes in every call until it is refreshed.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FreezePrompt {
@@ -114,7 +113,7 @@ impl RunWaiting for RefreshPrompt {
 
 /// Gives the current text of blocks with `whenChanged: "remind"`, where it differs from
 /// the frozen prompt; `null` where nothing differs.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetReminder {

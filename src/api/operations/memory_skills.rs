@@ -1,13 +1,13 @@
 //! Operations on the documents of loadable blocks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, Limit};
+use crate::base::json::Limit;
 use crate::base::tokens;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
@@ -22,7 +22,7 @@ use crate::memory::{BlockScope, MemoryWriter};
 /// Writes a document of a loadable block. A document with the same key is replaced.
 ///
 /// Without `description`, lists show the description in the document's front matter.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutSkill {
@@ -69,7 +69,7 @@ impl RunWaiting for PutSkill {
 }
 
 /// Deletes a document of a loadable block. Sessions that have loaded it keep it.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSkill {
@@ -105,7 +105,7 @@ impl RunWaiting for DeleteSkill {
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page. A bucket's
 /// documents are listed anew once a minute.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListSkills {
@@ -159,7 +159,7 @@ impl RunWaiting for ListSkills {
 ///
 /// A document that is loaded twice is there once. Without `sessionId`, the document is
 /// only shown.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadSkill {
@@ -229,7 +229,7 @@ impl RunWaiting for LoadSkill {
 /// Removes a loaded document from a session's context.
 ///
 /// A copy in the log stays there; the working context shows a note in its place.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UnloadSkill {

@@ -1,6 +1,6 @@
 //! Operations on the tools by which a model uses its memory.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::access::{Effect, Needs};
@@ -8,7 +8,6 @@ use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::FromJson;
 #[cfg(test)]
 use crate::context::tools::ToolOutcome;
 use crate::context::tools::{Toolbox, load_tools, run};
@@ -18,7 +17,7 @@ use crate::models::ToolDefinition;
 use crate::store::config::{Config, load_config};
 
 /// Gives the tools that fit the blocks, in the form that models take.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTools {
@@ -77,7 +76,7 @@ impl RunAtOnce for GetTools {
 /// Runs a tool on behalf of a model.
 ///
 /// A mistake of the model comes back as `output` with `isError`, for the model to read.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallTool {

@@ -1,7 +1,7 @@
 //! Operations that read a session's messages: one message, a page of a branch, the
 //! branches below a message.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs, permit};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -12,7 +12,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 #[cfg(test)]
 use crate::base::json::JsonObject;
-use crate::base::json::{FromJson, Limit};
+use crate::base::json::Limit;
 use crate::context::for_model::load_page_for_model;
 use crate::log::sessions::session_exists;
 use crate::messages::history::{
@@ -35,7 +35,7 @@ const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 /// A message of the AI SDK as it was appended, and its `createdAt`. The application's
 /// own fields are kept.
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("additionalProperties" = true))]
 pub struct UiMessage {
@@ -51,7 +51,7 @@ pub struct UiMessage {
 }
 
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 pub struct MessageList {
     messages: Vec<UiMessage>,
 }
@@ -65,7 +65,7 @@ pub fn or_null(message: Option<Message>) -> Reply {
 ///
 /// A message that is made from more than 4 MiB of events is refused. `loadEvents` reads
 /// such events, and the error names the first and the last.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetMessage {
@@ -109,7 +109,7 @@ fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
 ///
 /// `before` takes the `cursor` of a page and reads the page above. A page has at most
 /// 4 MiB, or one message that is longer.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetHistory {
@@ -131,7 +131,7 @@ pub struct GetHistory {
 }
 
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 pub struct HistoryPage {
     messages: Vec<UiMessage>,
     /// Whether there are messages above these.
@@ -230,7 +230,7 @@ fn permit_and_show(agent: &Agent<'_>, session_id: &str) -> Result<Reply> {
 /// Reads the messages that directly follow a message: its branches.
 ///
 /// More than 4 MiB of branches are refused. `getMessage` reads them one by one.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBranches {
@@ -264,7 +264,7 @@ impl RunAtOnce for GetBranches {
 }
 
 /// Shows the last message of the session's default branch; `null` if there is none.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetLatestLeaf {
@@ -294,7 +294,7 @@ impl RunAtOnce for GetLatestLeaf {
 }
 
 /// Counts the messages of a branch.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetPathLength {

@@ -12,7 +12,7 @@ use crate::api::operations::compaction::mark_grown;
 use crate::base::action::Action;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, JsonObject, list, nullable};
+use crate::base::json::{JsonObject, list, nullable};
 use crate::lifecycle::clear::clear_messages;
 use crate::log::MAX_EVENTS;
 use crate::log::append::Parent;
@@ -25,7 +25,7 @@ use crate::messages::view::Message;
 use crate::store::config::load_config;
 
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 pub struct AppendedMessage {
     /// `false`: the session already had a message with this id.
     inserted: bool,
@@ -35,7 +35,7 @@ pub struct AppendedMessage {
 /// Appends a message as one event, after the leaf or after `parentId`.
 ///
 /// If the session already has the message's id, nothing is written.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendMessage {
@@ -197,7 +197,7 @@ impl RunAtOnce for UpsertMessage {
 /// Replaces a message. The answer is `null` if no message has the id.
 ///
 /// An unchanged message writes no row.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateMessage {
@@ -237,7 +237,7 @@ impl RunAtOnce for UpdateMessage {
 
 /// Deletes messages. A message that followed a deleted one then follows the nearest
 /// message above it that is left. Unknown ids are ignored.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteMessages {
@@ -275,7 +275,7 @@ impl RunAtOnce for DeleteMessages {
 }
 
 /// Deletes all messages of a session and keeps the session.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearMessages {

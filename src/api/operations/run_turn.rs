@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::access::{Caller, Effect, Needs, permit_voice};
@@ -12,7 +12,7 @@ use crate::api::turns::{Started, start_permitted, take_up};
 use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, JsonObject, optional_list};
+use crate::base::json::{self, JsonObject, optional_list};
 use crate::chat::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
 use crate::chat::report::{TurnFinish, TurnReport, find_report};
 use crate::chat::request::{ChatRequest, Trigger, parse_message};
@@ -33,7 +33,7 @@ use crate::store::when_busy::WhenBusy;
 /// the same turn, or gives the same answer again. The turn goes on if the caller goes
 /// away. A turn that fails is an error of the call; what the turn said before stays in
 /// the session. A token needs what it needs for a chat request.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunTurn {

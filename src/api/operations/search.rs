@@ -1,13 +1,13 @@
 //! The search operation.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, Limit, MAX_NAMES, optional_list};
+use crate::base::json::{Count, Limit, MAX_NAMES, optional_list};
 use crate::log::sessions::session_exists;
 use crate::search::build::{BuildScope, advance};
 use crate::search::find::Hit;
@@ -22,7 +22,7 @@ use crate::vectors::events::search;
 /// newest events first; until the index is complete, answers say `pending`. With
 /// `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, texts of similar meaning
 /// are found, too, except for phrases and prefixes.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {

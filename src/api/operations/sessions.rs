@@ -1,12 +1,12 @@
 //! Operations on sessions.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, JsonObject, Limit, nullable};
+use crate::base::json::{Count, JsonObject, Limit, nullable};
 use crate::lifecycle::delete::delete_session;
 use crate::log::session_pages::{SessionCursor, list_sessions};
 #[cfg(test)]
@@ -21,7 +21,7 @@ use crate::store::usage::UsageIncrease;
 ///
 /// With an `id` that exists it fails with `already_exists`. `parentSessionId`
 /// must name a session of this agent.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateSession {
@@ -63,7 +63,7 @@ impl RunAtOnce for CreateSession {
 }
 
 /// Shows a session, or `null`.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetSession {
@@ -92,7 +92,7 @@ impl RunAtOnce for GetSession {
 /// Lists sessions, newest activity first.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListSessions {
@@ -102,7 +102,7 @@ pub struct ListSessions {
 }
 
 #[cfg(test)]
-#[derive(Debug, FromJson, schemars::JsonSchema)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionPage {
     pub sessions: Vec<Session>,
@@ -143,7 +143,7 @@ impl RunAtOnce for ListSessions {
 /// Changes a session's name or metadata.
 ///
 /// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateSession {
@@ -180,7 +180,7 @@ impl RunAtOnce for UpdateSession {
 }
 
 /// Deletes a session and everything in it, in one transaction.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSession {
@@ -218,7 +218,7 @@ impl RunAtOnce for DeleteSession {
 ///
 /// Calls with the same `id` count once. A session remembers at least its newest
 /// 1,000 ids.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddUsage {

@@ -1,6 +1,6 @@
 //! How large an agent is, and how much of its isolate's memory is used.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
@@ -10,7 +10,7 @@ use crate::base::budget::{ByteBudget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
 use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
 use crate::base::error::Result;
-use crate::base::json::{FromJson, MAX_INTEGER};
+use crate::base::json::MAX_INTEGER;
 use crate::chat::callbacks::{FailedCallback, load_failed};
 use crate::chat::running_turns::MAX_TURNS;
 use crate::log::slices::MAX_EVENT_BYTES;
@@ -27,7 +27,7 @@ const MAX_TABLES: i64 = 100;
 ///
 /// The cost of the call doesn't grow with the agent: of a long table only the first
 /// 1,000 rows are counted. Memory and limits are the isolate's, which agents may share.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetStats {}

@@ -6,7 +6,7 @@ use crate::access::{Allow, Claims, Effect, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, N
 use crate::api::operation::{Agent, Operation, OperationEntry, Reply, RunAtOnce, names_one};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, Limit, optional_list};
+use crate::base::json::{Limit, optional_list};
 use crate::base::settings::Setting;
 use crate::models::choice::ModelName;
 use crate::store::config::load_config;
@@ -22,7 +22,7 @@ const MAX_OPERATIONS: usize = 200;
 /// those that need the secret or must be named. In any case, the holder may write only
 /// user messages, and may choose neither the model nor the system prompt, unless `allow`
 /// permits it.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MintToken {

@@ -1,13 +1,13 @@
 //! Operations on a session's tree and on the feed of its changes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::sessions::check_name;
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, JsonObject, Limit};
+use crate::base::json::{Count, JsonObject, Limit};
 use crate::lifecycle::fork::{Fork, fork_session};
 #[cfg(test)]
 use crate::log::sessions::Session;
@@ -16,7 +16,7 @@ use crate::messages::tree::leaf::set_leaf;
 
 /// Forks a session: the new session holds a copy of the path up to `atId`, with the same
 /// ids and times.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkSession {
@@ -52,7 +52,7 @@ impl RunAtOnce for ForkSession {
 /// Chooses the branch that reads and appends follow by default.
 ///
 /// An append to another branch makes that branch the default.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetLeaf {
@@ -93,7 +93,7 @@ impl RunAtOnce for SetLeaf {
 /// names a message that has changed: read the message by its id, and drop it if the
 /// answer is `null`. At a `clear`, drop your copy. After a `since` from before the session
 /// was deleted and created again comes a `clear`, and then every change from the beginning.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetChanges {
@@ -105,7 +105,7 @@ pub struct GetChanges {
 }
 
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 pub struct Changes {
     changes: Vec<Change>,
     /// The next call's `since`.
@@ -113,7 +113,7 @@ pub struct Changes {
 }
 
 #[cfg(test)]
-#[derive(FromJson, schemars::JsonSchema)]
+#[derive(Deserialize, schemars::JsonSchema)]
 pub struct Change {
     cursor: i64,
     #[schemars(extend("enum" = ["append", "update", "delete", "clear", "compaction"]))]

@@ -6,7 +6,7 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, Limit, MAX_INTEGER};
+use crate::base::json::{Count, Limit, MAX_INTEGER};
 use crate::log::ended_turns::{EventPlace, load_ended_turns};
 use crate::log::sessions::session_exists;
 use crate::store::last_turns::load_days;
@@ -34,7 +34,7 @@ enum UsageGrouping {
 /// Summaries and reported usage count in days and models. Turns without a session in the
 /// request come session by session. A page looks at 1,000 events at most, so it may be
 /// empty and still have a `cursor`.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetUsage {

@@ -13,7 +13,7 @@ use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, FromJson, JsonObject, Limit, list, nullable};
+use crate::base::json::{self, Count, JsonObject, Limit, list, nullable};
 use crate::base::tokens;
 use crate::context::compaction::fixed::tools_tokens;
 use crate::context::tools::{has_search, load_tools};
@@ -40,6 +40,7 @@ use crate::store::config::{
     KeepMedia, MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config,
 };
 use crate::store::last_turns::load_calibration;
+use serde::Deserialize;
 
 /// Builds what one turn sends to a model from the newest events of a branch.
 ///
@@ -47,7 +48,7 @@ use crate::store::last_turns::load_calibration;
 /// are shortened, and older files are named instead of sent; the log keeps them whole.
 /// With `maxTokens`, the newest messages that fit are taken, and a sentence at the end of
 /// `systemInstructions` says how many are not shown.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BuildWorkingContext {
@@ -211,7 +212,7 @@ fn model_input(
 }
 
 /// Appends what a turn added to its context: all of it or nothing.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PersistWorkingContext {

@@ -10,7 +10,6 @@ mod cursor;
 mod fields;
 mod list;
 mod near;
-pub mod object;
 mod problem;
 mod reader;
 mod refusal;
@@ -30,7 +29,6 @@ pub use reader::{Reader, count_values, decode, decode_bytes, from_value, raw};
 #[cfg(test)]
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
-pub use session_agent_macros::FromJson;
 pub use tree::{Tree, decode_tree, json};
 pub use writer::{encode, encode_within, push_quoted, quoted, text, written_bytes};
 

@@ -2,11 +2,12 @@
 //! stock server does. An invalid frame of a known type is answered with an error, since
 //! its client waits.
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
 use crate::base::ids::{Id, MAX_ID_CHARS};
-use crate::base::json::{self, FromJson, list};
+use crate::base::json::{self, list};
 use crate::base::part::ToolState;
 use crate::chat::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::client_tools::parse_client_tools;
@@ -65,7 +66,7 @@ pub enum Incoming {
     Ignored,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Frame<'a> {
     #[serde(rename = "type")]
@@ -135,7 +136,7 @@ fn named(frame: &Frame<'_>, incoming: impl FnOnce(String) -> Incoming) -> Incomi
 }
 
 fn chat(frame: &Frame<'_>) -> Incoming {
-    #[derive(FromJson)]
+    #[derive(Deserialize)]
     struct Init<'a> {
         method: Option<String>,
         #[serde(borrow)]

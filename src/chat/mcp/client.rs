@@ -7,7 +7,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ use super::revision::{
     CAPABILITIES, CLIENT_INFO, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
 };
 use super::wire::{ServerMessage, read_message};
-use crate::base::json::{self, FromJson, JsonObject, json};
+use crate::base::json::{self, JsonObject, json};
 use crate::base::outbound::{
     ByteChunks, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, OutboundResponse,
     read_all,
@@ -50,7 +50,7 @@ const NOTE_LIMITS: CallLimits = CallLimits {
 const METHOD_NOT_FOUND: i64 = -32_601;
 
 /// How a server is spoken to, as its row keeps it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerLink {
     /// Empty: nothing was settled yet.
     pub revision: String,
@@ -166,7 +166,7 @@ impl ServerClient<'_> {
     }
 
     async fn shake_hands(&mut self) -> Result<(), ServerFailure> {
-        #[derive(FromJson)]
+        #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Begun {
             protocol_version: String,
@@ -218,7 +218,7 @@ impl ServerClient<'_> {
 
     /// Reads all pages of the list, within the bytes of one answer.
     async fn list(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
-        #[derive(FromJson)]
+        #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Page {
             tools: Vec<Box<RawValue>>,

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::json::{self, FromJson, Tree, json};
+use crate::base::json::{self, Tree, json};
 use crate::chat::tool_headers::ResolvedHeaders;
 use crate::context::tools::is_ours;
 
@@ -38,7 +38,7 @@ const DIGEST_BYTES: usize = 16;
 const HEADER_MARK: &str = "x-mcp-header";
 
 /// A tool of a server, as the server's row keeps it.
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerDefinition {
     /// The tool's name for models: the server's name, `_`, and the tool's own name.
     pub shown: String,
@@ -51,7 +51,7 @@ pub struct ServerDefinition {
 }
 
 /// A tool of a server that models do not get.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOutTool {
     /// The tool's name at its server.
@@ -66,7 +66,7 @@ pub struct ServerListing {
     pub left_out: Vec<LeftOutTool>,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListedDefinition {
     name: String,

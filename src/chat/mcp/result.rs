@@ -1,10 +1,11 @@
 //! What a tool of a server answered, as the result of a call: a text, or JSON.
 
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::listing::clean;
-use crate::base::json::{self, FromJson, Tree};
+use crate::base::json::{self, Tree};
 use crate::chat::tool_headers::ResolvedHeaders;
 use crate::chat::turn::CallState;
 
@@ -14,7 +15,7 @@ const MAX_SHOWN_BYTES: usize = 500;
 /// How a result is that came to its end.
 const COMPLETE: &str = "complete";
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ToolResult {
     result_type: String,

@@ -1,14 +1,14 @@
 //! A server as its row keeps it: how it is spoken to, the tools that it listed, and the
 //! definitions that the operator has seen.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::client::ServerLink;
 use super::listing::{LeftOutTool, ServerDefinition};
 use crate::base::columns::find_value;
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::chat::tool_address::{ToolAddress, ToolLimits};
 use crate::chat::tool_headers::ToolHeaders;
 
@@ -36,7 +36,7 @@ pub struct ToolServer {
 }
 
 /// What is known of a server by its own answers.
-#[derive(Clone, Debug, Default, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerState {
     pub link: ServerLink,

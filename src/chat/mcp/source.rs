@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::base::outbound::conceal_url;
 use crate::base::settings::is_own_binding;
 use crate::chat::tool_address::ToolAddress;
@@ -25,7 +25,7 @@ pub enum ServerSource {
     Service(ServerService),
 }
 
-#[derive(Clone, Debug, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerService {

@@ -1,10 +1,11 @@
 //! JSON-RPC as a server sends it: one message, read strictly.
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::{ServerFailure, ServerRefusal};
 use super::listing::clean;
-use crate::base::json::{self, FromJson, nullable};
+use crate::base::json::{self, nullable};
 
 /// The longest id of a request that is answered, in bytes.
 const MAX_ID_BYTES: usize = 1_000;
@@ -23,7 +24,7 @@ pub enum ServerMessage {
     Notification,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct ServerEnvelope<'a> {
     jsonrpc: Option<String>,
     #[serde(borrow, default, deserialize_with = "nullable")]
@@ -33,7 +34,7 @@ struct ServerEnvelope<'a> {
     error: Option<ErrorBody>,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct ErrorBody {
     message: Option<String>,
 }

@@ -2,7 +2,7 @@
 //! settings, how the last attempts went and why, and where the window stands. One JSON value in the session's
 //! row.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::settings::OwnSettings;
 use crate::base::columns::find_value;
@@ -10,7 +10,7 @@ use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self};
 use crate::context::working_context::budget::KeptWindow;
 use crate::log::sessions::LastCompactionError;
 use crate::store::calibration::Calibration;
@@ -19,7 +19,7 @@ use crate::store::learned_windows::LearnedWindow;
 /// How many decisions the journal keeps.
 const MAX_DECISIONS: usize = 20;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Journal {
     pub settings: OwnSettings,
@@ -40,7 +40,7 @@ pub struct Journal {
     pub decisions: Vec<CompactionDecision>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionDecision {

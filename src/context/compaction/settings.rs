@@ -1,10 +1,9 @@
 //! When and how far a conversation is compacted: the agent's settings, and a session's
 //! own settings, which override them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
-use crate::base::json::FromJson;
 
 /// The defaults.
 const PROTECT_HEAD: i64 = 3;
@@ -36,7 +35,7 @@ pub struct CompactionSettings {
 }
 
 /// The settings that one scope sets itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnSettings {
     /// An inner `None` turns automatic compaction off.

@@ -1,13 +1,13 @@
 //! What a context may take, and the window as a session keeps it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::build::{content_tokens, message_tokens};
 use super::fit::Size;
 use super::media::name_file;
 use super::truncate::find_short;
 use crate::base::error::Error;
-use crate::base::json::{FromJson, written_bytes};
+use crate::base::json::written_bytes;
 use crate::base::tokens::estimate;
 use crate::models::message::ContextMessage;
 use crate::store::calibration::Calibration;
@@ -42,7 +42,7 @@ pub enum WindowSteps {
 }
 
 /// Where a session's window stands. It changes only when the window is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeptWindow {
     /// The first event that is sent; 0: the path's first.

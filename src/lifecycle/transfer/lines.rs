@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, FromJson, JsonObject, MAX_INTEGER, bounded, nullable};
+use crate::base::json::{self, Count, JsonObject, MAX_INTEGER, bounded, nullable};
 use crate::base::numbers::{MAX_FILE_COST, MAX_FILE_SEQ, MAX_FILE_TIME_MS};
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
@@ -75,13 +75,13 @@ impl LineKind {
 }
 
 /// A line's type, read before the rest of the line.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 pub struct LineHead {
     #[serde(rename = "type")]
     pub kind: LineKind,
 }
 
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionLine {
     #[serde(rename = "type")]
@@ -104,7 +104,7 @@ pub struct SessionLine {
 }
 
 /// When and how far this session is compacted. Omitted settings are the agent's.
-#[derive(Clone, Copy, Serialize, FromJson)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SettingsPart {
     /// `null`: the session is never compacted automatically.
@@ -148,7 +148,7 @@ impl SettingsPart {
     }
 }
 
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionLineUsage {
     pub input_tokens: Count,
@@ -213,7 +213,7 @@ pub struct EventOut<'a> {
 }
 
 /// An event in an import.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventLine {
     #[serde(rename = "type")]
@@ -279,7 +279,7 @@ fn check_seq(field: &str, least: i64, seq: Count) -> Result<()> {
 }
 
 /// A summary over a range of a path.
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CompactionLine {
     #[serde(rename = "type")]
@@ -295,7 +295,7 @@ pub struct CompactionLine {
 
 /// One entry of the feed. A client that follows the feed can go on from its cursor after
 /// an import.
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeLine {
     #[serde(rename = "type")]
@@ -306,7 +306,7 @@ pub struct ChangeLine {
     pub changed_at: FileTime,
 }
 
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EndLine {
     #[serde(rename = "type")]

@@ -23,12 +23,12 @@ use serde_json::{Map, Value};
 
 use super::{HomeResponse, ask, begin_write, unavailable, unsure};
 use crate::base::error::Result;
-use crate::base::json::{self, FromJson, Tree, json};
+use crate::base::json::{self, Tree, json};
 use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 
-#[derive(Default, FromJson)]
+#[derive(Default, Deserialize)]
 pub struct ServiceAnswer {
     pub content: Option<String>,
     version: Option<Tree>,
@@ -43,19 +43,19 @@ impl ServiceAnswer {
     }
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 pub struct ServiceSkill {
     pub key: String,
     pub description: Option<String>,
 }
 
-#[derive(Default, FromJson)]
+#[derive(Default, Deserialize)]
 pub struct ServiceResults {
     pub content: Option<String>,
     pub results: Option<Vec<ServiceResult>>,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 pub struct ServiceResult {
     pub key: Option<String>,
     pub title: Option<String>,
@@ -63,7 +63,7 @@ pub struct ServiceResult {
     pub score: Option<f64>,
 }
 
-#[derive(FromJson)]
+#[derive(Deserialize)]
 pub struct ToldDocument {
     pub content: String,
     pub description: Option<String>,

@@ -6,10 +6,10 @@ pub mod loaded;
 pub mod skill;
 pub mod stored;
 
-use crate::base::json::{FromJson, json};
+use crate::base::json::json;
 use crate::memory::past::ItemDeleted;
 use crate::memory::skills::skill::{Skill, clip_description};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::front_matter::FrontMatter;
@@ -33,7 +33,7 @@ const MAX_LISTING_BYTES: usize = 32 << 10;
 const LISTING_MS: i64 = 60_000;
 
 /// A document with its content.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillDocument {
@@ -43,7 +43,7 @@ pub struct SkillDocument {
 }
 
 /// A page of documents, as another agent returns it.
-#[derive(FromJson)]
+#[derive(Deserialize)]
 struct RemoteSkillPage {
     skills: Vec<Skill>,
 }

@@ -1,10 +1,9 @@
 //! A document as listings show it.
 
-use crate::base::json::FromJson;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A document in a listing, without its content.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {

@@ -1,5 +1,7 @@
 //! The reader beside serde_json's: same values, same refusals.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -176,4 +178,22 @@ fn types_nest_as_deep_as_in_serde_json_and_texts_deeper() {
     }
     let text = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(decode::<&RawValue>(&text).unwrap().get(), text);
+}
+
+#[derive(Deserialize)]
+struct Borrowing<'a> {
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    #[serde(borrow)]
+    raw: Option<&'a RawValue>,
+}
+
+#[test]
+fn what_can_be_borrowed_is() {
+    let plain: Borrowing<'_> = decode(r#"{"text":"a","raw":[1, 2]}"#).unwrap();
+    assert!(matches!(plain.text, Cow::Borrowed("a")));
+    assert_eq!(plain.raw.unwrap().get(), "[1, 2]");
+    let escaped: Borrowing<'_> = decode(r#"{"text":"\n"}"#).unwrap();
+    assert!(matches!(escaped.text, Cow::Owned(_)));
+    assert!(escaped.raw.is_none());
 }

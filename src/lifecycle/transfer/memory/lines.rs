@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::super::lines::{FileTime, LineKind};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, MAX_INTEGER};
+use crate::base::json::{Count, MAX_INTEGER};
 use crate::base::tokens;
 use crate::memory::budget::check_content;
 use crate::memory::content::{Version, WrittenBy, check_reason};
@@ -50,7 +50,7 @@ impl<'de> Deserialize<'de> for BlockKey {
     }
 }
 
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockLine {
     #[serde(rename = "type")]
@@ -90,7 +90,7 @@ impl BlockLine {
     }
 }
 
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VersionLine {
     #[serde(rename = "type")]
@@ -134,7 +134,7 @@ impl VersionLine {
     }
 }
 
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EntryLine {
     #[serde(rename = "type")]
@@ -165,7 +165,7 @@ impl EntryLine {
     }
 }
 
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SkillLine {
     #[serde(rename = "type")]
@@ -200,7 +200,7 @@ impl SkillLine {
 }
 
 /// An earlier version of an entry or a document.
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PastLine {
     #[serde(rename = "type")]
@@ -285,7 +285,7 @@ fn check_note(note: Option<ItemNote>) -> Result<ItemNote> {
 }
 
 /// A document in the session's context. Without `content`, it was unloaded.
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadedLine {
     #[serde(rename = "type")]
@@ -313,7 +313,7 @@ impl LoadedLine {
 }
 
 /// The frozen prompt. The import computes its hash from its text.
-#[derive(Serialize, FromJson)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PromptLine {
     #[serde(rename = "type")]
