@@ -43,43 +43,58 @@ pub const ROW_BYTES: &str =
     + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
     + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
 
-/// SQL: whether a run is parted above its event `e`, so that `e` begins a message. A run is
-/// parted
+/// SQL: 1 if event `e` is in a run that is parted above it, so that `e` begins a message,
+/// else 0. ?1 is the session's id. A run is parted
 ///
 /// - above the children of an event that has several: its message is the same on each branch;
 /// - where a summary begins or ends: a reader of a path sees the summary in between.
+///
+/// The two maxima are found once in a statement. Only events that are not below them are
+/// looked up, which are none in a session without branches and summaries. A `CASE` leaves
+/// out what need not be asked; an `AND` alone asks it all.
 macro_rules! is_parted {
     () => {
-        "(EXISTS (SELECT 1
-                    FROM cf_agents_events AS other INDEXED BY cf_agents_events_by_parent
-                   WHERE other.session_id = e.session_id
-                     AND other.parent_seq = e.parent_seq
-                     AND other.is_branch = 1
-                     AND other.seq <> e.seq)
-          OR (e.is_branch = 1
-              AND EXISTS (SELECT 1
-                            FROM cf_agents_events AS other
-                           WHERE other.session_id = e.session_id
-                             AND other.seq = (SELECT min(seq)
-                                                FROM cf_agents_events
-                                               WHERE session_id = e.session_id
-                                                 AND seq > e.parent_seq)
-                             AND other.parent_seq = e.parent_seq
-                             AND other.is_branch = 0))
-          OR EXISTS (SELECT 1
-                       FROM cf_agents_compactions AS ended
-                      WHERE ended.session_id = e.session_id
-                        AND ended.to_seq = e.parent_seq)
-          OR EXISTS (SELECT 1
-                       FROM cf_agents_compactions AS begun
-                      WHERE begun.session_id = e.session_id
-                        AND begun.to_seq >= e.seq
-                        AND begun.from_seq = e.seq))"
+        concat!(
+            "CASE
+               WHEN ",
+            is_run_member!("e"),
+            "
+                AND ((e.parent_seq <= (SELECT max(parent_seq)
+                                         FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
+                                        WHERE session_id = ?1
+                                          AND is_branch = 1)
+                      AND (EXISTS (SELECT 1
+                                     FROM cf_agents_events AS other INDEXED BY cf_agents_events_by_parent
+                                    WHERE other.session_id = e.session_id
+                                      AND other.parent_seq = e.parent_seq
+                                      AND other.is_branch = 1
+                                      AND other.seq <> e.seq)
+                           OR (e.is_branch = 1
+                               AND EXISTS (SELECT 1
+                                             FROM cf_agents_events AS other
+                                            WHERE other.session_id = e.session_id
+                                              AND other.seq = (SELECT min(seq)
+                                                                 FROM cf_agents_events
+                                                                WHERE session_id = e.session_id
+                                                                  AND seq > e.parent_seq)
+                                              AND other.parent_seq = e.parent_seq
+                                              AND other.is_branch = 0))))
+                     OR (e.parent_seq <= (SELECT max(to_seq)
+                                            FROM cf_agents_compactions
+                                           WHERE session_id = ?1)
+                         AND EXISTS (SELECT 1
+                                       FROM cf_agents_compactions AS cut
+                                      WHERE cut.session_id = e.session_id
+                                        AND cut.to_seq >= e.parent_seq
+                                        AND (cut.to_seq = e.parent_seq OR cut.from_seq = e.seq))))
+               THEN 1
+               ELSE 0
+             END"
+        )
     };
 }
 
-/// SQL: 1 if event `e` is in a run that is parted above it, else 0.
-pub const IS_PARTED: &str = concat!("(", is_run_member!("e"), " AND ", is_parted!(), ")");
+pub const IS_PARTED: &str = is_parted!();
 
 /// SQL: whether event `e` starts a message: it is not in a run, its parent is not in one,
 /// or the run is parted between them. [`EventRow::is_run_member`] and
@@ -95,7 +110,7 @@ pub const STARTS_MESSAGE: &str = concat!(
                         AND ",
     is_run_member!("parent"),
     ")
-         AND NOT ",
+         AND 0 = ",
     is_parted!(),
     ")"
 );

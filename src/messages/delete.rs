@@ -176,6 +176,14 @@ fn find_changed(
     survivors.dedup();
     for above_seq in survivors {
         let above = runs.find(above_seq)?;
+        let takes_members = taken
+            .moved
+            .iter()
+            .any(|moved| moved.parent_seq == above_seq && moved.link.is_run_member);
+        // Below an event that is in no run, the other children begin as they did.
+        if above == RunPosition::Alone && !takes_members {
+            continue;
+        }
         let lost = taken
             .gone
             .iter()

@@ -13,17 +13,21 @@ const GAMES: u64 = 60;
 fn walked(alice: &Alice, leaf: &Value) -> i64 {
     let sql = format!(
         "WITH RECURSIVE path (seq) AS (
-           SELECT seq FROM cf_agents_events WHERE session_id = 's' AND id = ?1
+           SELECT seq FROM cf_agents_events WHERE session_id = ?1 AND id = ?2
             UNION ALL
            SELECT e.parent_seq
-             FROM path JOIN cf_agents_events AS e ON e.session_id = 's' AND e.seq = path.seq)
+             FROM path JOIN cf_agents_events AS e ON e.session_id = ?1 AND e.seq = path.seq)
          SELECT count(*)
-           FROM path JOIN cf_agents_events AS e ON e.session_id = 's' AND e.seq = path.seq
+           FROM path JOIN cf_agents_events AS e ON e.session_id = ?1 AND e.seq = path.seq
           WHERE {STARTS_MESSAGE}"
     );
-    find_value(&alice.db, &sql, &[leaf.as_str().unwrap().into()])
-        .unwrap()
-        .unwrap()
+    find_value(
+        &alice.db,
+        &sql,
+        &["s".into(), leaf.as_str().unwrap().into()],
+    )
+    .unwrap()
+    .unwrap()
 }
 
 fn event(dice: &mut Dice) -> Value {
