@@ -1,7 +1,49 @@
 //! Estimates how many tokens a text will cost a model. The tokenizers of all providers
 //! would be larger than the rest of this program, and still not cover every model.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
 use crate::base::data_url::find_payload;
+use crate::base::owner::Owner;
+
+/// Counts the tokens of a text, or leaves it to the estimate.
+pub type TokenCounter = Rc<dyn Fn(&str) -> Option<i64>>;
+
+/// How many agents' counters one isolate remembers. What is beyond is estimated.
+const MAX_COUNTERS: usize = 1_000;
+
+thread_local! {
+    /// The counters of classes that extend this one, by the agents that they are of.
+    static COUNTERS: RefCell<Vec<(u64, TokenCounter)>> = const { RefCell::new(Vec::new()) };
+    static HAS_COUNTERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has an agent's texts counted by this function from now on. It takes the place of the
+/// function that the agent had in an earlier life.
+pub fn count_with(agent: &str, counter: TokenCounter) {
+    let agent = Owner::agent(agent).agent;
+    COUNTERS.with_borrow_mut(|counters| {
+        counters.retain(|(other, _)| *other != agent);
+        if counters.len() < MAX_COUNTERS {
+            counters.push((agent, counter));
+        }
+    });
+    HAS_COUNTERS.set(true);
+}
+
+/// What the counter of the running task's agent says, if there is one.
+fn counted(text: &str) -> Option<i64> {
+    if !HAS_COUNTERS.get() {
+        return None;
+    }
+    let agent = Owner::current().agent;
+    let counter = COUNTERS.with_borrow(|counters| {
+        let found = counters.iter().find(|(other, _)| *other == agent);
+        found.map(|(_, counter)| Rc::clone(counter))
+    });
+    counter.and_then(|counter| counter(text))
+}
 
 /// The tokens of one picture or other file. Providers count by the picture's size, from
 /// under 100 to about 1,600 tokens; the size is unknown without decoding. The base64,
@@ -25,6 +67,9 @@ pub fn estimate_output(output: &str) -> i64 {
 /// The tokens of a text. Latin text: `ceil(max(utf16 length / 4, words × 1.3))`.
 /// Scripts without spaces take about one token per character, and are counted apart.
 pub fn estimate(text: &str) -> i64 {
+    if let Some(count) = counted(text) {
+        return count;
+    }
     if text.is_ascii() {
         return of_latin(text.len() as i64, count_ascii_words(text));
     }
@@ -94,6 +139,20 @@ fn is_dense(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agents_own_counter_counts_its_texts_and_no_others() {
+        let ten = |text: &str| (!text.is_empty()).then_some(10);
+        count_with("counting", Rc::new(ten));
+        let of = |agent: &str, text: &'static str| {
+            crate::testing::wait_for(Owner::agent(agent).run(async move { estimate(text) }))
+        };
+        assert_eq!(of("counting", "hello"), 10);
+        assert_eq!(of("counting", ""), 0);
+        assert_eq!(of("other", "hello"), 2);
+        count_with("counting", Rc::new(|_: &str| None));
+        assert_eq!(of("counting", "hello"), 2);
+    }
 
     #[test]
     fn latin_text_goes_by_letters_or_words_whichever_is_more() {

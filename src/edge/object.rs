@@ -22,7 +22,7 @@ use self::name::AgentName;
 use super::host::Runtime;
 use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
-use super::storage::{Sqlite, Storage, empty, settle};
+use super::storage::{Sqlite, Storage, settle};
 use super::{cors, health, http, mcp, policy, stream, tasks, transfer};
 use crate::access::{Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
@@ -63,6 +63,8 @@ struct Object {
     outbound: Bindings,
     sockets: Sockets,
     name: AgentName,
+    /// Whether anything has entered this object.
+    has_entered: Cell<bool>,
     /// Whether the tables are known to have this build's schema.
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
@@ -90,6 +92,7 @@ impl SessionAgent {
             outbound: Bindings::new(&env),
             sockets,
             name,
+            has_entered: Cell::new(false),
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
@@ -357,11 +360,6 @@ fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Respo
 }
 
 impl Object {
-    /// For whom the object's tasks work.
-    fn owner(&self) -> Owner {
-        Owner::agent(self.name.get())
-    }
-
     /// Starts the work after the running code ends, and keeps the object alive for it.
     fn keep(&self, work: impl Future<Output = ()> + 'static) {
         // `wait_until` fails only where the object is gone, and the work with it.
@@ -541,15 +539,5 @@ impl Object {
         if self.compactions.take_compacted(grown) && self.sockets.is_there(grown) {
             self.show(ShownChange::of_all(grown.clone()));
         }
-    }
-
-    async fn empty(&self) -> Result<()> {
-        self.is_migrated.set(false);
-        self.is_look_due.set(false);
-        self.turns.cancel_all();
-        empty(&self.storage).await?;
-        // Emptying the storage deleted the alarm, too.
-        self.wakes_at_ms.set(0);
-        Ok(())
     }
 }

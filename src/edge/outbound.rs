@@ -34,6 +34,7 @@ use crate::base::outbound::{
 use crate::base::owner::Owner;
 use crate::base::settings::Setting;
 use crate::base::slots::{Slot, Slots};
+use crate::base::tokens::TokenCounter;
 
 const BUCKET: &str = Setting::SkillsBucket.name();
 const AGENTS: &str = Setting::SessionAgent.name();
@@ -64,6 +65,17 @@ impl Bindings {
             writers: WriteLocks::default(),
             own_deployed: OnceCell::new(),
         }
+    }
+
+    /// The function by which a class that extends this one counts tokens, if it has one.
+    pub fn token_counter(&self) -> Option<TokenCounter> {
+        let class = self.binding(OWN_CLASS).ok()?;
+        let count = get(&class, "count").dyn_into::<js_sys::Function>().ok()?;
+        Some(Rc::new(move |text: &str| {
+            let count = count.call1(&JsValue::UNDEFINED, &text.into()).ok()?;
+            // The class gives whole numbers, or nothing.
+            count.as_f64().map(|count| count as i64)
+        }))
     }
 
     fn binding(&self, name: &str) -> Result<JsValue, CallFailure> {

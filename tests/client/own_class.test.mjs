@@ -218,6 +218,20 @@ test("a_summary_and_vectors_are_the_classs_own", async () => {
   assert.ok(results.some(({ id }) => id === "tea"), JSON.stringify(results));
 });
 
+test("tokens_are_counted_by_the_class", async () => {
+  await ok("counting", "createSession", { id: "s" });
+  const messages = async () => (await ok("counting", "estimateTokens", { sessionId: "s" })).messages;
+  const before = await messages();
+  const append = async (content) => await ok("counting", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content }] });
+  await append(`counted:${"x".repeat(992)}`);
+  const counted = (await messages()) - before;
+  assert.ok(counted >= 1000 && counted < 1020, `${counted}`);
+  // A text that the class can't count is estimated.
+  await append(`fail to count ${"x".repeat(986)}`);
+  const estimated = (await messages()) - before - counted;
+  assert.ok(estimated >= 250 && estimated < 270, `${estimated}`);
+});
+
 test("the_class_hears_of_the_end_of_a_turn", async () => {
   await turn("ending", "hello");
   const { sessionId, finishReason, usage } = await heard("ending", "ended");

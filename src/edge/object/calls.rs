@@ -15,7 +15,7 @@ use crate::base::error::Result;
 use crate::edge::host::Runtime;
 use crate::edge::http::{self, ReceivedBody};
 use crate::edge::rpc::{self, RpcCall, RpcOptions};
-use crate::edge::storage::Sqlite;
+use crate::edge::storage::{Sqlite, empty};
 
 impl Object {
     pub(super) async fn call(
@@ -88,5 +88,15 @@ impl Object {
             self.name.keep(&Sqlite::new(&self.storage))?;
         }
         http::reserve_answer(&reply.body, may_be_repeated)
+    }
+
+    pub(super) async fn empty(&self) -> Result<()> {
+        self.is_migrated.set(false);
+        self.is_look_due.set(false);
+        self.turns.cancel_all();
+        empty(&self.storage).await?;
+        // Emptying the storage deleted the alarm, too.
+        self.wakes_at_ms.set(0);
+        Ok(())
     }
 }

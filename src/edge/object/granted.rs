@@ -1,4 +1,5 @@
-//! Who asks, where a class that extends this one lets callers in by its own rules.
+//! Who asks, where a class that extends this one lets callers in by its own rules; and for
+//! whom the object works.
 
 use worker::web_sys;
 
@@ -9,6 +10,8 @@ use crate::api::operations::tokens::MintToken;
 use crate::api::route::Route;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
+use crate::base::owner::Owner;
+use crate::base::tokens;
 use crate::edge::storage::Sqlite;
 use crate::edge::{http, identify};
 
@@ -51,5 +54,17 @@ impl Object {
             ..self.agent(db, &Caller::Owner, &[])
         };
         grant.scope(&agent).map(Caller::Scoped)
+    }
+
+    /// For whom the object's tasks work.
+    pub(super) fn owner(&self) -> Owner {
+        let name = self.name.get();
+        // Its class has said what it has before anything enters the object.
+        if !self.has_entered.replace(true)
+            && let Some(counter) = self.outbound.token_counter()
+        {
+            tokens::count_with(name, counter);
+        }
+        Owner::agent(name)
     }
 }

@@ -2,6 +2,7 @@
 // is bound in the object alone, and what is deployed for the class.
 
 import { type AskedBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
+import { OwnCounter } from "./counter.js";
 import { within } from "./deadline.js";
 import { type AskedModel, isLanguageModel, type LanguageModelLike, lateAnswer, OwnModel, promptIn } from "./model.js";
 import { type AskedTool, OwnToolbox, type OwnTools } from "./tools.js";
@@ -86,6 +87,8 @@ export interface Hooks {
   blocks?(): Late<OwnBlock[]>;
   /** The summary of a part of a conversation. `prompt` says what is wanted, and holds the part. */
   summarize?(prompt: string): Late<string>;
+  /** The tokens of a text. A promise is not waited for: its number counts from the next time on. */
+  countTokens?(text: string): Late<number>;
   /** A vector for each text. */
   embed?(texts: string[]): Late<number[][]>;
   /** What a request may do, by your own cookie or JWT. `null` refuses. `undefined`: as a class without this method. */
@@ -107,9 +110,11 @@ export class HookedObject {
   #fileDefaults: string | undefined;
   #model: LanguageModelLike | string | undefined;
   #defaults: string | undefined;
-  #isAsked = false;
+  /** Whether the class has said what it has. The core reads that once. */
+  #isReady = false;
   /** What the class is being told, one thing after the other. */
   #noticed: Promise<unknown> = Promise.resolve();
+  #counter = new OwnCounter((text) => this.#hooks.countTokens!(text));
   #own = new OwnModel();
   #toolbox = new OwnToolbox();
   #blocks = new OwnBlocks();
@@ -126,9 +131,11 @@ export class HookedObject {
     const service = {
       fetch: (url: string, init: RequestInit) => this.#fetch(url, init),
       notice: (kind: string, told: string) => this.#notice(kind, told),
+      count: undefined as ((text: string) => number | undefined) | undefined,
     };
+    Object.defineProperty(service, "count", { get: () => (this.#has("countTokens") ? (text: string) => this.#counter.count(text) : undefined) });
     const added: { [name: string]: () => unknown } = {
-      [SERVICE]: () => (this.#isAsked ? service : undefined),
+      [SERVICE]: () => (this.#isReady ? service : undefined),
       MODEL: () => this.#modelName() ?? this.#env.MODEL,
       EMBEDDING_MODEL: () => (this.#has("embed") ? `own:${VECTORS}` : this.#env.EMBEDDING_MODEL),
       AGENT_DEFAULTS: () => this.#defaults ?? this.#env.AGENT_DEFAULTS,
@@ -140,9 +147,8 @@ export class HookedObject {
 
   /** Asks the class what it has. What fails is left out, and the log says why. */
   async prepare(): Promise<void> {
-    const asked = ["model", "tools", "blocks", "summarize", "embed", "onTurnEnd", "onCompaction", "onCompactionError", "onStatus"] as const;
-    this.#isAsked = asked.some((name) => this.#has(name));
-    if (!this.#isAsked) return;
+    const asked = ["model", "tools", "blocks", "summarize", "embed", "countTokens", "onTurnEnd", "onCompaction", "onCompactionError", "onStatus"] as const;
+    if (!asked.some((name) => this.#has(name))) return;
     const [model, tools, blocks] = await Promise.all([
       this.#listed("model", () => this.#hooks.model?.()),
       this.#listed("tools", async () => await this.#toolbox.define((await this.#hooks.tools?.()) ?? {}, SERVICE, tell)),
@@ -150,6 +156,7 @@ export class HookedObject {
     ]);
     this.#model = model;
     this.#defaults = this.#merged(tools ?? [], blocks ?? []);
+    this.#isReady = true;
   }
 
   /** What the class allows a request, as JSON. `undefined`: the class says nothing. */

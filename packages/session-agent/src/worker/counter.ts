@@ -1,0 +1,46 @@
+// Tokens as the class counts them. The core counts in the middle of its work and waits for
+// nobody, so a number that comes late counts from the next time on.
+
+/** The texts whose late numbers are remembered. */
+const MAX_KNOWN = 500;
+
+export class OwnCounter {
+  #count: (text: string) => unknown;
+  #known = new Map<string, number>();
+  #hasFailed = false;
+
+  constructor(count: (text: string) => unknown) {
+    this.#count = count;
+  }
+
+  /** `undefined`: the core estimates. */
+  count(text: string): number | undefined {
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    try {
+      const counted = this.#count(text);
+      if (typeof (counted as Promise<unknown>)?.then !== "function") return whole(counted);
+      (counted as Promise<unknown>).then((late) => this.#remember(text, whole(late)), (error) => this.#tell(error));
+    } catch (error) {
+      this.#tell(error);
+    }
+    return undefined;
+  }
+
+  #remember(text: string, count: number | undefined): void {
+    if (count === undefined) return;
+    if (this.#known.size >= MAX_KNOWN) this.#known.delete(this.#known.keys().next().value!);
+    this.#known.set(text, count);
+  }
+
+  /** Once: texts are counted by the hundred. */
+  #tell(error: unknown): void {
+    if (!this.#hasFailed) console.error("session-agent: `countTokens` failed, and tokens are estimated", error);
+    this.#hasFailed = true;
+  }
+}
+
+/** A number of tokens that the core can add up, or nothing. */
+function whole(count: unknown): number | undefined {
+  return typeof count === "number" && count >= 0 && count <= Number.MAX_SAFE_INTEGER ? Math.ceil(count) : undefined;
+}
