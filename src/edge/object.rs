@@ -40,7 +40,6 @@ use crate::base::budget::Reservation;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
-use crate::base::owner::Owner;
 use crate::chat::chunks::HEADERS;
 use crate::chat::frames::incoming::MAX_FRAME_BYTES;
 use crate::chat::running_turns::{Audience as _, RunningTurns};
