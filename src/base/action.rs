@@ -71,6 +71,14 @@ macro_rules! agents_actions {
 }
 pub(crate) use agents_actions;
 
+/// SQL: the action of a tool's result.
+macro_rules! result_action {
+    () => {
+        "'tool_result'"
+    };
+}
+pub(crate) use result_action;
+
 /// SQL: the list of the actions that record what a person or the agent said.
 pub const SAID_ACTIONS: &str = "('user_message', 'agent_message')";
 

@@ -2,7 +2,7 @@
 //!
 //! Long bodies are in slices and inline media in rows of their own. Loading puts both back.
 
-use crate::base::action::{Action, StoredAction};
+use crate::base::action::{Action, StoredAction, result_action};
 use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
@@ -46,7 +46,8 @@ pub const ROW_BYTES: &str =
 /// SQL: 1 if event `e` is in a run that is parted above it, so that `e` begins a message,
 /// else 0. ?1 is the session's id. A run is parted
 ///
-/// - above the children of an event that has several: its message is the same on each branch;
+/// - above the children of an event that has several: its message is the same on each branch.
+///   But a tool's result that comes after a user went on belongs to the message that called;
 /// - where a summary begins or ends: a reader of a path sees the summary in between.
 ///
 /// The two maxima are found once in a statement. Only events that are not below them are
@@ -68,7 +69,12 @@ macro_rules! is_parted {
                                     WHERE other.session_id = e.session_id
                                       AND other.parent_seq = e.parent_seq
                                       AND other.is_branch = 1
-                                      AND other.seq <> e.seq)
+                                      AND other.seq <> e.seq
+                                      AND (e.action <> ",
+            result_action!(),
+            " OR ",
+            is_run_member!("other"),
+            "))
                            OR (e.is_branch = 1
                                AND EXISTS (SELECT 1
                                              FROM cf_agents_events AS other
@@ -78,7 +84,12 @@ macro_rules! is_parted {
                                                                 WHERE session_id = e.session_id
                                                                   AND seq > e.parent_seq)
                                               AND other.parent_seq = e.parent_seq
-                                              AND other.is_branch = 0))))
+                                              AND other.is_branch = 0
+                                              AND (e.action <> ",
+            result_action!(),
+            " OR ",
+            is_run_member!("other"),
+            ")))))
                      OR (e.parent_seq <= (SELECT max(to_seq)
                                             FROM cf_agents_compactions
                                            WHERE session_id = ?1)

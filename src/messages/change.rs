@@ -1,7 +1,7 @@
 //! Changing messages. An update replaces all events of a message's run, and records
 //! the change in the feed.
 
-use super::delete::{tell_begun_below, tell_deleted, tell_updated};
+use super::delete::{tell_begun_below, tell_beside, tell_deleted, tell_updated};
 use super::parse::NewMessage;
 use super::read::message_from;
 use super::run::find_run;
@@ -96,6 +96,7 @@ pub fn update_message(
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         if is_run {
             tell_begun_below(db, host, session_id, &tip, first_seq, &taken)?;
+            tell_beside(db, host, session_id, &tip, (first_seq, parent_seq))?;
         }
         // The row was just written, so its values are known without a read.
         let row = EventRow {

@@ -118,6 +118,30 @@ pub fn tell_begun_below(
     tell_updated(db, host, session_id, tip.last_seq(), &ids)
 }
 
+/// After an event of a run became a message by itself: records that a result beside it may
+/// belong to the message above now.
+pub fn tell_beside(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    tip: &LogTip,
+    (seq, parent_seq): (i64, i64),
+) -> Result<()> {
+    let above = RunCache::of(db, session_id).find(parent_seq)?;
+    let RunPosition::Run(start) = above else {
+        return Ok(());
+    };
+    let children = load_child_links(db, session_id, parent_seq)?;
+    let beside = children
+        .iter()
+        .filter(|child| child.seq != seq && child.is_run_member);
+    let mut ids: Vec<&str> = beside.map(|child| child.id.as_str()).collect();
+    if !ids.is_empty() {
+        ids.push(&start.id);
+    }
+    tell_updated(db, host, session_id, tip.last_seq(), &ids)
+}
+
 /// After overlays are gone: records that runs are joined again where these overlays began
 /// and ended. `ranges`: what the overlays covered.
 pub fn tell_joined(
@@ -193,6 +217,7 @@ fn find_changed(
             .iter()
             .filter(|child| !moved.contains_key(&child.seq));
         let had_branches = kept.count() + lost.count() > 1;
+        let has_branches = children.len() > 1;
         for child in children.into_iter().filter(|child| child.is_run_member) {
             let begins = above == RunPosition::Alone || child.is_parted;
             let is_told = match moved.get(&child.seq) {
@@ -201,7 +226,8 @@ fn find_changed(
                     let was_inside = was_in_run.get(&link.parent_seq).copied().unwrap_or(false);
                     link.is_parted || begins == was_inside
                 }
-                None => begins != (above == RunPosition::Alone || had_branches),
+                // Which of its siblings are of a run decides, and that may have changed.
+                None => above != RunPosition::Alone && (had_branches || has_branches),
             };
             if is_told {
                 changed.push((child.seq, child.id));

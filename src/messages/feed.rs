@@ -99,7 +99,8 @@ fn load_appended(
     Ok((changes, up_to))
 }
 
-/// The two messages that one message became when this event was appended.
+/// The two messages that one message may have become when this event was appended. The other
+/// follower may be in no run any more: it was updated since.
 fn find_parted(
     db: &dyn Database,
     session_id: &Id,
@@ -111,12 +112,13 @@ fn find_parted(
     }
     let mut children = load_child_links(db, session_id, append.parent_seq)?;
     children.retain(|child| child.seq < append.seq);
+    // A result that came late has followers beside it that part nothing.
+    if children.len() > 1 && append.is_run_member {
+        children.retain(|child| child.is_run_member);
+    }
     let [other] = &children[..] else {
         return Ok(None);
     };
-    if !other.is_run_member {
-        return Ok(None);
-    }
     Ok(match runs.find(append.parent_seq)? {
         RunPosition::Run(start) => Some([start.id, other.id.clone()]),
         RunPosition::Alone | RunPosition::BeyondItsMessage => None,

@@ -212,7 +212,7 @@ pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Res
         let more = load_after(db, session_id, last_seq)?;
         if more.is_empty() {
             // The next row does not continue the run. A later row may.
-            match find_only_child(db, session_id, last_seq)? {
+            match find_continuation(db, session_id, last_seq)? {
                 Some(event) => run.add(event)?,
                 None => break,
             }
@@ -332,11 +332,12 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
     Ok(run)
 }
 
-/// The only child of the event at `seq`, if it continues the run.
-fn find_only_child(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<RunEvent>> {
-    let [child] = load_children(db, session_id, seq)?[..] else {
-        return Ok(None);
-    };
-    let event = get_run_event(db, session_id, child)?;
-    Ok(Some(event).filter(|event| event.is_run_member && !event.is_parted))
+/// The child of the event at `seq` that continues the run.
+fn find_continuation(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<RunEvent>> {
+    let children = load_child_links(db, session_id, seq)?;
+    let next = children
+        .iter()
+        .find(|child| child.is_run_member && !child.is_parted);
+    next.map(|child| get_run_event(db, session_id, child.seq))
+        .transpose()
 }

@@ -119,12 +119,15 @@ export class SessionModel {
 
   /**
    * Whether an event continues the message of the one above it: both are of a run, the event
-   * has no sibling, and no summary begins or ends between them.
+   * has no sibling, and no summary begins or ends between them. A tool's result may have
+   * siblings that are of no run: a user went on before it came.
    */
   continues(seq) {
-    const { parent } = this.events.get(seq);
+    const { parent, action } = this.events.get(seq);
     if (!this.isRun(seq) || !this.isRun(parent)) return false;
-    return this.children(parent).length === 1 && !this.overlays.some(({ from, to }) => from === seq || to === parent);
+    if (this.overlays.some(({ from, to }) => from === seq || to === parent)) return false;
+    const siblings = this.children(parent).filter((child) => child !== seq);
+    return action === "tool_result" ? !siblings.some((child) => this.isRun(child)) : siblings.length === 0;
   }
 
   /** The first event of the message that an event is in. */
