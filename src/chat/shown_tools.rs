@@ -119,7 +119,7 @@ pub struct ShownServer {
 const SET: &str = "set";
 
 fn conceal_headers(headers: &mut BTreeMap<String, String>) {
-    let names = std::mem::take(headers).into_iter().map(|(name, _)| name);
+    let names = std::mem::take(headers).into_keys();
     *headers = names.map(|name| (name, SET.to_owned())).collect();
 }
 

@@ -234,7 +234,7 @@ impl EventRow {
         Ok(note
             .client_calls
             .into_iter()
-            .chain(note.approvals.into_iter().map(|(call_id, _)| call_id)))
+            .chain(note.approvals.into_keys()))
     }
 
     pub fn damaged(&self) -> Error {

@@ -300,7 +300,7 @@ fn follow(
         newcomers.retain(|place| end.is_some_and(|end| place.is_before(end)));
     }
     places.extend(newcomers);
-    places.sort_by(|a, b| (b.active_at, b.number).cmp(&(a.active_at, a.number)));
+    places.sort_by_key(|place| std::cmp::Reverse((place.active_at, place.number)));
     places.dedup();
     if places.len() <= limit && rest.is_empty() && !ahead.is_all {
         return Ok(None);

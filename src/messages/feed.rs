@@ -45,7 +45,7 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
             id: None,
         });
     }
-    changes.sort_by(|a, b| a.cursor.cmp(&b.cursor));
+    changes.sort_by_key(|change| change.cursor);
     changes.truncate(usize::try_from(limit).unwrap_or(0));
     for change in &mut changes {
         change.cursor += life.base;

@@ -160,7 +160,7 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
         Err(_) => {
             let mut placed: Vec<Placed> =
                 json::decode(data).map_err(|_| "sent an answer that holds no vectors")?;
-            placed.sort_by(|a, b| a.index.cmp(&b.index));
+            placed.sort_by_key(|one| one.index);
             placed.into_iter().map(|placed| placed.embedding).collect()
         }
     };

@@ -158,7 +158,7 @@ impl CandidateReader<'_> {
                 read.push((index, to_candidate(place, event, &mut self.asked, score)));
             })?;
         }
-        read.sort_by(|(a, _), (b, _)| a.cmp(b));
+        read.sort_by_key(|(a, _)| *a);
         let candidates = read.into_iter().map(|(_, candidate)| candidate);
         self.candidates.extend(candidates);
         Ok(())

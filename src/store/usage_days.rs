@@ -140,7 +140,7 @@ pub fn kept_with(db: &dyn Database, session_id: &str, days: &[DayUsage]) -> Resu
 }
 
 fn join_oldest(kept: &mut Vec<DayUsage>) {
-    kept.sort_by(|one, other| one.day.cmp(&other.day));
+    kept.sort_by_key(|one| one.day);
     while kept.len() > MAX_KEPT {
         let oldest = kept.remove(0);
         if let Some(next) = kept.first_mut() {

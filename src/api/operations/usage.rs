@@ -182,7 +182,7 @@ impl GetUsage {
         };
         let mut days = self.sums(agent, &|one| one.model = None)?;
         days.retain(|one| one.day < before);
-        days.sort_by(|one, other| other.day.cmp(&one.day));
+        days.sort_by_key(|one| std::cmp::Reverse(one.day));
         let is_more = days.len() > self.limit();
         days.truncate(self.limit());
         Ok(UsagePage {
@@ -205,7 +205,7 @@ impl GetUsage {
             return Err(bad_cursor());
         }
         let mut models = self.sums(agent, &|one| one.day = 0)?;
-        models.sort_by(|one, other| other.tokens().cmp(&one.tokens()));
+        models.sort_by_key(|one| std::cmp::Reverse(one.tokens()));
         models.truncate(self.limit());
         let usage = models.into_iter().map(|one| UsageEntry {
             model: Some(one.model.clone()),
