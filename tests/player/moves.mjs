@@ -1111,13 +1111,13 @@ move(
     const { seqs, id } = expected[shown];
     const isWhole = isDeepStrictEqual(session.messageAt(seqs[0]), seqs);
     // Only a path that leaves a message shows a part of it: the leaf is inside it, or a user went
-  // on before a result came.
-  const next = session.path(seq)[session.path(seq).indexOf(seqs.at(-1)) + 1];
-  game.hold(
-    isWhole || next === undefined || !session.isRun(next),
-    () => `the history of ${leafId} shows ${seqs} as ${id}, whose events are ${session.messageAt(seqs[0])}`,
-  );
-  if (isWhole) {
+    // on before a result came.
+    const next = session.path(seq)[session.path(seq).indexOf(seqs.at(-1)) + 1];
+    game.hold(
+      isWhole || next === undefined || !session.isRun(next),
+      () => `the history of ${leafId} shows ${seqs} as ${id}, whose events are ${session.messageAt(seqs[0])}`,
+    );
+    if (isWhole) {
       const single = await game.read(agent, "getMessage", { sessionId, messageId: id });
       game.hold(
         isDeepStrictEqual(single, messages[shown]),
