@@ -62,7 +62,7 @@ macro_rules! is_parted {
             "
                 AND ((e.parent_seq <= (SELECT max(parent_seq)
                                          FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
-                                        WHERE session_id = ?1
+                                        WHERE session_id = +?1
                                           AND is_branch = 1)
                       AND (EXISTS (SELECT 1
                                      FROM cf_agents_events AS other INDEXED BY cf_agents_events_by_parent
@@ -92,7 +92,7 @@ macro_rules! is_parted {
             ")))))
                      OR (e.parent_seq <= (SELECT max(to_seq)
                                             FROM cf_agents_compactions
-                                           WHERE session_id = ?1)
+                                           WHERE session_id = +?1)
                          AND EXISTS (SELECT 1
                                        FROM cf_agents_compactions AS cut
                                       WHERE cut.session_id = e.session_id
