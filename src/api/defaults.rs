@@ -8,14 +8,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde_json::value::RawValue;
-
 use crate::api::operations::agent::check_change;
 use crate::api::operations::chat_tools::DefineTool;
 use crate::api::operations::compaction::ConfigureCompaction;
 use crate::base::deployed::{Deployed, DeployedProblem, PartReader};
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, find_nearest};
+use crate::base::json::{self, RawValue, find_nearest};
 use crate::base::outbound::Outbound;
 use crate::base::settings::Setting;
 use crate::chat::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};

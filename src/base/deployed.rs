@@ -5,10 +5,11 @@
 use std::any::Any;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::error::{Error, Result};
 use super::json;
+
+use crate::base::json::RawValue;
 
 /// The parts, each of a type of its own, and what is written wrong.
 pub struct Deployed {

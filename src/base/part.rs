@@ -9,11 +9,10 @@
 //! This module doesn't know where a message is stored. Search reads parts as bytes
 //! (`search/skim.rs`) and takes only the names from here.
 
-use crate::base::json::{self, ReadError};
+use crate::base::json::{self, RawValue, ReadError};
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::value::RawValue;
 
 /// Names of a part's fields, for readers that look a field up by its name. [`Part`] and
 /// [`NewToolPart`] have the same names.
@@ -394,7 +393,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn raw(json: &str) -> Box<RawValue> {
-        RawValue::from_string(json.to_owned()).unwrap()
+        json::raw(json.to_owned()).unwrap()
     }
 
     fn asked() -> PartApproval {
@@ -462,7 +461,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let part = NewPart::Tool(settled(Some(decided(true)), true));
-        let json = serde_json::to_string(&part).unwrap();
+        let json = json::encode(&part).unwrap();
         assert_eq!(
             json,
             r#"{"type":"tool-pay","toolCallId":"c","state":"output-error","input":{"n":1.0},"errorText":"done","approval":{"id":"a","approved":true}}"#
@@ -487,7 +486,7 @@ mod tests {
         };
         let mut part = call(None);
         part.settle(result(r#"{"n": 1.0}"#)).unwrap();
-        let written = serde_json::to_string(&part).unwrap();
+        let written = json::encode(&part).unwrap();
         assert!(written.contains(r#""output":{"n": 1.0}"#), "{written}");
         assert!(call(None).settle(result("{")).is_err());
     }

@@ -6,10 +6,9 @@
 //! This module doesn't know whether the call waits for the answer: see [`super::plan`].
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::base::ids::Id;
-use crate::base::json::{self, list};
+use crate::base::json::{self, RawValue, list};
 use crate::base::part::{Part, ToolState};
 use crate::log::message_text::MAX_PARTS;
 
@@ -49,7 +48,7 @@ impl ClientOutcome {
 }
 
 fn null() -> Box<RawValue> {
-    RawValue::NULL.to_owned()
+    Box::default()
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     fn answers(parts: &str) -> Vec<String> {
-        let parts = RawValue::from_string(parts.to_owned()).unwrap();
+        let parts = json::raw(parts.to_owned()).unwrap();
         let tell = |answer: CallAnswer| match answer {
             CallAnswer::Tool(ClientAnswer {
                 tool_call_id,

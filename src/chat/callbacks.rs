@@ -12,7 +12,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::delivery::Delivery;
 use super::report::{TurnFinish, TurnReport};
@@ -24,7 +23,7 @@ use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json;
+use crate::base::json::{self, RawValue};
 use crate::base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, read_all,
 };

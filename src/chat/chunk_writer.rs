@@ -5,10 +5,8 @@
 //!
 //! This module knows neither the log nor the model; it only keeps the order.
 
-use serde_json::value::RawValue;
-
 use super::chunks::Chunk;
-use crate::base::json::{self, JsonObject};
+use crate::base::json::{self, JsonObject, RawValue};
 use crate::models::{AnswerPart, FinishReason};
 
 /// What the client and the model are told if the arguments are not a JSON object.

@@ -3,9 +3,8 @@
 //! to later ones.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use crate::base::json;
+use crate::base::json::{self, RawValue};
 use crate::models::FinishReason;
 
 /// The headers of a stream, as the stock client and proxies expect them.
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     fn raw(text: &str) -> Box<RawValue> {
-        RawValue::from_string(text.to_owned()).unwrap()
+        json::raw(text.to_owned()).unwrap()
     }
 
     #[test]

@@ -2,10 +2,9 @@
 //! of a socket's. The model gets them beside the agent's own.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, JsonObject};
+use crate::base::json::{self, JsonObject, RawValue};
 use crate::models::ToolDefinition;
 
 /// The most client tools: each model call sends all of them.
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
 
     fn parse(tools: &str) -> Result<Vec<ToolDefinition>> {
-        parse_client_tools("tools", &RawValue::from_string(tools.to_owned()).unwrap())
+        parse_client_tools("tools", &json::raw(tools.to_owned()).unwrap())
     }
 
     fn told(tools: &str) -> Vec<String> {

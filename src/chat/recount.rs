@@ -3,10 +3,9 @@
 //! turn continues a message, that client needs these chunks first.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
-use crate::base::json::{self};
+use crate::base::json::{self, RawValue};
 use crate::base::part::{Part, PartKind, ToolPart, ToolState};
 
 #[derive(Deserialize)]
@@ -84,13 +83,13 @@ fn add_call(part: ToolPart<'_>, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>
     chunks.push(Chunk::ToolInputAvailable {
         tool_call_id: tool_call_id.clone(),
         tool_name,
-        input: part.input.unwrap_or(RawValue::NULL).to_owned(),
+        input: part.input.map(RawValue::to_owned).unwrap_or_default(),
     });
     let approval_id = part.approval.and_then(|approval| approval.id);
     chunks.extend(match part.state {
         Some(ToolState::OutputAvailable) => Some(Chunk::ToolOutputAvailable {
             tool_call_id,
-            output: part.output.unwrap_or(RawValue::NULL).to_owned(),
+            output: part.output.map(RawValue::to_owned).unwrap_or_default(),
         }),
         Some(ToolState::OutputError) => Some(Chunk::ToolOutputError {
             tool_call_id,

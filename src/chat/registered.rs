@@ -3,7 +3,6 @@
 //! answer, whatever that is.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::mcp::call::call_server_tool;
@@ -13,7 +12,7 @@ use super::tool_headers::{ResolvedHeaders, ToolHeaders};
 use super::turn::CallState;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject};
+use crate::base::json::{self, JsonObject, RawValue};
 use crate::base::outbound::{CallFailure, CallPurpose, Outbound, OutboundRequest, read_all};
 use crate::memory::Memory;
 use crate::models::ToolDefinition;

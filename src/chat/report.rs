@@ -4,14 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::turn::{Turn, TurnEnding};
 use crate::base::columns::find_value;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, json};
+use crate::base::json::{self, RawValue, json};
 use crate::models::FinishReason;
 use crate::store::config::Config;
 use crate::store::spending::TurnSpending;

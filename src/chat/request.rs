@@ -8,14 +8,13 @@ use std::fmt;
 
 use serde::de::{self, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
-use serde_json::value::RawValue;
 
 use super::answers::{CallAnswer, answers_in};
 use super::client_tools::parse_client_tools;
 use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject, list, optional_list};
+use crate::base::json::{self, JsonObject, RawValue, list, optional_list};
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
 use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::mcp::ServerSource;
 use super::mcp::listing::LeftOutTool;
@@ -12,6 +11,7 @@ use super::registered::RegisteredTool;
 use super::tool_address::ToolAddress;
 #[cfg(test)]
 use crate::base::json::JsonObject;
+use crate::base::json::RawValue;
 use crate::base::outbound::conceal_url;
 
 /// A registered tool, as `listTools` returns it.

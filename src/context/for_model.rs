@@ -5,7 +5,6 @@
 //! Only copies are changed. What of a message doesn't change keeps its bytes.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::working_context::documents::find_replacement;
@@ -15,7 +14,7 @@ use crate::base::action::Role;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self};
+use crate::base::json::{self, RawValue};
 use crate::base::part::{PartKind, field, kind};
 use crate::memory::skills::loaded::{LoadedSkill, load_context_documents};
 use crate::messages::history::{MessagePage, WalkStart, walk_page};

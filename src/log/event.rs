@@ -4,14 +4,13 @@ use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::base::action::Action;
 use crate::base::columns::FromRow;
 use crate::base::database::Row;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, JsonObject, check_values, nullable, optional_list};
+use crate::base::json::{self, Count, JsonObject, RawValue, check_values, nullable, optional_list};
 use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall, ToolFields};

@@ -6,9 +6,8 @@ use std::fmt;
 
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
-use crate::base::json::{self};
+use crate::base::json::{self, RawValue};
 use crate::base::part::PartKind;
 
 /// Parts of one message: a turn of many steps has some hundred.

@@ -2,10 +2,9 @@
 //! needs.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
+use crate::base::json::{JsonObject, RawValue};
 
 /// One call of a tool, as a model asked for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,12 +6,10 @@
 
 use std::collections::HashSet;
 
-use serde_json::value::RawValue;
-
 use super::definition::{DefineBlock, Definition};
 use crate::base::deployed::{Deployed, PartReader};
 use crate::base::error::{Error, Result};
-use crate::base::json;
+use crate::base::json::{self, RawValue};
 
 /// The most deployed blocks.
 const MAX_DEPLOYED: i64 = 100;

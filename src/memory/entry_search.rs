@@ -4,7 +4,6 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::Memory;
 use super::definition::Definition;
@@ -18,7 +17,7 @@ use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
-use crate::base::json::{self, json, written_bytes};
+use crate::base::json::{self, RawValue, json, written_bytes};
 use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
 use crate::search::document::EVERY_DOCUMENT;

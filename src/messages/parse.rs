@@ -5,12 +5,11 @@ use std::fmt;
 
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
 use crate::base::action::{Action, Role};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject, MAX_INTEGER, check_values};
+use crate::base::json::{self, JsonObject, MAX_INTEGER, RawValue, check_values};
 use crate::base::part;
 use crate::log::event::MessageText;
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
@@ -250,7 +249,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str, source: MessageSource) -> Result<NewMessage> {
-        let message: JsonObject = serde_json::from_str(text).unwrap();
+        let message: JsonObject = json::decode(text).unwrap();
         parse_message(
             &message,
             source,

@@ -11,14 +11,12 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use serde_json::value::RawValue;
-
 use crate::base::action::{Action, Role};
 use crate::base::columns::FromRow;
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlText};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json;
+use crate::base::json::{self, RawValue};
 use crate::base::rows::parse_row;
 use crate::log::row::{EventRow, INLINE_BYTES, ShortRow};
 use crate::log::tip::IS_NEWEST_LEAF;

@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::answer::{AnswerBuilder, CallPiece};
 use super::anthropic_messages::{AnthropicMessage, CacheControl, messages, system};
@@ -11,6 +10,8 @@ use super::reasoning::{
     Thinking, anthropic_takes_temperature, anthropic_thinking, thinking_budget, three_words,
 };
 use super::{FinishReason, ModelRequest, TokenUsage, to_json};
+
+use crate::base::json::RawValue;
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
 

@@ -10,13 +10,12 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::ModelRequest;
 use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
 use super::call_ids::write_ids;
 use crate::base::action::Role;
-use crate::base::json;
+use crate::base::json::{self, RawValue};
 use crate::models::message::ContextMessage;
 
 /// The user's message that is put first if the conversation begins with an answer.

@@ -2,11 +2,11 @@
 //! with small differences.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
 use super::{ModelRequest, ToolDefinition};
 use crate::base::action::Role;
+use crate::base::json::RawValue;
 use crate::models::message::ContextMessage;
 
 /// The dialects of the shape.

@@ -2,13 +2,12 @@
 //! of texts per request. Each answer is checked against its request.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::choice::{ModelName, Provider};
 use super::send::{ModelEndpoint, VECTORS_PATH, openai_endpoint, send, unanswered};
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::{self};
+use crate::base::json::{self, RawValue};
 use crate::base::outbound::{Outbound, read_all};
 use crate::base::settings::Setting;
 

@@ -35,8 +35,8 @@ mod workers_ai;
 #[cfg(test)]
 mod tests;
 
+use crate::base::json::RawValue;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::base::action::Role;
 use crate::base::json::{self, MAX_INTEGER, is_zero};

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::OPENAPI_JSON;
 use super::operation::Reply;
 use crate::base::error::{Error, Result};
+use crate::base::json::{self, RawValue};
 use shape::{Components, Schema};
 
 /// The part of openapi.json that describes answers.
@@ -52,7 +52,7 @@ impl Document {
 
     #[track_caller]
     fn hold(&self, operation: &str, schema: &Schema, json: &str) {
-        let json: &RawValue = serde_json::from_str(json)
+        let json: &RawValue = json::decode(json)
             .unwrap_or_else(|error| panic!("{operation} did not answer JSON: {error}"));
         if let Err(wrong) = schema.hold(json, &self.components) {
             panic!(
@@ -77,7 +77,7 @@ pub fn hold(operation: &str, answer: &Result<Reply>) {
 /// As [`hold`], for an answer that is rendered later.
 pub fn hold_output(operation: &str, answer: &Result<impl Serialize>) {
     match answer {
-        Ok(output) => hold_json(operation, &serde_json::to_string(output).unwrap()),
+        Ok(output) => hold_json(operation, &json::encode(output).unwrap()),
         Err(error) => hold_error(operation, error),
     }
 }

@@ -2,10 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::base::error::{Code, Error};
-use crate::base::json::{self, JsonObject, Tree, json, nullable};
+use crate::base::json::{self, JsonObject, RawValue, Tree, json, nullable};
 use crate::chat::mcp::wire::is_request_id;
 
 const PARSE_ERROR: i64 = -32_700;

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::content;
 use super::message::{Request, RpcError};
@@ -13,7 +12,7 @@ use crate::api::dispatch::dispatch;
 use crate::base::action::Role;
 use crate::base::error::Error;
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject, json};
+use crate::base::json::{self, JsonObject, RawValue, json};
 use crate::chat::registered::RegisteredTool;
 use crate::chat::tool_rows::load_tools;
 use crate::context::tools::is_ours;

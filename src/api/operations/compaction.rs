@@ -1,14 +1,13 @@
 //! Operations on compaction.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, nullable};
+use crate::base::json::{self, Count, RawValue, nullable};
 use crate::chat::tool_rows;
 use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,

@@ -1,13 +1,13 @@
 //! Operations on the tools by which a model uses its memory.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json::RawValue;
 #[cfg(test)]
 use crate::context::tools::ToolOutcome;
 use crate::context::tools::{Toolbox, load_tools, run};

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::access::{Caller, Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
@@ -12,7 +11,7 @@ use crate::api::turns::{Started, start_permitted, take_up};
 use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject, optional_list};
+use crate::base::json::{self, JsonObject, RawValue, optional_list};
 use crate::chat::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
 use crate::chat::report::{TurnFinish, TurnReport, find_report};
 use crate::chat::request::{ChatRequest, Trigger, parse_message};

@@ -9,10 +9,10 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::cursor::find_fault;
 use super::{count_values, decode, decode_tree, encode, text, written_bytes};
+use crate::base::json::RawValue;
 use crate::tests::Dice;
 
 /// Plays `usual` rounds, or as many as `DOCUMENTS` says. The seed is in every failure.
@@ -191,11 +191,11 @@ fn same_reading(json: &str, round: &str) -> bool {
         "{round}: {json}"
     );
     let kept = decode::<&RawValue>(json).ok().map(RawValue::get);
-    let theirs = serde_json::from_str::<&RawValue>(json).ok();
-    assert_eq!(kept, theirs.map(RawValue::get), "{round}: {json}");
+    let theirs = serde_json::from_str::<&serde_json::value::RawValue>(json).ok();
+    assert_eq!(kept, theirs.map(|raw| raw.get()), "{round}: {json}");
 
     let list = format!("[{json}]");
-    let listed = serde_json::from_str::<Vec<&RawValue>>(&list).ok();
+    let listed = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(&list).ok();
     let count = listed.map(|values| values.len()).filter(|count| *count > 0);
     assert_eq!(
         count_values(json.as_bytes(), &[r#"{"a":"#]),

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::de::Visitor;
 
 use super::problem::{ReadError, ReadResult};
-use super::scan::{count_plain, unescape};
+use super::scan::count_plain;
+use super::string::unescape;
 
 pub struct Cursor<'de> {
     text: &'de str,

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::raw::RawValue;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::value::RawValue;
 
 /// The largest integer that JavaScript, and with it the engine's binding, holds exactly.
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;

@@ -10,10 +10,13 @@ mod cursor;
 mod fields;
 mod list;
 mod near;
+mod pieces;
 mod problem;
+mod raw;
 mod reader;
 mod refusal;
 mod scan;
+mod string;
 pub mod tree;
 mod writer;
 
@@ -24,11 +27,14 @@ pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 
 use crate::base::error::{Error, Result};
+pub use pieces::{Piece, pieces};
 pub use problem::ReadError;
-pub use reader::{Reader, count_values, decode, decode_bytes, from_value, raw};
+pub use raw::{RawValue, raw};
+pub use reader::{Reader, count_values, decode, decode_bytes, from_value};
 #[cfg(test)]
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
+pub use string::{Letters, letters};
 pub use tree::{Tree, decode_tree, json};
 pub use writer::{encode, encode_within, push_quoted, quoted, text, written_bytes};
 

@@ -6,24 +6,19 @@
 
 use std::borrow::Cow;
 
-use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer, MapAccess,
     SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
-use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
 use super::problem::{ReadError, ReadResult};
+use super::raw;
 use super::scan::skip_usual;
-use crate::base::error::{Error, Result};
 
 /// How deep the types that are read may nest, as in serde_json: reading them recurses.
 const MAX_READ_DEPTH: u8 = 127;
-
-/// The name by which serde_json's `RawValue` asks its reader for the text of a value.
-const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Reads a text that holds one value and nothing else.
 pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
@@ -74,18 +69,6 @@ pub fn decode_bytes<'de, T: de::Deserialize<'de>>(bytes: &'de [u8]) -> ReadResul
 /// the compiler would write each type's visitor once more.
 pub fn from_value<T: de::DeserializeOwned>(value: &serde_json::Value) -> ReadResult<T> {
     decode(&super::writer::text(value))
-}
-
-/// A text that is JSON, kept as it is.
-#[inline(never)]
-pub fn raw(json: String) -> Result<Box<RawValue>> {
-    let kept: &RawValue = decode(&json).map_err(|_| Error::storage("a text that is no JSON"))?;
-    if kept.get().len() < json.len() {
-        return Ok(kept.to_owned());
-    }
-    let text = Some(Cow::Owned(json));
-    de::Deserialize::deserialize(MapAccessDeserializer::new(RawText { text }))
-        .map_err(|_: ReadError| Error::storage("a text that is no JSON"))
 }
 
 pub struct Reader<'de> {
@@ -258,11 +241,10 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         name: &'static str,
         visitor: V,
     ) -> ReadResult<V::Value> {
-        if name == RAW_VALUE {
-            let text = Some(Cow::Borrowed(self.cursor.skip_value()?));
-            return visitor.visit_map(RawText { text });
+        match name {
+            raw::NAME => visitor.visit_borrowed_str(self.cursor.skip_value()?),
+            _ => visitor.visit_newtype_struct(self),
         }
-        visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> ReadResult<V::Value> {
@@ -492,29 +474,6 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
         visitor: V,
     ) -> ReadResult<V::Value> {
         self.reader.deserialize_map(visitor)
-    }
-}
-
-/// The text of a value, in the shape in which `RawValue` takes it.
-struct RawText<'de> {
-    text: Option<Cow<'de, str>>,
-}
-
-impl<'de> MapAccess<'de> for RawText<'de> {
-    type Error = ReadError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> ReadResult<Option<K::Value>> {
-        match self.text {
-            Some(_) => seed.deserialize(Key(&Cow::Borrowed(RAW_VALUE))).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> ReadResult<V::Value> {
-        match self.text.take().unwrap_or_default() {
-            Cow::Borrowed(text) => seed.deserialize(BorrowedStrDeserializer::new(text)),
-            Cow::Owned(text) => seed.deserialize(text.into_deserializer()),
-        }
     }
 }
 

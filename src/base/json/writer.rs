@@ -11,11 +11,9 @@ use serde::ser::{
 };
 use serde_json::{Number, Value};
 
+use super::raw;
 use super::scan::count_plain;
 use crate::base::error::{Error, Result};
-
-/// The name by which serde_json's `RawValue` says that its text is JSON already.
-const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// The value as JSON. It fails only where a map's key is no text: none of our types has
 /// such a map.
@@ -150,9 +148,6 @@ impl Writer {
     /// Begins a field.
     #[inline(never)]
     fn key(&mut self, name: &str) {
-        if self.is_raw {
-            return;
-        }
         self.item();
         push_quoted(&mut self.json, name);
         self.json.push(':');
@@ -261,11 +256,17 @@ impl<'a> Serializer for &'a mut Writer {
         self.serialize_str(name)
     }
 
+    /// A [`raw::RawValue`] finds that its text is written as it is.
+    fn is_human_readable(&self) -> bool {
+        !self.is_raw
+    }
+
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
-        _: &'static str,
+        name: &'static str,
         value: &T,
     ) -> Written {
+        self.is_raw = name == raw::NAME;
         value.serialize(self)
     }
 
@@ -309,11 +310,7 @@ impl<'a> Serializer for &'a mut Writer {
         Ok(Open::of(self, "{", "}"))
     }
 
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Open<'a>, Unwritable> {
-        if name == RAW_VALUE {
-            self.is_raw = true;
-            return Ok(Open::of(self, "", ""));
-        }
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Open<'a>, Unwritable> {
         Ok(Open::of(self, "{", "}"))
     }
 
@@ -499,8 +496,8 @@ impl Serializer for KeyWriter<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use crate::base::json::RawValue;
     use serde::Serialize;
-    use serde_json::value::RawValue;
 
     use super::*;
 
@@ -574,11 +571,11 @@ mod tests {
         same(&BTreeMap::from([(-7_i64, Named("x"))]));
         same(&BTreeMap::from([(Named("k"), [[0; 0]; 2])]));
         same(&serde_json::json!({"a": [1, 2.5, null, {"b": {}}], "c": [[], "d"]}));
-        let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
-        same(&[raw("[1, {\"a\" : 2}]"), raw("null"), raw("\"x\"")]);
+        let raw = |json: &str| raw(json.to_owned()).unwrap();
+        same(&[raw("[1,{\"a\":2}]"), raw("null"), raw("\"x\"")]);
         same(&Outer {
             tagged: Tagged::One {
-                raw: raw("{ \"kept\": 1.0 }"),
+                raw: raw("{\"kept\":1.0}"),
                 left_out: None,
             },
             none: None,

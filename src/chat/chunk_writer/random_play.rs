@@ -134,7 +134,7 @@ fn act(writer: &mut ChunkWriter, dice: &mut Dice) -> Vec<Chunk> {
     let text = ["", "a", "b\n"][usize::try_from(dice.roll(3)).unwrap()].to_owned();
     let arguments = ["", "{}", r#"{"a":1}"#, "{", "[]"][usize::try_from(dice.roll(5)).unwrap()];
     let name = "echo".to_owned();
-    let raw = || serde_json::value::RawValue::from_string("1".to_owned()).unwrap();
+    let raw = || crate::base::json::raw("1".to_owned()).unwrap();
     match dice.roll(16) {
         0 | 1 => writer.say(&AnswerPart::Text(text)),
         2 => writer.say(&AnswerPart::Reasoning(text)),

@@ -74,7 +74,7 @@ fn call(index: usize, id: &str, arguments: &str) -> AnswerPart {
 }
 
 fn raw(value: &Value) -> Box<RawValue> {
-    RawValue::from_string(value.to_string()).unwrap()
+    json::raw(value.to_string()).unwrap()
 }
 
 #[test]

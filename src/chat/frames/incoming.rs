@@ -3,11 +3,10 @@
 //! its client waits.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
 use crate::base::ids::{Id, MAX_ID_CHARS};
-use crate::base::json::{self, list};
+use crate::base::json::{self, RawValue, list};
 use crate::base::part::ToolState;
 use crate::chat::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::client_tools::parse_client_tools;

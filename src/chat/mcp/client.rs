@@ -9,14 +9,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::failure::ServerFailure;
 use super::revision::{
     CAPABILITIES, CLIENT_INFO, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
 };
 use super::wire::{ServerMessage, read_message};
-use crate::base::json::{self, JsonObject, json};
+use crate::base::json::{self, JsonObject, RawValue, json};
 use crate::base::outbound::{
     ByteChunks, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, OutboundResponse,
     read_all,

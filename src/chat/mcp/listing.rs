@@ -4,11 +4,10 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::json::{self, Tree, json};
+use crate::base::json::{self, RawValue, Tree, json};
 use crate::chat::tool_headers::ResolvedHeaders;
 use crate::context::tools::is_ours;
 

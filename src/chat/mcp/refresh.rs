@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use serde_json::value::RawValue;
 
 use super::client::{ServerClient, ServerLink};
 use super::failure::ServerFailure;
@@ -13,6 +12,7 @@ use super::listing::{ListingRoom, ServerListing};
 use super::server::{MAX_SERVERS, ToolServer, change_state};
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
+use crate::base::json::RawValue;
 use crate::base::outbound::{CallLimits, in_time};
 use crate::chat::registered::{MAX_TOOLS, RegisteredTool};
 use crate::chat::tool_headers::ResolvedHeaders;

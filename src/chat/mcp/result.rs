@@ -2,10 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::listing::clean;
-use crate::base::json::{self, Tree};
+use crate::base::json::{self, RawValue, Tree};
 use crate::chat::tool_headers::ResolvedHeaders;
 use crate::chat::turn::CallState;
 
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     fn read(result: &Value) -> CallState {
-        let raw = serde_json::value::to_raw_value(result).unwrap();
+        let raw = json::raw(result.to_string()).unwrap();
         read_result("gh_a", &raw, &ResolvedHeaders::default())
     }
 

@@ -1,10 +1,9 @@
 //! Where a server is, as `defineTool` takes it and `listTools` shows it.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
-use crate::base::json::{self};
+use crate::base::json::{self, RawValue};
 use crate::base::outbound::conceal_url;
 use crate::base::settings::is_own_binding;
 use crate::chat::tool_address::ToolAddress;

@@ -1,11 +1,10 @@
 //! JSON-RPC as a server sends it: one message, read strictly.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::failure::{ServerFailure, ServerRefusal};
 use super::listing::clean;
-use crate::base::json::{self, nullable};
+use crate::base::json::{self, RawValue, nullable};
 
 /// The longest id of a request that is answered, in bytes.
 const MAX_ID_BYTES: usize = 1_000;

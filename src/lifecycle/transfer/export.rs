@@ -6,7 +6,6 @@
 //! page is read.
 
 use crate::lifecycle::transfer::PAGE_BYTES;
-use serde_json::value::RawValue;
 
 use super::lines::{
     ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, FileTime, LineKind, SessionLine,
@@ -18,7 +17,7 @@ use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, ReadError};
+use crate::base::json::{self, Count, RawValue, ReadError};
 use crate::context::compaction::journal::load_journal;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::find::find_seqs;

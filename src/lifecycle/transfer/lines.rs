@@ -13,12 +13,11 @@
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, JsonObject, MAX_INTEGER, bounded, nullable};
+use crate::base::json::{self, Count, JsonObject, MAX_INTEGER, RawValue, bounded, nullable};
 use crate::base::numbers::{MAX_FILE_COST, MAX_FILE_SEQ, MAX_FILE_TIME_MS};
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};

@@ -77,7 +77,7 @@ fn arguments_go_back_to_the_letter() {
         r#"[{{"role":"assistant","toolCalls":[{{"id":"c","name":"t","arguments":{kept}}}]}}]"#
     );
     let said = Said {
-        messages: serde_json::from_str(&call).unwrap(),
+        messages: crate::base::json::decode(&call).unwrap(),
         ..said(json!([]))
     };
     assert!(anthropic::encode_input(&said.request()).contains(kept));
