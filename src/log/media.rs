@@ -12,7 +12,6 @@ use std::collections::{HashMap, HashSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::slices;
@@ -20,7 +19,7 @@ use crate::base::data_url::find_payload;
 use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self, json};
+use crate::base::json::{self, Piece, RawValue, json, pieces};
 use crate::base::part::PartKind;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
@@ -142,18 +141,9 @@ fn may_hold_data_url(fields: &str) -> bool {
 /// The strings of a JSON text, names included: each with its start, and as written
 /// between its quotes.
 fn strings_of(json: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let start = at + json.get(at..)?.find('"')? + 1;
-        let mut is_escaped = false;
-        let end = start
-            + json.get(start..)?.bytes().position(|byte| {
-                let ends = byte == b'"' && !is_escaped;
-                is_escaped = byte == b'\\' && !is_escaped;
-                ends
-            })?;
-        at = end + 1;
-        Some((start, json.get(start..end)?))
+    pieces(json).filter_map(|piece| match piece {
+        Piece::String { inside, start } => Some((start, inside)),
+        _ => None,
     })
 }
 

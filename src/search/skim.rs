@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use crate::base::json::{Letters, Piece, letters, pieces};
+
 /// The fields of an object as they are written. The braces may be missing.
 pub fn fields(object: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
     let mut rest = open(object, '{');
@@ -29,89 +31,45 @@ pub fn items(array: &str) -> impl Iterator<Item = &str> {
 /// written. A string comes without quotes but with its escapes. The flag is true for a
 /// string.
 pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
-    let mut rest = json;
-    while let Some(start) = rest.find(|c: char| !is_between(c) && !matches!(c, '{' | '[')) {
-        let Some((scalar, after)) = value(rest.get(start..).unwrap_or_default()) else {
-            return;
-        };
-        rest = after;
-        if rest.trim_start().starts_with(':') {
+    let mut pieces = pieces(json).peekable();
+    while let Some(piece) = pieces.next() {
+        if pieces.peek() == Some(&Piece::Colon) {
             continue;
         }
-        match inside(scalar) {
-            Some(string) => tell(string, true),
-            None if scalar.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
+        match piece {
+            Piece::String { inside, .. } => tell(inside, true),
+            Piece::Scalar(scalar)
+                if scalar.starts_with(|c: char| c == '-' || c.is_ascii_digit()) =>
+            {
                 tell(scalar, false);
             }
-            None => {}
+            _ => {}
         }
     }
 }
 
 /// Decodes the text between a string's quotes and passes it on in pieces.
 pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
-    let mut rest = string;
-    let mut high = None;
-    while let Some((plain, escape)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {
-        if !plain.is_empty() {
-            tell(plain);
+    for piece in letters(string) {
+        match piece {
+            Letters::Plain(plain) => tell(plain),
+            Letters::Escaped(letter) => tell(letter.encode_utf8(&mut [0; 4])),
+            Letters::Half | Letters::Broken => {}
         }
-        let mut letters = escape.chars().skip(1);
-        let (meant, length) = match letters.next() {
-            Some('u') => {
-                let unit = escape
-                    .get(2..6)
-                    .and_then(|digits| u16::from_str_radix(digits, 16).ok());
-                let unit = unit.unwrap_or_default();
-                let pair = [high.take().unwrap_or_default(), unit];
-                let meant = match pair {
-                    [0, unit] if (0xD800..0xDC00).contains(&unit) => {
-                        high = Some(unit);
-                        None
-                    }
-                    [0, unit] => char::from_u32(u32::from(unit)),
-                    pair => char::decode_utf16(pair).next().and_then(Result::ok),
-                };
-                (meant, 6)
-            }
-            Some(letter) => {
-                let meant = match letter {
-                    'n' => '\n',
-                    't' => '\t',
-                    'r' => '\r',
-                    'b' => '\u{8}',
-                    'f' => '\u{C}',
-                    other => other,
-                };
-                (Some(meant), 1 + letter.len_utf8())
-            }
-            None => (None, 1),
-        };
-        if let Some(meant) = meant {
-            tell(meant.encode_utf8(&mut [0; 4]));
-        }
-        rest = escape.get(length..).unwrap_or_default();
-    }
-    if !rest.is_empty() {
-        tell(rest);
     }
 }
 
 /// A string's text; `None` if the value is no string.
 pub fn text(value: &str) -> Option<Cow<'_, str>> {
-    let string = inside(value)?;
-    if !string.contains('\\') {
-        return Some(Cow::Borrowed(string));
+    let Piece::String { inside, .. } = pieces(value).next()? else {
+        return None;
+    };
+    if !inside.contains('\\') {
+        return Some(Cow::Borrowed(inside));
     }
     let mut text = String::new();
-    decode(string, &mut |piece| text.push_str(piece));
+    decode(inside, &mut |piece| text.push_str(piece));
     Some(Cow::Owned(text))
-}
-
-/// The text between a string's quotes. A string that was cut has no closing quote.
-fn inside(value: &str) -> Option<&str> {
-    let string = value.strip_prefix('"')?;
-    Some(string.strip_suffix('"').unwrap_or(string))
 }
 
 fn open(json: &str, bracket: char) -> &str {
@@ -119,52 +77,21 @@ fn open(json: &str, bracket: char) -> &str {
     json.strip_prefix(bracket).unwrap_or(json)
 }
 
-fn is_between(c: char) -> bool {
-    c.is_ascii_whitespace() || matches!(c, ',' | '}' | ']')
-}
-
-/// The next value as it is written, and what follows it.
+/// The next value as it is written, and what follows it. `None`: an object or array ends.
 fn value(json: &str) -> Option<(&str, &str)> {
     let json = json.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+    let mut pieces = pieces(json);
+    let mut piece = Some(pieces.next()?);
     let mut depth = 0_usize;
-    let mut at = 0;
-    let bytes = json.as_bytes();
-    loop {
-        match bytes.get(at)? {
-            b'"' => at = string_end(bytes, at),
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b'}' | b']' if depth == 0 => return None,
-            b'}' | b']' => {
-                depth -= 1;
-                at += 1;
-            }
-            _ if depth > 0 => at += 1,
-            _ => {
-                let is_end = |byte: &u8| byte.is_ascii_whitespace() || b",]}:".contains(byte);
-                let rest = bytes.get(at..)?;
-                at += rest.iter().position(is_end).unwrap_or(rest.len()).max(1);
-            }
+    while let Some(inner) = piece {
+        match inner {
+            Piece::Open => depth += 1,
+            Piece::Close => depth = depth.checked_sub(1)?,
+            _ => {}
         }
-        if depth == 0 || at >= bytes.len() {
-            return Some((json.get(..at)?, json.get(at..)?));
-        }
+        piece = if depth > 0 { pieces.next() } else { None };
     }
-}
-
-/// The end of the string that begins at `start`.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
+    json.split_at_checked(pieces.place())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Checks on text that is stored as text: JSON may hold depths and halves of surrogate
 //! pairs that SQLite can't handle.
 
+use super::pieces::{Piece, pieces};
+use super::string::{Letters, letters};
 use crate::base::error::{Error, Result};
 
 /// The most levels of nested objects and arrays. The reader of JSON stops at 127, SQLite at
@@ -12,10 +14,10 @@ pub const MAX_DEPTH: usize = 100;
 pub fn check_text(text: &str) -> Result<()> {
     let mut depth = 0_usize;
     let mut field = "body";
-    let mut bytes = text.bytes().enumerate().peekable();
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
-            b'{' | b'[' => {
+    let mut last = "body";
+    for piece in pieces(text) {
+        match piece {
+            Piece::Open => {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     return Err(Error::invalid(
@@ -24,53 +26,9 @@ pub fn check_text(text: &str) -> Result<()> {
                     ));
                 }
             }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                let mut half = None;
-                let mut end = text.len();
-                while let Some((at, byte)) = bytes.next() {
-                    if byte == b'"' {
-                        end = at;
-                        break;
-                    }
-                    if byte != b'\\' {
-                        if half.is_some() {
-                            break;
-                        }
-                        continue;
-                    }
-                    let escape = bytes.next().map(|(_, byte)| byte);
-                    let unit = if escape == Some(b'u') {
-                        let unit = text
-                            .get(at + 2..at + 6)
-                            .and_then(|hex| u16::from_str_radix(hex, 16).ok());
-                        if unit.is_some() {
-                            for _ in 0..4 {
-                                bytes.next();
-                            }
-                        }
-                        unit
-                    } else {
-                        None
-                    };
-                    half = match (half, unit) {
-                        (None, Some(0xD800..=0xDBFF)) => Some(()),
-                        (Some(()), Some(0xDC00..=0xDFFF)) => None,
-                        (None, Some(0xDC00..=0xDFFF)) | (Some(()), _) => {
-                            half = Some(());
-                            break;
-                        }
-                        (None, _) => None,
-                    };
-                }
-                let names_field = depth == 1 && is_key(text, end);
-                if names_field && half.is_none() {
-                    field = text
-                        .get(at + 1..end)
-                        .filter(|name| name.len() <= MAX_QUOTED_CHARS && name.is_ascii())
-                        .unwrap_or("body");
-                }
-                if half.is_some() {
+            Piece::Close => depth = depth.saturating_sub(1),
+            Piece::String { inside, .. } => {
+                if letters(inside).any(|piece| piece == Letters::Half) {
                     return Err(Error::invalid(
                         field,
                         format!(
@@ -78,8 +36,14 @@ pub fn check_text(text: &str) -> Result<()> {
                         ),
                     ));
                 }
+                last = inside;
             }
-            _ => {}
+            // What stands before a colon is a name.
+            Piece::Colon if depth == 1 => {
+                let is_short = last.len() <= MAX_QUOTED_CHARS && last.is_ascii();
+                field = if is_short { last } else { "body" };
+            }
+            Piece::Colon | Piece::Comma | Piece::Scalar(_) => {}
         }
     }
     Ok(())
@@ -96,21 +60,11 @@ pub const MAX_VALUES: usize = 250_000;
 pub fn check_values(field: &str, json: &str) -> Result<()> {
     let mut containers = 0_usize;
     let mut values = 1_usize;
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'{' | b'[' => containers += 1,
-            b',' | b':' => values += 1,
-            b'"' => {
-                while let Some(byte) = bytes.next() {
-                    match byte {
-                        b'"' => break,
-                        b'\\' => drop(bytes.next()),
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
+    for piece in pieces(json) {
+        match piece {
+            Piece::Open => containers += 1,
+            Piece::Comma | Piece::Colon => values += 1,
+            Piece::Close | Piece::String { .. } | Piece::Scalar(_) => {}
         }
     }
     if containers <= MAX_CONTAINERS && values <= MAX_VALUES {
@@ -122,12 +76,6 @@ pub fn check_values(field: &str, json: &str) -> Result<()> {
             "`{field}` must hold at most {MAX_CONTAINERS} objects and arrays, and {MAX_VALUES} values and names."
         ),
     ))
-}
-
-/// Whether the string that ends at `quote` is followed by a colon.
-fn is_key(text: &str, quote: usize) -> bool {
-    text.get(quote + 1..)
-        .is_some_and(|rest| rest.trim_ascii_start().starts_with(':'))
 }
 
 /// How many bytes come before the first that ends a string, begins an escape, or may not
@@ -226,47 +174,6 @@ mod simd {
         }
         Err(chunks.len() * 16)
     }
-}
-
-/// A string's text without its escapes, which are well-formed. `None`: half of a
-/// surrogate pair.
-pub fn unescape(text: &str) -> Option<String> {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((head, escape)) = rest.split_once('\\') {
-        plain.push_str(head);
-        let (name, tail) = escape.split_at_checked(1)?;
-        rest = tail;
-        plain.push(match name {
-            "b" => '\u{8}',
-            "f" => '\u{c}',
-            "n" => '\n',
-            "r" => '\r',
-            "t" => '\t',
-            "u" => {
-                let (unit, tail) = code_unit(rest)?;
-                rest = tail;
-                match unit {
-                    0xD800..=0xDBFF => {
-                        let (low, tail) = code_unit(rest.strip_prefix("\\u")?)?;
-                        rest = tail;
-                        let low = low.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
-                        char::from_u32(0x10000 + ((unit - 0xD800) << 10) + low)?
-                    }
-                    unit => char::from_u32(unit)?,
-                }
-            }
-            // `"`, `\\` or `/`
-            name => name.chars().next()?,
-        });
-    }
-    plain.push_str(rest);
-    Some(plain)
-}
-
-fn code_unit(text: &str) -> Option<(u32, &str)> {
-    let (digits, rest) = text.split_at_checked(4)?;
-    Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 
 /// The most characters of a caller's own field name that an error repeats.

@@ -1,0 +1,156 @@
+//! A JSON text in its pieces, for code that looks at a text and reads no type from it. The
+//! text may have been cut, or be no JSON: each piece is told as far as it goes.
+
+use super::scan::count_plain;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// An object or an array begins.
+    Open,
+    Close,
+    Colon,
+    Comma,
+    /// What stands between the quotes, and where that begins. A name is a string before a
+    /// colon.
+    String {
+        inside: &'a str,
+        start: usize,
+    },
+    /// A number, `true`, `false` or `null`, as it is written.
+    Scalar(&'a str),
+}
+
+/// The pieces of a text from its beginning on.
+pub fn pieces(text: &str) -> Pieces<'_> {
+    Pieces { text, at: 0 }
+}
+
+pub struct Pieces<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Pieces<'_> {
+    /// Where the piece that was told last ends.
+    pub fn place(&self) -> usize {
+        self.at.min(self.text.len())
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let bytes = self.text.as_bytes();
+        let start = loop {
+            match bytes.get(self.at)? {
+                b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
+                _ => break self.at,
+            }
+        };
+        self.at += 1;
+        Some(match bytes.get(start)? {
+            b'{' | b'[' => Piece::Open,
+            b'}' | b']' => Piece::Close,
+            b':' => Piece::Colon,
+            b',' => Piece::Comma,
+            b'"' => {
+                let end = find_quote(bytes, self.at);
+                let inside = self.text.get(self.at..end)?;
+                let start = std::mem::replace(&mut self.at, end + 1);
+                Piece::String { inside, start }
+            }
+            _ => {
+                let rest = bytes.get(self.at..).unwrap_or_default();
+                let end = rest.iter().position(|byte| ends_scalar(*byte));
+                self.at += end.unwrap_or(rest.len());
+                Piece::Scalar(self.text.get(start..self.at)?)
+            }
+        })
+    }
+}
+
+fn ends_scalar(byte: u8) -> bool {
+    matches!(
+        byte,
+        b' ' | b'\n' | b'\t' | b'\r' | b'"' | b'{' | b'}' | b'[' | b']' | b':' | b','
+    )
+}
+
+/// Where the quote stands that ends a string, or where the text ends.
+fn find_quote(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    loop {
+        at += count_plain(bytes.get(at..).unwrap_or_default());
+        match bytes.get(at) {
+            None => return bytes.len(),
+            Some(b'"') => return at,
+            Some(b'\\') => at += 2,
+            // A control character, which is no JSON.
+            Some(_) => at += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_told_piece_by_piece() {
+        let told: Vec<Piece<'_>> = pieces(r#" {"a\"}": [1.5,true , "é"]}"#).collect();
+        assert_eq!(
+            told,
+            [
+                Piece::Open,
+                Piece::String {
+                    inside: r#"a\"}"#,
+                    start: 3
+                },
+                Piece::Colon,
+                Piece::Open,
+                Piece::Scalar("1.5"),
+                Piece::Comma,
+                Piece::Scalar("true"),
+                Piece::Comma,
+                Piece::String {
+                    inside: "é",
+                    start: 23
+                },
+                Piece::Close,
+                Piece::Close,
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_cut_is_told_as_far_as_it_goes() {
+        for (text, last) in [
+            (
+                r#"["ab"#,
+                Piece::String {
+                    inside: "ab",
+                    start: 2,
+                },
+            ),
+            (
+                r#"["ab\"#,
+                Piece::String {
+                    inside: r"ab\",
+                    start: 2,
+                },
+            ),
+            (
+                r#"[""#,
+                Piece::String {
+                    inside: "",
+                    start: 2,
+                },
+            ),
+            ("[tru", Piece::Scalar("tru")),
+            ("é:é", Piece::Scalar("é")),
+        ] {
+            assert_eq!(pieces(text).last(), Some(last), "{text}");
+        }
+    }
+}

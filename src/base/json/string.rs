@@ -1,0 +1,130 @@
+//! What the escapes in a JSON string mean.
+
+/// A piece of a string's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Letters<'a> {
+    /// A stretch without escapes.
+    Plain(&'a str),
+    /// What an escape means.
+    Escaped(char),
+    /// An escape that is half of a surrogate pair.
+    Half,
+    /// A backslash before what is no escape: a string that was cut may end in one.
+    Broken,
+}
+
+/// The text between a string's quotes, piece by piece.
+pub fn letters(inside: &str) -> impl Iterator<Item = Letters<'_>> {
+    let mut rest = inside;
+    std::iter::from_fn(move || {
+        if let Some(escape) = rest.strip_prefix('\\') {
+            let (meant, after) = read_escape(escape);
+            rest = after;
+            return Some(meant);
+        }
+        let plain = rest.split('\\').next().filter(|plain| !plain.is_empty())?;
+        rest = rest.get(plain.len()..)?;
+        Some(Letters::Plain(plain))
+    })
+}
+
+/// What an escape means, without its backslash, and what follows it.
+fn read_escape(escape: &str) -> (Letters<'_>, &str) {
+    let mut chars = escape.chars();
+    let meant = match chars.next() {
+        Some('b') => Letters::Escaped('\u{8}'),
+        Some('f') => Letters::Escaped('\u{c}'),
+        Some('n') => Letters::Escaped('\n'),
+        Some('r') => Letters::Escaped('\r'),
+        Some('t') => Letters::Escaped('\t'),
+        Some('u') => return read_units(chars.as_str()),
+        Some(mark @ ('"' | '\\' | '/')) => Letters::Escaped(mark),
+        _ => Letters::Broken,
+    };
+    (meant, chars.as_str())
+}
+
+/// The character of one code unit or two, as four digits each.
+fn read_units(text: &str) -> (Letters<'_>, &str) {
+    let Some((unit, after)) = code_unit(text) else {
+        return (Letters::Broken, text);
+    };
+    let second = after.strip_prefix("\\u").and_then(code_unit);
+    let (meant, after) = match (unit, second) {
+        (0xD800..0xDC00, Some((low @ 0xDC00..0xE000, after))) => {
+            let number = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+            (char::from_u32(number), after)
+        }
+        // A second escape stands for itself.
+        _ => (char::from_u32(unit), after),
+    };
+    (meant.map_or(Letters::Half, Letters::Escaped), after)
+}
+
+fn code_unit(text: &str) -> Option<(u32, &str)> {
+    let (digits, rest) = text.split_at_checked(4)?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    Some((u32::from_str_radix(digits, 16).ok()?, rest))
+}
+
+/// A string's text without its escapes. `None`: half of a surrogate pair.
+pub fn unescape(inside: &str) -> Option<String> {
+    let mut text = String::with_capacity(inside.len());
+    for piece in letters(inside) {
+        match piece {
+            Letters::Plain(plain) => text.push_str(plain),
+            Letters::Escaped(letter) => text.push(letter),
+            Letters::Half | Letters::Broken => return None,
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_mean_what_serde_json_reads() {
+        for inside in [
+            "",
+            "plain",
+            r#"a\n\t\"\\\/b\b\f\r"#,
+            r"\u0041\u00e9\ud83d\ude00\uD83D\uDE00é漢",
+            r"\\ud800",
+            r"\ud800",
+            r"\udc00",
+            r"\ud800\ud800",
+            r"\ud800\ud83d\ude00",
+            r"\ud800x\udc00",
+            r"\ud800\n",
+        ] {
+            let theirs = serde_json::from_str::<String>(&format!("\"{inside}\"")).ok();
+            assert_eq!(unescape(inside), theirs, "{inside}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_escape_is_no_letter_and_what_follows_is_read() {
+        for (inside, meant, wrong) in [
+            (r"a\", "a", 1),
+            (r"a\u00", "a00", 1),
+            (r"a\u+041b", "a+041b", 1),
+            (r"\ud83d\u0041", "A", 1),
+            (r"\ude00\q!", "!", 2),
+            (r"\é", "", 1),
+        ] {
+            let (mut text, mut errors) = (String::new(), 0);
+            for piece in letters(inside) {
+                match piece {
+                    Letters::Plain(plain) => text.push_str(plain),
+                    Letters::Escaped(letter) => text.push(letter),
+                    Letters::Half | Letters::Broken => errors += 1,
+                }
+            }
+            assert_eq!((text.as_str(), errors), (meant, wrong), "{inside}");
+        }
+    }
+}
