@@ -25,6 +25,6 @@ pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<SqlText> {
     };
     let messages = page.into_json();
     #[cfg(test)]
-    super::answers::hold_json("getMessages", &messages.0);
+    super::answers::hold_json("getMessages", &messages.copy());
     Ok(messages)
 }

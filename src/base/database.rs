@@ -1,11 +1,8 @@
 //! The interface to SQLite. Two engines implement it: a Durable Object's own storage
 //! (`edge/storage.rs`) and a native engine with the same limits (`testing/sqlite.rs`).
-//!
-//! The rule this file protects: bytes that no code has to look at do not travel through
-//! Rust. A hot read is JSON text made by SQLite; [`SqlText`] carries the text from the
-//! cursor to the response without turning it into a `String`.
 
 use crate::base::error::{Error, Result};
+pub use crate::base::text::{EngineText, SqlText};
 
 /// The longest string, in bytes, that SQLite takes or returns here. A Durable Object
 /// refuses a value or a row above 2 MB; the difference is for the row's other columns
@@ -112,124 +109,6 @@ impl Row {
 /// A row whose first column is a text that stays outside, and the row's other columns.
 pub type TextAndRow = (Option<SqlText>, Row);
 
-/// Text as the engine made it, which is never copied into wasm on its way out. A page is
-/// made as a BLOB: its bytes are sent as they are. A string would be decoded and encoded
-/// again, which takes as long as the page itself where not all of it is ASCII.
-#[cfg(target_arch = "wasm32")]
-#[derive(Clone, Debug)]
-pub enum SqlText {
-    /// A string of the engine's.
-    Js(js_sys::JsString),
-    /// A BLOB of the engine's: UTF-8.
-    Bytes(js_sys::Uint8Array),
-    /// A string made in Rust, too long for another copy: it is sent in pieces.
-    Long(std::rc::Rc<String>),
-}
-
-/// A string made in Rust of this length or more becomes [`SqlText::Long`].
-#[cfg(target_arch = "wasm32")]
-const LONG_BYTES: usize = 256 << 10;
-
-#[cfg(not(target_arch = "wasm32"))]
-#[derive(Clone, Debug)]
-pub struct SqlText(pub String);
-
-impl SqlText {
-    /// Copies the text into Rust. For text that Rust must look at; never on a hot path.
-    pub fn into_string(self) -> String {
-        #[cfg(target_arch = "wasm32")]
-        return match self {
-            Self::Js(text) => text.into(),
-            Self::Bytes(bytes) => from_utf8(bytes.to_vec()),
-            Self::Long(text) => std::rc::Rc::unwrap_or_clone(text),
-        };
-        #[cfg(not(target_arch = "wasm32"))]
-        self.0
-    }
-}
-
-impl SqlText {
-    /// Texts one after the other. Bytes of the engine's are joined outside, and not copied
-    /// into Rust.
-    pub fn concat(texts: Vec<SqlText>) -> Self {
-        #[cfg(target_arch = "wasm32")]
-        if let Some(joined) = texts
-            .iter()
-            .map(Self::find_bytes)
-            .collect::<Option<Vec<_>>>()
-        {
-            return Self::Bytes(join(&joined));
-        }
-        let texts: Vec<String> = texts.into_iter().map(Self::into_string).collect();
-        texts.concat().into()
-    }
-
-    /// The text between two short ones.
-    pub fn enclose(self, head: &str, tail: &str) -> Self {
-        match self {
-            #[cfg(target_arch = "wasm32")]
-            Self::Bytes(bytes) => Self::Bytes(join(&[
-                head.as_bytes().into(),
-                bytes,
-                tail.as_bytes().into(),
-            ])),
-            text => Self::concat(vec![head.into(), text, tail.into()]),
-        }
-    }
-}
-
-#[cfg(target_arch = "wasm32")]
-impl SqlText {
-    /// `None`: the text is long, and not outside.
-    fn find_bytes(&self) -> Option<js_sys::Uint8Array> {
-        match self {
-            Self::Js(text) => Some(String::from(text).as_bytes().into()),
-            Self::Bytes(bytes) => Some(bytes.clone()),
-            Self::Long(_) => None,
-        }
-    }
-}
-
-#[cfg(target_arch = "wasm32")]
-fn join(parts: &[js_sys::Uint8Array]) -> js_sys::Uint8Array {
-    let joined = js_sys::Uint8Array::new_with_length(parts.iter().map(|part| part.length()).sum());
-    let mut at = 0;
-    for part in parts {
-        joined.set(part, at);
-        at += part.length();
-    }
-    joined
-}
-
-/// The engine's bytes as text. What is no UTF-8 is replaced, as the engine does it where it
-/// makes a string.
-#[cfg(target_arch = "wasm32")]
-fn from_utf8(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-}
-
-impl From<&str> for SqlText {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl From<String> for SqlText {
-    #[cfg(target_arch = "wasm32")]
-    fn from(text: String) -> Self {
-        match text.len() <= LONG_BYTES {
-            true => Self::Js(text.into()),
-            false => Self::Long(std::rc::Rc::new(text)),
-        }
-    }
-
-    #[cfg(not(target_arch = "wasm32"))]
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
 pub trait Database {
     /// Runs a statement and ignores its rows.
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()>;
@@ -258,20 +137,6 @@ pub trait Database {
         sql: &str,
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>>;
-
-    /// Copies a text of the engine's into Rust, for code that has to look at it.
-    fn copy_text(&self, text: &SqlText) -> String {
-        text.clone().into_string()
-    }
-
-    /// As [`Self::copy_text`], without a look at whether the bytes are UTF-8.
-    fn copy_bytes(&self, text: &SqlText) -> Vec<u8> {
-        match text {
-            #[cfg(target_arch = "wasm32")]
-            SqlText::Bytes(bytes) => bytes.to_vec(),
-            text => self.copy_text(text).into_bytes(),
-        }
-    }
 
     /// The size of the database, free pages included.
     fn size_bytes(&self) -> Result<i64>;

@@ -26,4 +26,5 @@ pub mod part;
 pub mod rows;
 pub mod settings;
 pub mod slots;
+pub mod text;
 pub mod tokens;

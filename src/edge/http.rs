@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use js_sys::{ArrayBuffer, JSON, Object, Promise, Reflect, Uint8Array};
+use js_sys::{ArrayBuffer, JSON, JsString, Object, Promise, Reflect, Uint8Array};
 use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -11,9 +11,9 @@ use worker::{console_error, web_sys};
 use super::host::pause;
 use super::storage::Statements;
 use super::stream;
+use super::text::Sent;
 use crate::api::limits::check_length;
 use crate::base::budget::{REQUESTS, Reservation};
-use crate::base::database::SqlText;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::{self, json};
 use crate::base::outbound::in_time;
@@ -60,21 +60,21 @@ const MAX_WHOLE_LENGTH: u32 = 512 << 10;
 /// `reservation` counts the answer's memory until the answer is sent.
 pub fn answer(
     status: u16,
-    body: &SqlText,
+    body: &Sent,
     cost: &Statements,
     reservation: Reservation,
     headers: &[(&str, &str)],
 ) -> ResponseResult {
     let pieces = match body {
-        SqlText::Js(text) if text.length() <= MAX_WHOLE_LENGTH => {
-            return respond(status, body, Some(cost), headers);
+        Sent::String(text) if text.length() <= MAX_WHOLE_LENGTH => {
+            return respond(status, text, Some(cost), headers);
         }
-        SqlText::Bytes(bytes) if bytes.length() <= MAX_WHOLE_LENGTH => {
-            return respond(status, body, Some(cost), headers);
+        Sent::Bytes(bytes) if bytes.length() <= MAX_WHOLE_LENGTH => {
+            return respond(status, bytes, Some(cost), headers);
         }
-        SqlText::Js(text) => stream::of_text(text.clone(), reservation),
-        SqlText::Bytes(bytes) => stream::of_array(bytes.clone(), reservation),
-        SqlText::Long(text) => stream::of_bytes(Rc::clone(text), reservation),
+        Sent::String(text) => stream::of_text(text.clone(), reservation),
+        Sent::Bytes(bytes) => stream::of_array(bytes.clone(), reservation),
+        Sent::Long(text) => stream::of_bytes(Rc::clone(text), reservation),
     };
     match pieces {
         Ok(body) => stream_with(status, &body, cost, headers),
@@ -85,13 +85,13 @@ pub fn answer(
 /// Reserves memory for an answer until it is sent. Where no memory is left, a request
 /// that changed nothing is refused, to be repeated. A request that changed something
 /// gets its answer in any case.
-pub fn reserve_answer(body: &SqlText, may_be_repeated: bool) -> Result<Reservation> {
+pub fn reserve_answer(body: &Sent, may_be_repeated: bool) -> Result<Reservation> {
     let bytes = match body {
         // JavaScript keeps two bytes per unit where a string is not Latin-1.
-        SqlText::Js(text) => text.length() as usize * 2,
+        Sent::String(text) => text.length() as usize * 2,
         // A long page is held whole, and in pieces that are being sent.
-        SqlText::Bytes(bytes) => bytes.length() as usize * 2,
-        SqlText::Long(text) => text.capacity(),
+        Sent::Bytes(bytes) => bytes.length() as usize * 2,
+        Sent::Long(text) => text.capacity(),
     };
     match Reservation::for_request(bytes) {
         Err(_) if !may_be_repeated => Ok(Reservation::anyway(&REQUESTS, bytes)),
@@ -122,7 +122,7 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
     };
     respond(
         error.code.status(),
-        &error.body().into(),
+        &JsString::from(error.body()),
         cost,
         extra.as_slice(),
     )
@@ -136,17 +136,12 @@ pub fn log(error: &Error) {
 
 pub fn respond(
     status: u16,
-    body: &SqlText,
+    body: &JsValue,
     cost: Option<&Statements>,
     extra: &[(&str, &str)],
 ) -> ResponseResult {
-    let body = match body {
-        SqlText::Js(text) => JsValue::from(text),
-        SqlText::Bytes(bytes) => JsValue::from(bytes),
-        SqlText::Long(text) => JsValue::from(text.as_str()),
-    };
     let more = (!extra.is_empty()).then(|| json::text(&object_of(extra)));
-    Ok(respond_with(status, &body, cost, more.as_deref()).unchecked_into())
+    Ok(respond_with(status, body, cost, more.as_deref()).unchecked_into())
 }
 
 /// A successful answer without a body.

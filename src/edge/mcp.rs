@@ -4,6 +4,7 @@ use worker::web_sys;
 
 use super::http::{self, ResponseResult};
 use super::storage::Statements;
+use super::text::Sent;
 use crate::api::mcp::{self, McpAnswer, McpHeaders, McpRequest};
 use crate::api::operation::Agent;
 use crate::base::budget::Reservation;
@@ -12,6 +13,7 @@ use crate::base::error::Result;
 /// An answer, and the memory that it holds until it is sent.
 pub struct McpReply {
     pub answer: McpAnswer,
+    body: Sent,
     reservation: Reservation,
 }
 
@@ -43,11 +45,13 @@ pub async fn answer(
         },
         body,
     };
-    let answer = mcp::answer(agent, asked).await;
+    let mut answer = mcp::answer(agent, asked).await;
     // A tool may have written, so the answer is sent in any case.
-    let reservation = http::reserve_answer(&answer.body, false)?;
+    let body = Sent::of(std::mem::take(&mut answer.body));
+    let reservation = http::reserve_answer(&body, false)?;
     Ok(McpReply {
         answer,
+        body,
         reservation,
     })
 }
@@ -57,7 +61,6 @@ impl McpReply {
         let McpAnswer {
             status,
             content_type,
-            body,
             failure,
             ..
         } = self.answer;
@@ -65,6 +68,6 @@ impl McpReply {
             http::log(failure);
         }
         let kind = [("content-type", content_type)];
-        http::answer(status, &body, cost, self.reservation, &kind)
+        http::answer(status, &self.body, cost, self.reservation, &kind)
     }
 }

@@ -15,6 +15,7 @@ mod sockets;
 mod storage;
 mod stream;
 mod tasks;
+mod text;
 mod transfer;
 
 use std::cell::OnceCell;

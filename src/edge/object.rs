@@ -23,6 +23,7 @@ use super::host::Runtime;
 use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
+use super::text::Sent;
 use super::{cors, health, http, mcp, policy, stream, tasks, transfer};
 use crate::access::{Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
@@ -236,9 +237,9 @@ impl Object {
         let handled = self.handle(request, body, granted, &db).await;
         self.look_once();
         match handled {
-            Ok(ObjectAnswer::Reply(reply, reservation)) => {
+            Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
                 self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
-                http::answer(200, &reply.body, &db.statements, reservation, &[])
+                http::answer(200, &body, &db.statements, reservation, &[])
             }
             Ok(ObjectAnswer::Stream(body)) => {
                 let headers = [("content-type", "application/x-ndjson")];
@@ -341,7 +342,7 @@ impl TurnStarter for Object {
 
 enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.
-    Reply(Reply, Reservation),
+    Reply(Reply, Sent, Reservation),
     /// A body that is produced while it is sent.
     Stream(JsValue),
     Turn(BegunTurn),
@@ -489,7 +490,7 @@ impl Object {
             db: if self.is_migrated.get() { db } else { &blank },
             ..self.agent(db, &caller, &via)
         };
-        let reply = match route {
+        let mut reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
             Route::Export { session_id, .. } => {
@@ -526,8 +527,8 @@ impl Object {
             }
         };
         drop(reservation);
-        let reservation = self.conclude(&reply, may_be_repeated).await?;
-        Ok(ObjectAnswer::Reply(reply, reservation))
+        let (body, reservation) = self.conclude(&mut reply, may_be_repeated).await?;
+        Ok(ObjectAnswer::Reply(reply, body, reservation))
     }
 
     async fn follow_up(self: &Rc<Self>, grown: &Id) {

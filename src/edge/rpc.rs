@@ -10,11 +10,11 @@ use wasm_bindgen::prelude::*;
 
 use super::http::{self, ReceivedBody};
 use super::stream::{self, TextEncoder};
+use super::text::Sent;
 use crate::access::MAX_TOKEN_BYTES;
 use crate::api::limits::check_length;
 use crate::api::route::{Route, check_agent_name};
 use crate::base::budget::{FORWARDS, Reservation, SMALL_BYTES};
-use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, json};
 
@@ -181,11 +181,11 @@ pub fn reserve_forward(json: Option<&JsString>, limit: usize) -> Result<Option<R
 
 /// The answer as the caller gets it. A read whose answer is too long is refused; what was
 /// written is answered in any case.
-pub fn to_text(body: SqlText, may_be_repeated: bool) -> Result<JsValue> {
+pub fn to_text(body: Sent, may_be_repeated: bool) -> Result<JsValue> {
     let text = match body {
-        SqlText::Js(text) => text,
-        SqlText::Bytes(bytes) => decode(&bytes),
-        SqlText::Long(text) => JsString::from(text.as_str()),
+        Sent::String(text) => text,
+        Sent::Bytes(bytes) => decode(&bytes),
+        Sent::Long(text) => JsString::from(text.as_str()),
     };
     let units = text.length() as usize;
     if may_be_repeated && units > MAX_ANSWER_UNITS {

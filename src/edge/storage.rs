@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use js_sys::{Array, ArrayBuffer, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
+use super::text::JsText;
 use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
 use crate::base::rows::{list_of, parse_rows};
@@ -217,11 +218,11 @@ impl Database for Sqlite<'_> {
         }
         let row = parse_rows(&statements.others())?.pop().unwrap_or_default();
         let text = match text.dyn_into::<JsString>() {
-            Ok(text) => Some(SqlText::Js(text)),
+            Ok(text) => Some(SqlText::outside(JsText::String(text))),
             Err(other) => other
                 .dyn_into::<ArrayBuffer>()
                 .ok()
-                .map(|bytes| SqlText::Bytes(Uint8Array::new(&bytes))),
+                .map(|bytes| SqlText::outside(JsText::Bytes(Uint8Array::new(&bytes)))),
         };
         Ok(Some((text, row)))
     }
@@ -241,13 +242,6 @@ impl Database for Sqlite<'_> {
         Ok(bytes
             .map(|bytes| Uint8Array::new(&bytes).to_vec())
             .zip(text.as_ref().and_then(copy)))
-    }
-
-    fn copy_text(&self, text: &SqlText) -> String {
-        match text {
-            SqlText::Js(text) => copy(text).unwrap_or_default(),
-            other => other.clone().into_string(),
-        }
     }
 
     fn size_bytes(&self) -> Result<i64> {
@@ -305,7 +299,7 @@ fn find_json(rows: &Array) -> Option<String> {
 
 /// Encoding is faster than a copy unit by unit. Most texts have little that is not ASCII
 /// and are encoded straight into this memory.
-fn copy(text: &JsString) -> Option<String> {
+pub fn copy(text: &JsString) -> Option<String> {
     let units = text.length() as usize;
     let mut bytes = vec![0; units + units / 8];
     match usize::try_from(encode_into(text, &mut bytes)) {

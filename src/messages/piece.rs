@@ -293,7 +293,7 @@ impl Piece {
             && piece.bytes() <= ask.max_bytes
             && (piece.length() >= ask.limit || above_seq == 0);
         // The text is JSON only if no row is damaged.
-        let json = db.copy_bytes(&piece.text);
+        let json = piece.text.copy_bytes();
         let messages = match piece.is_page {
             true => json
                 .strip_prefix(ask.form.head().as_bytes())?
@@ -349,7 +349,7 @@ impl Piece {
         session_id: &Id,
         visit: &mut dyn FnMut(i64, i64, PieceEvent) -> Result<WalkStep>,
     ) -> Result<()> {
-        let messages = self.mixed.unwrap_or_else(|| db.copy_text(&self.text));
+        let messages = self.mixed.unwrap_or_else(|| self.text.copy());
         let json = ["[", &messages, "]"].concat();
         drop(messages);
         let events: Vec<&RawValue> =

@@ -10,7 +10,7 @@ mod sqlite;
 pub use failing::Failing;
 pub use host::FixedHost;
 pub use outbound::{Onlookers, Said, Script, Trickle, cut_off, wait_for};
-pub use sqlite::Sqlite;
+pub use sqlite::{NativeText, Sqlite};
 
 use crate::store::schema;
 

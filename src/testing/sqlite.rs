@@ -1,6 +1,7 @@
 //! The real SQLite, natively, as a Durable Object has it: with the same limits and the
 //! same refusals, and with every number bound as a double.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, StatementStatus, ToSql, params_from_iter};
 
-use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
+use crate::base::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
 
 /// The limits of workerd's SQLite, by name. They were measured in workerd.
@@ -236,6 +237,24 @@ impl ToSql for Bound<'_> {
     }
 }
 
+/// A text that a native engine made.
+#[derive(Debug)]
+pub struct NativeText(pub String);
+
+impl EngineText for NativeText {
+    fn copy(&self) -> String {
+        self.0.clone()
+    }
+
+    fn copy_bytes(&self) -> Vec<u8> {
+        self.0.clone().into_bytes()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 impl Database for Sqlite {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         if params.is_empty() {
@@ -291,7 +310,7 @@ impl Database for Sqlite {
         };
         let mut columns = row.0.into_iter();
         let text = match columns.next() {
-            Some(SqlValue::Text(text)) => Some(SqlText(text)),
+            Some(SqlValue::Text(text)) => Some(SqlText::outside(NativeText(text))),
             _ => None,
         };
         Ok(Some((text, Row(columns.collect()))))

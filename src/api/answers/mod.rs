@@ -69,7 +69,7 @@ thread_local! {
 /// Fails the test if the answer of `operation` differs from openapi.json.
 pub fn hold(operation: &str, answer: &Result<Reply>) {
     match answer {
-        Ok(reply) => hold_json(operation, &reply.body.0),
+        Ok(reply) => hold_json(operation, &reply.body.copy()),
         Err(error) => hold_error(operation, error),
     }
 }

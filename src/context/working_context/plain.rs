@@ -206,7 +206,7 @@ impl PlainContext {
             return Ok(None);
         };
         Ok(Some(Self {
-            tokens: count_tokens(&db.copy_text(&messages))?,
+            tokens: count_tokens(&messages.copy())?,
             messages,
             leaf_id,
             is_whole: above_seq == 0,

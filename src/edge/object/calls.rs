@@ -16,6 +16,7 @@ use crate::edge::host::Runtime;
 use crate::edge::http::{self, ReceivedBody};
 use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::{Sqlite, empty};
+use crate::edge::text::Sent;
 
 impl Object {
     pub(super) async fn call(
@@ -65,21 +66,21 @@ impl Object {
             db: if self.is_migrated.get() { &db } else { &blank },
             ..self.agent(&db, &caller, &[])
         };
-        let reply = dispatch(&agent, &operation, bytes).await?;
+        let mut reply = dispatch(&agent, &operation, bytes).await?;
         drop(reservation);
         let may_be_repeated = may_be_repeated(&route);
         // The answer's memory is counted until the caller is handed the text.
-        let _reservation = self.conclude(&reply, may_be_repeated).await?;
+        let (body, _reservation) = self.conclude(&mut reply, may_be_repeated).await?;
         self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
-        rpc::to_text(reply.body, may_be_repeated)
+        rpc::to_text(body, may_be_repeated)
     }
 
-    /// Does what precedes an answer, and reserves the answer's memory.
+    /// Does what precedes an answer, and reserves the memory of what is sent.
     pub(super) async fn conclude(
         &self,
-        reply: &Reply,
+        reply: &mut Reply,
         may_be_repeated: bool,
-    ) -> Result<Reservation> {
+    ) -> Result<(Sent, Reservation)> {
         if reply.empties_storage {
             self.empty().await?;
         }
@@ -87,7 +88,9 @@ impl Object {
         if self.is_migrated.get() && !self.name.is_kept() {
             self.name.keep(&Sqlite::new(&self.storage))?;
         }
-        http::reserve_answer(&reply.body, may_be_repeated)
+        let body = Sent::of(std::mem::take(&mut reply.body));
+        let reservation = http::reserve_answer(&body, may_be_repeated)?;
+        Ok((body, reservation))
     }
 
     pub(super) async fn empty(&self) -> Result<()> {

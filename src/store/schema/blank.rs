@@ -84,14 +84,6 @@ impl Database for BlankDatabase<'_> {
         }
     }
 
-    fn copy_text(&self, text: &SqlText) -> String {
-        self.db.copy_text(text)
-    }
-
-    fn copy_bytes(&self, text: &SqlText) -> Vec<u8> {
-        self.db.copy_bytes(text)
-    }
-
     fn size_bytes(&self) -> Result<i64> {
         self.db.size_bytes()
     }

@@ -1,0 +1,106 @@
+//! Texts of the engine's, which stay outside of Rust until they are sent.
+
+use std::any::Any;
+use std::rc::Rc;
+
+use js_sys::{JsString, Uint8Array};
+
+use super::storage::copy;
+use crate::base::database::{EngineText, SqlText};
+
+/// A string made in Rust that is longer than this is sent in pieces, so that it is not in
+/// memory once more.
+const LONG_BYTES: usize = 256 << 10;
+
+/// A page is made as a BLOB: its bytes are sent as they are. A string would be decoded and
+/// encoded again, which takes as long as the page itself where not all of it is ASCII.
+#[derive(Debug)]
+pub enum JsText {
+    String(JsString),
+    /// UTF-8.
+    Bytes(Uint8Array),
+}
+
+impl EngineText for JsText {
+    fn copy(&self) -> String {
+        match self {
+            Self::String(text) => copy(text).unwrap_or_default(),
+            Self::Bytes(bytes) => from_utf8(bytes.to_vec()),
+        }
+    }
+
+    fn copy_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::String(_) => self.copy().into_bytes(),
+            Self::Bytes(bytes) => bytes.to_vec(),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What is sent of a text.
+pub enum Sent {
+    String(JsString),
+    Bytes(Uint8Array),
+    Long(Rc<String>),
+}
+
+impl Sent {
+    /// Takes the text, so that parts which are joined are not in memory beside the whole.
+    pub fn of(text: SqlText) -> Self {
+        match text {
+            SqlText::Own(text) if text.len() <= LONG_BYTES => {
+                Self::String(JsString::from(text.as_str()))
+            }
+            SqlText::Own(text) => Self::Long(text),
+            SqlText::Outside(text) => match text.as_any().downcast_ref() {
+                Some(JsText::String(text)) => Self::String(text.clone()),
+                Some(JsText::Bytes(bytes)) => Self::Bytes(bytes.clone()),
+                None => Self::of(text.copy().into()),
+            },
+            SqlText::Joined(texts) => {
+                let parts: Option<Vec<Uint8Array>> = texts.iter().map(find_bytes).collect();
+                match parts {
+                    Some(parts) => Self::Bytes(join(&parts)),
+                    None => Self::of(SqlText::Joined(texts).into_string().into()),
+                }
+            }
+        }
+    }
+}
+
+/// The text's bytes outside of Rust. `None`: a long text, which was made in Rust.
+fn find_bytes(text: &SqlText) -> Option<Uint8Array> {
+    match text {
+        SqlText::Own(text) if text.len() > LONG_BYTES => None,
+        SqlText::Own(text) => Some(text.as_bytes().into()),
+        SqlText::Outside(outside) => match outside.as_any().downcast_ref() {
+            Some(JsText::Bytes(bytes)) => Some(bytes.clone()),
+            _ => Some(outside.copy_bytes().as_slice().into()),
+        },
+        SqlText::Joined(texts) => {
+            let parts: Option<Vec<Uint8Array>> = texts.iter().map(find_bytes).collect();
+            parts.map(|parts| join(&parts))
+        }
+    }
+}
+
+fn join(parts: &[Uint8Array]) -> Uint8Array {
+    let joined = Uint8Array::new_with_length(parts.iter().map(|part| part.length()).sum());
+    let mut at = 0;
+    for part in parts {
+        joined.set(part, at);
+        at += part.length();
+    }
+    joined
+}
+
+/// The engine's bytes as text. What is no UTF-8 is replaced, as the engine does it where it
+/// makes a string.
+fn from_utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
