@@ -11,8 +11,29 @@ use serde_json::{Map, Value};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What SQLite says of a database that has reached its limit.
-const FULL: &str = "database or disk is full";
+/// What an engine could not do. Each engine passes on what SQLite says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageFailure {
+    /// The database has reached its limit.
+    Full,
+    /// A text would be longer than SQLite makes one.
+    TextTooLong,
+    /// SQLite was to read JSON, and a row's text is none.
+    DamagedJson,
+    Other,
+}
+
+impl StorageFailure {
+    fn of(cause: &str) -> Self {
+        let known = [
+            ("database or disk is full", Self::Full),
+            ("string or blob too big", Self::TextTooLong),
+            ("malformed JSON", Self::DamagedJson),
+        ];
+        let said = known.into_iter().find(|(words, _)| cause.contains(words));
+        said.map_or(Self::Other, |(_, failure)| failure)
+    }
+}
 
 /// The contract's codes (§4). A new code here is a new code of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +160,8 @@ pub struct ErrorParts {
     pub details: Map<String, Value>,
     /// The cause of the error, for the log alone.
     pub cause: Option<String>,
+    /// Of a failure of the storage: which.
+    pub storage: Option<StorageFailure>,
 }
 
 impl Deref for Error {
@@ -167,6 +190,7 @@ impl Error {
             message,
             details: Map::new(),
             cause: None,
+            storage: None,
         }))
     }
 
@@ -231,12 +255,18 @@ impl Error {
     /// full, because then sending the request again does not help.
     pub fn storage(cause: impl Into<String>) -> Self {
         let cause = cause.into();
-        let message = if cause.contains(FULL) {
-            "The object's storage is full: an object holds 10 GB. Nothing of this request was written. Reads go on. To make room, delete events, a few at a time."
-        } else {
-            "The object's storage failed. Nothing of this request was written; it is safe to send it again."
+        let failure = StorageFailure::of(&cause);
+        let message = match failure {
+            StorageFailure::Full => {
+                "The object's storage is full: an object holds 10 GB. Nothing of this request was written. Reads go on. To make room, delete events, a few at a time."
+            }
+            _ => {
+                "The object's storage failed. Nothing of this request was written; it is safe to send it again."
+            }
         };
-        Self::new(Code::StorageFailed, message).with_cause(Some(cause))
+        let mut error = Self::new(Code::StorageFailed, message).with_cause(Some(cause));
+        error.storage = Some(failure);
+        error
     }
 }
 
@@ -257,6 +287,25 @@ mod tests {
     fn what_the_engine_said_stays_inside() {
         let body = Error::storage("UNIQUE constraint failed: cf_agents_events.id").body();
         assert!(!body.contains("UNIQUE") && !body.contains("cf_agents"));
+    }
+
+    #[test]
+    fn a_failure_of_the_storage_is_one_of_four() {
+        for (cause, failure) in [
+            (
+                "string or blob too big: SQLITE_TOOBIG",
+                StorageFailure::TextTooLong,
+            ),
+            (
+                "database or disk is full: SQLITE_FULL",
+                StorageFailure::Full,
+            ),
+            ("malformed JSON: SQLITE_ERROR", StorageFailure::DamagedJson),
+            ("disk I/O error", StorageFailure::Other),
+        ] {
+            assert_eq!(Error::storage(cause).storage, Some(failure), "{cause}");
+        }
+        assert_eq!(Error::invalid("a", "b").storage, None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::base::action::Action;
 use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlText, SqlValue, find_row};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Error, Result, StorageFailure};
 use crate::base::ids::Id;
 use crate::base::json::{self, json};
 
@@ -127,14 +127,13 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     match db.find_text(&sql, &params) {
         Ok(Some(text)) => Ok(text),
         Ok(None) => load_row_by_row(db, query),
-        // A row is damaged, or the page is too long for one SQLite value.
-        Err(error) => {
-            find_damaged(db, query)?;
-            load_row_by_row(db, query).map_err(|second| match second.code {
-                Code::StorageFailed => error,
-                _ => second,
-            })
-        }
+        Err(error) => match error.storage {
+            Some(StorageFailure::TextTooLong | StorageFailure::DamagedJson) => {
+                find_damaged(db, query)?;
+                load_row_by_row(db, query)
+            }
+            _ => Err(error),
+        },
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use crate::base::action::{Action, Role};
 use crate::base::columns::FromRow;
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlText};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Error, Result, StorageFailure};
 use crate::base::ids::Id;
 use crate::base::json::{self, RawValue};
 use crate::base::rows::parse_row;
@@ -260,17 +260,20 @@ impl Piece {
             (ask.limit as i64).into(),
         ];
         let piece = match db.find_text_and_row(sql, &params) {
-            Ok(Some((Some(text), row))) => Self::of(db, text, &row.read()?, ask),
+            Ok(Some((Some(text), row))) => Self::of(text, &row.read()?, ask),
             Ok(_) => None,
-            // The text is longer than SQLite makes one.
-            Err(error) if error.code == Code::StorageFailed => return Ok(NewestPiece::TooLong),
-            Err(error) => return Err(error),
+            Err(error) => match error.storage {
+                Some(StorageFailure::TextTooLong) => return Ok(NewestPiece::TooLong),
+                // A walk names the row.
+                Some(StorageFailure::DamagedJson) => None,
+                _ => return Err(error),
+            },
         };
         Ok(piece.map_or(NewestPiece::Scattered, NewestPiece::Piece))
     }
 
     /// `None`: a row is damaged or missing, which a walk reports.
-    fn of(db: &dyn Database, text: SqlText, row: &PieceRow, ask: PageAsk) -> Option<Self> {
+    fn of(text: SqlText, row: &PieceRow, ask: PageAsk) -> Option<Self> {
         let jumps = row.jumps.as_deref().map(parse_jumps).unwrap_or_default();
         let mut seqs = Vec::new();
         let mut above_seq = row.last_seq;

@@ -17,7 +17,7 @@ use crate::base::action::{Action, Role};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::FromRow;
 use crate::base::database::{Database, Row, SqlText};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Error, Result, StorageFailure};
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::part::{field, kind};
@@ -194,9 +194,10 @@ impl PlainContext {
         ];
         let found = match db.find_text_and_row(sql, &params) {
             Ok(found) => found,
-            // The text is longer than SQLite makes one, or a row is damaged.
-            Err(error) if error.code == Code::StorageFailed => return Ok(None),
-            Err(error) => return Err(error),
+            Err(error) => match error.storage {
+                Some(StorageFailure::TextTooLong | StorageFailure::DamagedJson) => return Ok(None),
+                _ => return Err(error),
+            },
         };
         let Some((Some(messages), row)) = found else {
             return Ok(None);
