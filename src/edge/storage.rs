@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use js_sys::{Array, ArrayBuffer, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use super::text::JsText;
+use super::text::{JsText, copy};
 use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
 use crate::base::rows::{list_of, parse_rows};
@@ -40,14 +40,6 @@ extern "C" {
 
     #[wasm_bindgen(method, getter, js_name = databaseSize)]
     fn database_size(this: &Sql) -> f64;
-
-    type TextEncoder;
-
-    #[wasm_bindgen(constructor)]
-    fn new() -> TextEncoder;
-
-    #[wasm_bindgen(method)]
-    fn encode(this: &TextEncoder, text: &JsString) -> Uint8Array;
 }
 
 #[wasm_bindgen(module = "/src/edge/glue.js")]
@@ -90,9 +82,6 @@ extern "C" {
 
     #[wasm_bindgen(js_name = shortJson)]
     fn short_json(rows: &Array) -> Option<String>;
-
-    #[wasm_bindgen(js_name = encodeInto)]
-    fn encode_into(text: &JsString, bytes: &mut [u8]) -> i32;
 }
 
 /// The most statements whose texts are kept as strings of JavaScript.
@@ -103,7 +92,6 @@ const MAX_KEPT_STATEMENTS: usize = 400;
 const MAX_PARAMS_BYTES: usize = 64 << 10;
 
 thread_local! {
-    static ENCODER: TextEncoder = TextEncoder::new();
     /// The statements' texts. The engine finds a prepared statement by its string, and a
     /// string that it knows is found sooner than one that is made anew.
     static STATEMENTS: RefCell<HashMap<String, JsString>> = RefCell::default();
@@ -295,18 +283,6 @@ fn find_json(rows: &Array) -> Option<String> {
         return None;
     }
     copy(&json)
-}
-
-/// Encoding is faster than a copy unit by unit. Most texts have little that is not ASCII
-/// and are encoded straight into this memory.
-pub fn copy(text: &JsString) -> Option<String> {
-    let units = text.length() as usize;
-    let mut bytes = vec![0; units + units / 8];
-    match usize::try_from(encode_into(text, &mut bytes)) {
-        Ok(length) => bytes.truncate(length),
-        Err(_) => bytes = ENCODER.with(|encoder| encoder.encode(text)).to_vec(),
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn failed(thrown: JsValue) -> Error {

@@ -4,9 +4,30 @@ use std::any::Any;
 use std::rc::Rc;
 
 use js_sys::{JsString, Uint8Array};
+use wasm_bindgen::prelude::*;
 
-use super::storage::copy;
 use crate::base::database::{EngineText, SqlText};
+
+#[wasm_bindgen]
+extern "C" {
+    type TextEncoder;
+
+    #[wasm_bindgen(constructor)]
+    fn new() -> TextEncoder;
+
+    #[wasm_bindgen(method)]
+    fn encode(this: &TextEncoder, text: &JsString) -> Uint8Array;
+}
+
+#[wasm_bindgen(module = "/src/edge/glue.js")]
+extern "C" {
+    #[wasm_bindgen(js_name = encodeInto)]
+    fn encode_into(text: &JsString, bytes: &mut [u8]) -> i32;
+}
+
+thread_local! {
+    static ENCODER: TextEncoder = TextEncoder::new();
+}
 
 /// A string made in Rust that is longer than this is sent in pieces, so that it is not in
 /// memory once more.
@@ -103,4 +124,16 @@ fn join(parts: &[Uint8Array]) -> Uint8Array {
 fn from_utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Encoding is faster than a copy unit by unit. Most texts have little that is not ASCII
+/// and are encoded straight into this memory.
+pub fn copy(text: &JsString) -> Option<String> {
+    let units = text.length() as usize;
+    let mut bytes = vec![0; units + units / 8];
+    match usize::try_from(encode_into(text, &mut bytes)) {
+        Ok(length) => bytes.truncate(length),
+        Err(_) => bytes = ENCODER.with(|encoder| encoder.encode(text)).to_vec(),
+    }
+    String::from_utf8(bytes).ok()
 }

@@ -19,7 +19,7 @@ use crate::base::data_url::find_payload;
 use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self, Piece, RawValue, json, pieces};
+use crate::base::json::{self, JsonPiece, RawValue, json, pieces};
 use crate::base::part::PartKind;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
@@ -142,7 +142,7 @@ fn may_hold_data_url(fields: &str) -> bool {
 /// between its quotes.
 fn strings_of(json: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces(json).filter_map(|piece| match piece {
-        Piece::String { inside, start } => Some((start, inside)),
+        JsonPiece::String { inside, start } => Some((start, inside)),
         _ => None,
     })
 }

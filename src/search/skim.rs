@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::base::json::{Letters, Piece, letters, pieces};
+use crate::base::json::{JsonPiece, Letters, letters, pieces};
 
 /// The fields of an object as they are written. The braces may be missing.
 pub fn fields(object: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
@@ -33,12 +33,12 @@ pub fn items(array: &str) -> impl Iterator<Item = &str> {
 pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
     let mut pieces = pieces(json).peekable();
     while let Some(piece) = pieces.next() {
-        if pieces.peek() == Some(&Piece::Colon) {
+        if pieces.peek() == Some(&JsonPiece::Colon) {
             continue;
         }
         match piece {
-            Piece::String { inside, .. } => tell(inside, true),
-            Piece::Scalar(scalar)
+            JsonPiece::String { inside, .. } => tell(inside, true),
+            JsonPiece::Scalar(scalar)
                 if scalar.starts_with(|c: char| c == '-' || c.is_ascii_digit()) =>
             {
                 tell(scalar, false);
@@ -61,7 +61,7 @@ pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
 
 /// A string's text; `None` if the value is no string.
 pub fn text(value: &str) -> Option<Cow<'_, str>> {
-    let Piece::String { inside, .. } = pieces(value).next()? else {
+    let JsonPiece::String { inside, .. } = pieces(value).next()? else {
         return None;
     };
     if !inside.contains('\\') {
@@ -85,8 +85,8 @@ fn value(json: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     while let Some(inner) = piece {
         match inner {
-            Piece::Open => depth += 1,
-            Piece::Close => depth = depth.checked_sub(1)?,
+            JsonPiece::Open => depth += 1,
+            JsonPiece::Close => depth = depth.checked_sub(1)?,
             _ => {}
         }
         piece = if depth > 0 { pieces.next() } else { None };

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod checks;
 mod cursor;
 mod fields;
 mod list;
@@ -13,6 +14,7 @@ mod near;
 mod pieces;
 mod problem;
 mod raw;
+mod raw_name;
 mod reader;
 mod refusal;
 mod scan;
@@ -22,18 +24,18 @@ mod writer;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+pub use checks::{check_text, check_values};
 pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullable};
 pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 
 use crate::base::error::{Error, Result};
-pub use pieces::{Piece, pieces};
+#[cfg(test)]
+use checks::MAX_DEPTH;
+pub use pieces::{JsonPiece, pieces};
 pub use problem::ReadError;
 pub use raw::{RawValue, raw};
 pub use reader::{Reader, count_values, decode, decode_bytes, from_value};
-#[cfg(test)]
-use scan::MAX_DEPTH;
-pub use scan::{check_text, check_values};
 pub use string::{Letters, letters};
 pub use tree::{Tree, decode_tree, json};
 pub use writer::{encode, encode_within, push_quoted, quoted, text, written_bytes};

@@ -1,6 +1,6 @@
 //! Names that are nearly ours: what a misspelt field or operation was meant to be.
 
-use super::scan::MAX_QUOTED_CHARS;
+use super::checks::MAX_QUOTED_CHARS;
 
 /// The candidate that a misspelt name is near to, if one is.
 pub fn find_nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {

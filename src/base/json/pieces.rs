@@ -4,7 +4,7 @@
 use super::scan::count_plain;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum JsonPiece<'a> {
     /// An object or an array begins.
     Open,
     Close,
@@ -38,9 +38,9 @@ impl Pieces<'_> {
 }
 
 impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+    type Item = JsonPiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<JsonPiece<'a>> {
         let bytes = self.text.as_bytes();
         let start = loop {
             match bytes.get(self.at)? {
@@ -50,21 +50,21 @@ impl<'a> Iterator for Pieces<'a> {
         };
         self.at += 1;
         Some(match bytes.get(start)? {
-            b'{' | b'[' => Piece::Open,
-            b'}' | b']' => Piece::Close,
-            b':' => Piece::Colon,
-            b',' => Piece::Comma,
+            b'{' | b'[' => JsonPiece::Open,
+            b'}' | b']' => JsonPiece::Close,
+            b':' => JsonPiece::Colon,
+            b',' => JsonPiece::Comma,
             b'"' => {
                 let end = find_quote(bytes, self.at);
                 let inside = self.text.get(self.at..end)?;
                 let start = std::mem::replace(&mut self.at, end + 1);
-                Piece::String { inside, start }
+                JsonPiece::String { inside, start }
             }
             _ => {
                 let rest = bytes.get(self.at..).unwrap_or_default();
                 let end = rest.iter().position(|byte| ends_scalar(*byte));
                 self.at += end.unwrap_or(rest.len());
-                Piece::Scalar(self.text.get(start..self.at)?)
+                JsonPiece::Scalar(self.text.get(start..self.at)?)
             }
         })
     }
@@ -98,27 +98,27 @@ mod tests {
 
     #[test]
     fn a_text_is_told_piece_by_piece() {
-        let told: Vec<Piece<'_>> = pieces(r#" {"a\"}": [1.5,true , "é"]}"#).collect();
+        let told: Vec<JsonPiece<'_>> = pieces(r#" {"a\"}": [1.5,true , "é"]}"#).collect();
         assert_eq!(
             told,
             [
-                Piece::Open,
-                Piece::String {
+                JsonPiece::Open,
+                JsonPiece::String {
                     inside: r#"a\"}"#,
                     start: 3
                 },
-                Piece::Colon,
-                Piece::Open,
-                Piece::Scalar("1.5"),
-                Piece::Comma,
-                Piece::Scalar("true"),
-                Piece::Comma,
-                Piece::String {
+                JsonPiece::Colon,
+                JsonPiece::Open,
+                JsonPiece::Scalar("1.5"),
+                JsonPiece::Comma,
+                JsonPiece::Scalar("true"),
+                JsonPiece::Comma,
+                JsonPiece::String {
                     inside: "é",
                     start: 23
                 },
-                Piece::Close,
-                Piece::Close,
+                JsonPiece::Close,
+                JsonPiece::Close,
             ]
         );
     }
@@ -128,27 +128,27 @@ mod tests {
         for (text, last) in [
             (
                 r#"["ab"#,
-                Piece::String {
+                JsonPiece::String {
                     inside: "ab",
                     start: 2,
                 },
             ),
             (
                 r#"["ab\"#,
-                Piece::String {
+                JsonPiece::String {
                     inside: r"ab\",
                     start: 2,
                 },
             ),
             (
                 r#"[""#,
-                Piece::String {
+                JsonPiece::String {
                     inside: "",
                     start: 2,
                 },
             ),
-            ("[tru", Piece::Scalar("tru")),
-            ("é:é", Piece::Scalar("é")),
+            ("[tru", JsonPiece::Scalar("tru")),
+            ("é:é", JsonPiece::Scalar("é")),
         ] {
             assert_eq!(pieces(text).last(), Some(last), "{text}");
         }

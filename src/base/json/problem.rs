@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use serde::de::{self, Expected, Unexpected};
 
-use super::scan::MAX_QUOTED_CHARS;
+use super::checks::MAX_QUOTED_CHARS;
 
 pub type ReadResult<T> = Result<T, ReadError>;
 

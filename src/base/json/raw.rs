@@ -10,13 +10,11 @@ use std::fmt;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::raw_name::RAW_NAME;
 use super::reader::decode;
 use super::tree::{Tree, decode_tree};
 use super::writer::text;
 use crate::base::error::{Error, Result};
-
-/// By this name the type asks its reader and its writer for the text as it is.
-pub const NAME: &str = "the text of a value";
 
 /// The text of one value, without whitespace around it. Always JSON.
 #[derive(PartialEq, Eq)]
@@ -85,7 +83,7 @@ impl fmt::Display for RawValue {
 
 impl Serialize for RawValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(NAME, &Inside(&self.0))
+        serializer.serialize_newtype_struct(RAW_NAME, &Inside(&self.0))
     }
 }
 
@@ -121,7 +119,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for &'a RawValue {
                 Ok(RawValue::of(json))
             }
         }
-        deserializer.deserialize_newtype_struct(NAME, Borrowed)
+        deserializer.deserialize_newtype_struct(RAW_NAME, Borrowed)
     }
 }
 
@@ -150,7 +148,7 @@ impl<'de> Deserialize<'de> for Box<RawValue> {
                 Ok(RawValue::boxed(text(&value).into()))
             }
         }
-        deserializer.deserialize_newtype_struct(NAME, Owned)
+        deserializer.deserialize_newtype_struct(RAW_NAME, Owned)
     }
 }
 

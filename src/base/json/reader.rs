@@ -14,7 +14,7 @@ use serde::forward_to_deserialize_any;
 
 use super::cursor::Cursor;
 use super::problem::{ReadError, ReadResult};
-use super::raw;
+use super::raw_name::RAW_NAME;
 use super::scan::skip_usual;
 
 /// How deep the types that are read may nest, as in serde_json: reading them recurses.
@@ -242,7 +242,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor: V,
     ) -> ReadResult<V::Value> {
         match name {
-            raw::NAME => visitor.visit_borrowed_str(self.cursor.skip_value()?),
+            RAW_NAME => visitor.visit_borrowed_str(self.cursor.skip_value()?),
             _ => visitor.visit_newtype_struct(self),
         }
     }

@@ -1,82 +1,4 @@
-//! Checks on text that is stored as text: JSON may hold depths and halves of surrogate
-//! pairs that SQLite can't handle.
-
-use super::pieces::{Piece, pieces};
-use super::string::{Letters, letters};
-use crate::base::error::{Error, Result};
-
-/// The most levels of nested objects and arrays. The reader of JSON stops at 127, SQLite at
-/// 1,000; real data needs fewer than this.
-pub const MAX_DEPTH: usize = 100;
-
-/// Checks depth and surrogates in one pass. The text may still be invalid JSON in other
-/// ways. The error names the top-level field that has the fault.
-pub fn check_text(text: &str) -> Result<()> {
-    let mut depth = 0_usize;
-    let mut field = "body";
-    let mut last = "body";
-    for piece in pieces(text) {
-        match piece {
-            Piece::Open => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return Err(Error::invalid(
-                        field,
-                        format!("`{field}` nests more than {MAX_DEPTH} objects and arrays."),
-                    ));
-                }
-            }
-            Piece::Close => depth = depth.saturating_sub(1),
-            Piece::String { inside, .. } => {
-                if letters(inside).any(|piece| piece == Letters::Half) {
-                    return Err(Error::invalid(
-                        field,
-                        format!(
-                            "`{field}` holds half of a surrogate pair, so it is not valid text."
-                        ),
-                    ));
-                }
-                last = inside;
-            }
-            // What stands before a colon is a name.
-            Piece::Colon if depth == 1 => {
-                let is_short = last.len() <= MAX_QUOTED_CHARS && last.is_ascii();
-                field = if is_short { last } else { "body" };
-            }
-            Piece::Colon | Piece::Comma | Piece::Scalar(_) => {}
-        }
-    }
-    Ok(())
-}
-
-/// The most objects and arrays in one message, or in one event's metadata. In a tree of
-/// values, each takes about 450 bytes: 22 MiB in all.
-pub const MAX_CONTAINERS: usize = 50_000;
-
-/// The most values in the same. In a tree, each takes about 40 bytes: 10 MiB in all.
-pub const MAX_VALUES: usize = 250_000;
-
-/// Checks that valid JSON would not take too much memory as a tree of values.
-pub fn check_values(field: &str, json: &str) -> Result<()> {
-    let mut containers = 0_usize;
-    let mut values = 1_usize;
-    for piece in pieces(json) {
-        match piece {
-            Piece::Open => containers += 1,
-            Piece::Comma | Piece::Colon => values += 1,
-            Piece::Close | Piece::String { .. } | Piece::Scalar(_) => {}
-        }
-    }
-    if containers <= MAX_CONTAINERS && values <= MAX_VALUES {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        field,
-        format!(
-            "`{field}` must hold at most {MAX_CONTAINERS} objects and arrays, and {MAX_VALUES} values and names."
-        ),
-    ))
-}
+//! Where the plain text in a string ends, looked at in many bytes together.
 
 /// How many bytes come before the first that ends a string, begins an escape, or may not
 /// stand in a string.
@@ -175,9 +97,6 @@ mod simd {
         Err(chunks.len() * 16)
     }
 }
-
-/// The most characters of a caller's own field name that an error repeats.
-pub const MAX_QUOTED_CHARS: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use serde::ser::{
 };
 use serde_json::{Number, Value};
 
-use super::raw;
+use super::raw_name::RAW_NAME;
 use super::scan::count_plain;
 use crate::base::error::{Error, Result};
 
@@ -256,7 +256,7 @@ impl<'a> Serializer for &'a mut Writer {
         self.serialize_str(name)
     }
 
-    /// A [`raw::RawValue`] finds that its text is written as it is.
+    /// A [`super::RawValue`] finds that its text is written as it is.
     fn is_human_readable(&self) -> bool {
         !self.is_raw
     }
@@ -266,7 +266,7 @@ impl<'a> Serializer for &'a mut Writer {
         name: &'static str,
         value: &T,
     ) -> Written {
-        self.is_raw = name == raw::NAME;
+        self.is_raw = name == RAW_NAME;
         value.serialize(self)
     }
 
@@ -571,7 +571,7 @@ mod tests {
         same(&BTreeMap::from([(-7_i64, Named("x"))]));
         same(&BTreeMap::from([(Named("k"), [[0; 0]; 2])]));
         same(&serde_json::json!({"a": [1, 2.5, null, {"b": {}}], "c": [[], "d"]}));
-        let raw = |json: &str| raw(json.to_owned()).unwrap();
+        let raw = |json: &str| crate::base::json::raw(json.to_owned()).unwrap();
         same(&[raw("[1,{\"a\":2}]"), raw("null"), raw("\"x\"")]);
         same(&Outer {
             tagged: Tagged::One {
