@@ -52,12 +52,16 @@ extern "C" {
 /// An error here is a failure of the runtime, never the caller's fault.
 pub type ResponseResult = Result<web_sys::Response, JsValue>;
 
-/// The longest answer that is sent whole, in bytes or in UTF-16 units. A string is in memory
-/// twice while it is sent: as the string and as its bytes. A longer answer is sent piece by
-/// piece.
-const MAX_WHOLE_LENGTH: u32 = 512 << 10;
+/// The longest answer that is sent whole, in bytes or in UTF-16 units. The runtime keeps it
+/// until it is read, and nothing tells when. A longer answer is sent piece by piece, and let
+/// go if nobody reads it.
+const MAX_WHOLE_LENGTH: u32 = 64 << 10;
 
-/// `reservation` counts the answer's memory until the answer is sent.
+/// The longest answer that is not counted while it is sent: else some pages of usual length,
+/// read at the same time, would refuse each other.
+const MAX_UNCOUNTED_LENGTH: u32 = 512 << 10;
+
+/// `reservation` counts the memory of a long answer until the answer is sent.
 pub fn answer(
     status: u16,
     body: &Sent,
@@ -65,6 +69,14 @@ pub fn answer(
     reservation: Reservation,
     headers: &[(&str, &str)],
 ) -> ResponseResult {
+    let length = match body {
+        Sent::String(text) => text.length(),
+        Sent::Bytes(bytes) => bytes.length(),
+        Sent::Long(_) => u32::MAX,
+    };
+    if length <= MAX_UNCOUNTED_LENGTH {
+        reservation.resize(0);
+    }
     let pieces = match body {
         Sent::String(text) if text.length() <= MAX_WHOLE_LENGTH => {
             return respond(status, text, Some(cost), headers);
