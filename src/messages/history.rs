@@ -29,7 +29,7 @@ pub struct MessagePage {
 enum PageMessages {
     /// Made by SQLite, with what stands around the messages.
     Whole(SqlText),
-    /// Made by SQLite, newest first: plain pieces.
+    /// Made by SQLite, newest first: plain pieces. The last may have been read one by one.
     Pieces(Vec<SqlText>),
     /// Read one by one, oldest first.
     Read(Vec<PageMessage>),
@@ -244,26 +244,24 @@ fn load_pieces(
     ask: PageAsk,
 ) -> Result<MessagePage> {
     let mut pieces: Vec<Piece> = Vec::new();
+    let mut left = ask;
     let mut next = Some(first);
-    let (mut count, mut bytes, mut from_seq) = (0, 0, 0);
-    while let Some(piece) = next.take() {
-        count += piece.length();
-        bytes += piece.bytes();
-        from_seq = piece.above_seq;
-        let is_whole = piece.is_plain() && bytes <= ask.max_bytes;
+    while let Some(piece) = next.take_if(|piece| piece.fits(left)) {
+        left.limit -= piece.length();
+        left.max_bytes -= piece.bytes();
+        let above_seq = piece.above_seq;
         pieces.push(piece);
-        if !is_whole {
-            break;
+        if left.limit == 0 || above_seq == 0 {
+            return Ok(MessagePage::of(pieces, None, ask.form));
         }
-        if count >= ask.limit || from_seq == 0 {
-            return Ok(MessagePage::of(pieces, ask.form));
-        }
-        next = Piece::find(db, session_id, from_seq, ask, &pieces)?;
+        next = Piece::find(db, session_id, above_seq, ask, &pieces)?;
     }
-    let mut page = PageReader::new(ask);
-    for piece in pieces {
+    let mut rest = PageReader::new(left, !pieces.is_empty());
+    let mut above_seq = pieces.last().map_or(0, |piece| piece.above_seq);
+    if let Some(piece) = next {
+        above_seq = piece.above_seq;
         piece.walk(db, session_id, &mut |seq, parent_seq, event| {
-            page.take(match event {
+            rest.take(match event {
                 PieceEvent::Plain(json) => PageItem::Message(PageMessage {
                     json,
                     first_seq: seq,
@@ -273,10 +271,10 @@ fn load_pieces(
             })
         })?;
     }
-    if from_seq != 0 {
-        page.walk(db, session_id, WalkStart::At(from_seq))?;
+    if above_seq != 0 {
+        rest.walk(db, session_id, WalkStart::At(above_seq))?;
     }
-    page.finish()
+    Ok(MessagePage::of(pieces, Some(rest.finish()?), ask.form))
 }
 
 /// As [`load_page`], event by event.
@@ -286,24 +284,39 @@ pub fn walk_page(
     start: WalkStart,
     ask: PageAsk,
 ) -> Result<MessagePage> {
-    let mut page = PageReader::new(ask.within_answer());
+    let mut page = PageReader::new(ask.within_answer(), false);
     page.walk(db, session_id, start)?;
     page.finish()
 }
 
 impl MessagePage {
-    /// `pieces`: plain ones, newest first.
-    fn of(mut pieces: Vec<Piece>, form: PageForm) -> Self {
-        let cursor = pieces.last().and_then(Piece::cursor);
-        let messages = match pieces.pop_if(|piece| piece.is_page) {
-            Some(page) => PageMessages::Whole(page.text),
-            None => PageMessages::Pieces(pieces.into_iter().map(|piece| piece.text).collect()),
-        };
+    /// `pieces`: plain ones, newest first. `above`: what the page has above them.
+    fn of(mut pieces: Vec<Piece>, above: Option<Self>, form: PageForm) -> Self {
+        let mut cursor = pieces.last().and_then(Piece::cursor);
+        if let Some(page) = pieces.pop_if(|piece| piece.is_page) {
+            return Self {
+                messages: PageMessages::Whole(page.text),
+                cursor,
+                form,
+            };
+        }
+        let mut texts: Vec<SqlText> = pieces.into_iter().map(|piece| piece.text).collect();
+        if let Some(above) = above.filter(|above| !above.is_empty()) {
+            if texts.is_empty() {
+                return above;
+            }
+            cursor = above.cursor;
+            texts.push(above.messages.into_json("", ""));
+        }
         Self {
-            messages,
+            messages: PageMessages::Pieces(texts),
             cursor,
             form,
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(&self.messages, PageMessages::Read(messages) if messages.is_empty())
     }
 }
 
@@ -322,16 +335,19 @@ struct PageReader {
     ask: PageAsk,
     /// A message came that has no room.
     is_full: bool,
+    /// Whether the page has messages below those that are read here.
+    is_begun: bool,
 }
 
 impl PageReader {
-    fn new(ask: PageAsk) -> Self {
+    fn new(ask: PageAsk, is_begun: bool) -> Self {
         Self {
             gatherer: MessageGatherer::default(),
             messages: Vec::new(),
             bytes: 0,
             ask,
             is_full: false,
+            is_begun,
         }
     }
 
@@ -376,10 +392,11 @@ impl PageReader {
     fn add(&mut self, message: PageMessage) {
         let fits = self.messages.len() < self.ask.limit
             && self.bytes + message.json.len() <= self.ask.max_bytes;
-        if self.is_full || !(fits || self.messages.is_empty()) {
+        if self.is_full || !(fits || !self.is_begun) {
             self.is_full = true;
             return;
         }
+        self.is_begun = true;
         self.bytes += message.json.len();
         self.messages.push(message);
     }

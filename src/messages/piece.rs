@@ -27,7 +27,7 @@ use crate::messages::tree::path::WalkStep;
 /// Events of a first piece, at most.
 const FIRST_EVENTS: usize = 64;
 
-/// Bytes that a further piece is to have, if its messages are as long as those before.
+/// Bytes that a further piece is to have, at most, if its messages are as long as those before.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Events of at most this many bytes may be plain, however many events a piece has.
@@ -126,7 +126,7 @@ static SQL: LazyLock<String> = LazyLock::new(|| {
 /// longer, the text may be too long for SQLite, and smaller pieces are read.
 static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
     sql_of(&format!(
-        "e.seq > (SELECT max(newest.seq - min(?3, max({FIRST_EVENTS}, ?5 / max(1, coalesce(octet_length(newest.message), octet_length(newest.content), 1)))),
+        "e.seq > (SELECT max(newest.seq - min(?3, 1 + ?5 / (1 + coalesce(octet_length(newest.message), octet_length(json_quote(newest.content))))),
                              coalesce((SELECT max(to_seq)
                                          FROM cf_agents_compactions
                                         WHERE session_id = +?1), 0))
@@ -222,23 +222,27 @@ impl Piece {
         ask: PageAsk,
         below: &[Piece],
     ) -> Result<Option<Self>> {
-        let events = below.last().map_or(FIRST_EVENTS, Piece::length_of_next);
+        let taken: usize = below.iter().map(Piece::bytes).sum();
+        let left_bytes = ask.max_bytes.saturating_sub(taken);
         let left = ask.limit - below.iter().map(Piece::length).sum::<usize>();
+        let mut events = below
+            .last()
+            .map_or(FIRST_EVENTS, |piece| piece.length_of_next(left_bytes))
+            .min(left);
         let ask = PageAsk {
             // Only a first piece can be a page.
             max_bytes: if below.is_empty() { ask.max_bytes } else { 0 },
             ..ask
         };
-        let events = events.min(left);
-        match Self::read(
-            db,
-            session_id,
-            &SQL,
-            (from_seq, events, plain_bytes(events)),
-            ask,
-        )? {
-            NewestPiece::Piece(piece) if piece.last_seq() == from_seq => Ok(Some(piece)),
-            _ => Ok(None),
+        loop {
+            let size = (from_seq, events, plain_bytes(events));
+            match Self::read(db, session_id, &SQL, size, ask)? {
+                NewestPiece::Piece(piece) if piece.last_seq() == from_seq => {
+                    return Ok(Some(piece));
+                }
+                NewestPiece::TooLong if events > 1 => events = events.div_ceil(4),
+                _ => return Ok(None),
+            }
         }
     }
 
@@ -312,9 +316,9 @@ impl Piece {
         Some(piece)
     }
 
-    /// Whether all events are plain, so that `text` is their messages.
-    pub fn is_plain(&self) -> bool {
-        self.mixed.is_none()
+    /// Whether `text` can stand in a page as it is, of which `left` is left.
+    pub fn fits(&self, left: PageAsk) -> bool {
+        self.mixed.is_none() && self.bytes() <= left.max_bytes && self.length() <= left.limit
     }
 
     /// What leads to the page above.
@@ -322,9 +326,11 @@ impl Piece {
         HistoryCursor::above(self.first_seq(), self.above_seq)
     }
 
-    fn length_of_next(&self) -> usize {
+    /// How many events the next piece has, if `left_bytes` are left of the page and its
+    /// messages are as long as this piece's.
+    fn length_of_next(&self, left_bytes: usize) -> usize {
         let average = self.text_bytes / self.seqs.len().max(1);
-        (PIECE_BYTES / average.max(1)).max(FIRST_EVENTS)
+        PIECE_BYTES.min(left_bytes) / average.max(1) + 1
     }
 
     /// How many events the piece has: at least one.
