@@ -23,10 +23,10 @@ const WEB = [
 ];
 const BINDGEN = ["--manifest-path", "tools/bindgen/Cargo.toml"];
 const CHECKS = [
-  ["fmt", "--check"],
+  ["fmt", "--all", "--check"],
   // With its tests; without them the library is read as it is deployed.
-  ["clippy", "--locked", "--tests", "--", "--deny", "warnings"],
-  ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--", "--deny", "warnings"],
+  ["clippy", "--locked", "--workspace", "--tests", "--", "--deny", "warnings"],
+  ["clippy", "--locked", "--workspace", "--target", "wasm32-unknown-unknown", "--", "--deny", "warnings"],
   ["fmt", ...BINDGEN, "--check"],
   ["clippy", "--locked", ...BINDGEN, "--", "--deny", "warnings"],
 ];

@@ -1,6 +1,6 @@
 // From sources to build/index.js and build/index_bg.wasm, in five steps:
 //
-//   cargo      compiles the crates to WebAssembly: fast/ for speed, the other for size
+//   cargo      compiles the crates to WebAssembly: the core for speed, the others for size
 //   bindgen    writes the JavaScript that it imports and exports
 //   wasm-opt   makes the module smaller and faster, and moves the names of the functions
 //              to build/functions.txt: a crash's stack trace has numbers, and
@@ -53,7 +53,7 @@ export async function buildWorker() {
 }
 
 async function compile() {
-  await step("cargo", ["build", "--release", "--lib", "--locked", "--features", "split", "--target", TARGET], {
+  await step("cargo", ["build", "--release", "--lib", "--package", "session-agent", "--locked", "--target", TARGET], {
     // Exported functions that are async then use js-sys, which has what
     // wasm-bindgen-futures had: one copy in the module and not two.
     WASM_BINDGEN_USE_JS_SYS: "1",

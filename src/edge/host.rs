@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use worker::Delay;
 
-use crate::base::host::Host;
+use session_agent_core::base::host::Host;
 
 pub struct Runtime;
 

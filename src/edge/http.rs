@@ -12,11 +12,11 @@ use super::host::pause;
 use super::storage::Statements;
 use super::stream;
 use super::text::Sent;
-use crate::api::limits::check_length;
-use crate::base::budget::{REQUESTS, Reservation};
-use crate::base::error::{Code, Error, Result};
-use crate::base::json::{self, json};
-use crate::base::outbound::in_time;
+use session_agent_agent::api::limits::check_length;
+use session_agent_core::base::budget::{REQUESTS, Reservation};
+use session_agent_core::base::error::{Code, Error, Result};
+use session_agent_core::base::json::{self, json};
+use session_agent_core::base::outbound::in_time;
 
 #[wasm_bindgen]
 extern "C" {

@@ -5,10 +5,10 @@ use worker::web_sys;
 use super::http::{self, ResponseResult};
 use super::storage::Statements;
 use super::text::Sent;
-use crate::api::mcp::{self, McpAnswer, McpHeaders, McpRequest};
-use crate::api::operation::Agent;
-use crate::base::budget::Reservation;
-use crate::base::error::Result;
+use session_agent_agent::api::mcp::{self, McpAnswer, McpHeaders, McpRequest};
+use session_agent_agent::api::operation::Agent;
+use session_agent_core::base::budget::Reservation;
+use session_agent_core::base::error::Result;
 
 /// An answer, and the memory that it holds until it is sent.
 pub struct McpReply {

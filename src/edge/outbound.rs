@@ -23,18 +23,18 @@ use worker::{Env, web_sys};
 use self::reflect::{describe, failed, get, method, object, raw_method, set};
 use super::host::{Runtime, pause};
 use super::{env, tasks};
-use crate::api::defaults;
-use crate::base::deployed::Deployed;
-use crate::base::host::Host as _;
-use crate::base::outbound::{
+use session_agent_agent::api::defaults;
+use session_agent_core::base::deployed::Deployed;
+use session_agent_core::base::host::Host as _;
+use session_agent_core::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
     LINE, LeavingCall, ListedObject, LocalBoxFuture, OWN_CLASS, ObjectListing, Outbound,
     OutboundRequest, OutboundResponse, PutCondition, WriteLocks, in_time, may_leave,
 };
-use crate::base::owner::Owner;
-use crate::base::settings::Setting;
-use crate::base::slots::{Slot, Slots};
-use crate::base::tokens::TokenCounter;
+use session_agent_core::base::owner::Owner;
+use session_agent_core::base::settings::Setting;
+use session_agent_core::base::slots::{Slot, Slots};
+use session_agent_core::base::tokens::TokenCounter;
 
 const BUCKET: &str = Setting::SkillsBucket.name();
 const AGENTS: &str = Setting::SessionAgent.name();

@@ -14,12 +14,12 @@ use super::host::Runtime;
 use super::http::ResponseResult;
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
-use crate::access::{self, CorsPolicy, Policy};
-use crate::api::door::admit;
-use crate::api::route;
-use crate::base::budget::Reservation;
-use crate::base::error::{self, Error};
-use crate::base::settings::Setting;
+use session_agent_agent::api::door::admit;
+use session_agent_agent::api::route;
+use session_agent_core::access::{self, CorsPolicy, Policy};
+use session_agent_core::base::budget::Reservation;
+use session_agent_core::base::error::{self, Error};
+use session_agent_core::base::settings::Setting;
 
 #[wasm_bindgen]
 extern "C" {

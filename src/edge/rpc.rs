@@ -11,12 +11,12 @@ use wasm_bindgen::prelude::*;
 use super::http::{self, ReceivedBody};
 use super::stream::{self, TextEncoder};
 use super::text::Sent;
-use crate::access::MAX_TOKEN_BYTES;
-use crate::api::limits::check_length;
-use crate::api::route::{Route, check_agent_name};
-use crate::base::budget::{FORWARDS, Reservation, SMALL_BYTES};
-use crate::base::error::{Error, Result};
-use crate::base::json::{self, json};
+use session_agent_agent::api::limits::check_length;
+use session_agent_agent::api::route::{Route, check_agent_name};
+use session_agent_core::access::MAX_TOKEN_BYTES;
+use session_agent_core::base::budget::{FORWARDS, Reservation, SMALL_BYTES};
+use session_agent_core::base::error::{Error, Result};
+use session_agent_core::base::json::{self, json};
 
 #[wasm_bindgen]
 extern "C" {

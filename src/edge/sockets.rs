@@ -11,12 +11,12 @@ use worker::worker_sys::WebSocketPair;
 use worker::worker_sys::ext::{ResponseInitExt as _, WebSocketExt as _};
 
 use super::host::Runtime;
-use crate::api::socket::{Credit, SocketState};
-use crate::base::error::{Error, Result};
-use crate::base::host::Host as _;
-use crate::base::ids::Id;
-use crate::base::json;
-use crate::chat::running_turns::Audience;
+use session_agent_agent::api::socket::{Credit, SocketState};
+use session_agent_agent::chat::running_turns::Audience;
+use session_agent_core::base::error::{Error, Result};
+use session_agent_core::base::host::Host as _;
+use session_agent_core::base::ids::Id;
+use session_agent_core::base::json;
 
 #[wasm_bindgen]
 extern "C" {

@@ -12,10 +12,10 @@ use wasm_bindgen::prelude::*;
 
 use super::host::pause;
 use super::tasks;
-use crate::api::listener::TurnListener;
-use crate::base::budget::Reservation;
-use crate::base::error::{Error, Result};
-use crate::base::outbound::in_time;
+use session_agent_agent::api::listener::TurnListener;
+use session_agent_core::base::budget::Reservation;
+use session_agent_core::base::error::{Error, Result};
+use session_agent_core::base::outbound::in_time;
 
 #[wasm_bindgen]
 extern "C" {

@@ -8,16 +8,16 @@ use super::host::{Runtime, pause};
 use super::http::RequestBody;
 use super::storage::{Sqlite, Storage};
 use super::stream::watched;
-use crate::api::operation::Reply;
-use crate::base::budget::{REQUESTS, Reservation};
-use crate::base::error::{Error, Result};
-use crate::base::host::Host as _;
-use crate::base::outbound::in_time;
-use crate::base::owner::Owner;
-use crate::lifecycle::transfer::PAGE_BYTES;
-use crate::lifecycle::transfer::export::{Export, render_failure};
-use crate::lifecycle::transfer::import::Import;
-use crate::log::slices::MAX_EVENT_BYTES;
+use session_agent_agent::api::operation::Reply;
+use session_agent_agent::lifecycle::transfer::PAGE_BYTES;
+use session_agent_agent::lifecycle::transfer::export::{Export, render_failure};
+use session_agent_agent::lifecycle::transfer::import::Import;
+use session_agent_core::base::budget::{REQUESTS, Reservation};
+use session_agent_core::base::error::{Error, Result};
+use session_agent_core::base::host::Host as _;
+use session_agent_core::base::outbound::in_time;
+use session_agent_core::base::owner::Owner;
+use session_agent_core::log::slices::MAX_EVENT_BYTES;
 
 /// Bytes of a page per piece: a page may be one long line.
 const PIECE_BYTES: usize = 64 << 10;

@@ -1,4 +1,4 @@
-// The agents of `src/tests/player.rs`: the operations without a runtime, thousands a second.
+// The agents of `crates/agent/src/tests/player.rs`: the operations without a runtime, thousands a second.
 // A statement of a write can be made to fail, and an object to die within a turn.
 
 import { execFile, spawn } from "node:child_process";
@@ -12,17 +12,21 @@ const MARK = "@player@";
 
 /** Builds the native tests and starts them as a server of the player. */
 export async function startNative() {
-  const { stdout } = await promisify(execFile)("cargo", ["test", "--locked", "--no-run", "--message-format=json"], {
-    cwd: ROOT,
-    maxBuffer: 1 << 28,
-  });
+  const { stdout } = await promisify(execFile)(
+    "cargo",
+    ["test", "--locked", "--package", "session-agent-agent", "--lib", "--no-run", "--message-format=json"],
+    {
+      cwd: ROOT,
+      maxBuffer: 1 << 28,
+    },
+  );
   const built = stdout
     .split("\n")
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line))
     .find(
       ({ reason, executable, profile, target }) =>
-        reason === "compiler-artifact" && executable && profile.test && target.kind.includes("cdylib"),
+        reason === "compiler-artifact" && executable && profile.test && target.name === "session_agent_agent",
     );
   return new Native(built.executable);
 }

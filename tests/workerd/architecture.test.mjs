@@ -7,12 +7,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { findLoops, importsOf, readSources } from "./imports.mjs";
+import { CRATES, findLoops, importsOf, readSources } from "./imports.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const architecture = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
 
-const sources = readSources(join(ROOT, "src")).map((source) => ({ ...source, district: source.module.split("::")[0] }));
+const sources = CRATES.flatMap((folder) => readSources(join(ROOT, folder))).map((source) => ({ ...source, district: source.module.split("::")[0] }));
+
+/** Where a caller's view of the operations is tested, natively. */
+const TESTS = "crates/agent/src/tests";
+
+/** The folders of the crates' sources. */
+function districts() {
+  return CRATES.flatMap((folder) => {
+    const entries = readdirSync(join(ROOT, folder), { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => ({ folder, name }));
+  });
+}
 
 function holders(pattern, except = /^$/) {
   return sources.filter(({ file, code }) => !except.test(file) && pattern.test(code)).map(({ file }) => file);
@@ -117,10 +128,12 @@ test("no_source_file_is_long", () => {
 
 test("the_map_is_of_what_is_there", () => {
   const [map] = architecture.split("\n## The map\n")[1].split("\n## ");
-  const [, tree] = map.match(/^src\/\n((?: {2}.*\n)+)/m);
-  const named = [...tree.matchAll(/^ {2}(\S+)/gm)].map(([, name]) => name);
-  const there = readdirSync(join(ROOT, "src")).map((name) => (name.includes(".") ? name : `${name}/`));
-  assert.deepEqual(named.sort(), there.sort());
+  for (const folder of CRATES) {
+    const [, tree] = map.match(new RegExp(`^${folder}/\\n((?: {2}.*\\n)+)`, "m"));
+    const named = [...tree.matchAll(/^ {2}(\S+)/gm)].map(([, name]) => name);
+    const there = readdirSync(join(ROOT, folder)).map((name) => (name.includes(".") ? name : `${name}/`));
+    assert.deepEqual(named.sort(), there.sort());
+  }
   const others = [...map.matchAll(/^(\w\S*\/) /gm)].map(([, folder]) => folder);
   assert.ok(others.length >= 4);
   for (const folder of others) assert.ok(existsSync(join(ROOT, folder)), folder);
@@ -175,22 +188,20 @@ test("no_type_name_is_defined_in_two_files", () => {
 });
 
 test("each_district_says_what_lives_there", () => {
-  const silent = readdirSync(join(ROOT, "src"), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => `${name}/mod.rs`)
-    .filter((file) => !/^\/\/! .{20}/.test(readFileSync(join(ROOT, "src", file), "utf8")));
+  const silent = districts().map(({ folder, name }) => join(folder, name, "mod.rs"))
+    .filter((file) => !/^\/\/! .{20}/.test(readFileSync(join(ROOT, file), "utf8")));
   assert.deepEqual(silent, []);
 });
 
 test("each_test_that_a_promise_names_is_there", () => {
-  const [districts] = architecture.split("\n## The districts\n")[1].split("\n## ");
-  const named = [...districts.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
+  const [page] = architecture.split("\n## The districts\n")[1].split("\n## ");
+  const named = [...page.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
   assert.ok(named.length >= 40);
-  const places = ["src", "src/tests", "tests/workerd", "tests/console", "."];
+  const places = [...CRATES, TESTS, "tests/workerd", "tests/console", "."];
   assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
-  for (const name of readdirSync(join(ROOT, "src"), { withFileTypes: true })) {
-    if (!name.isDirectory() || ["testing", "tests"].includes(name.name)) continue;
-    assert.match(districts, new RegExp(`^### ${name.name}: `, "m"), "each district says what it promises");
+  for (const { name } of districts()) {
+    if (["testing", "tests"].includes(name)) continue;
+    assert.match(page, new RegExp(`^### ${name}: `, "m"), "each district says what it promises");
   }
 });
 
@@ -199,17 +210,17 @@ test("each_file_that_a_path_through_the_code_names_is_there", () => {
     const [path] = architecture.split(`\n## The life of ${life}\n`)[1].split("\n## ");
     const named = [...path.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name);
     assert.ok(named.length >= 8, life);
-    assert.deepEqual(named.filter((name) => !existsSync(join(ROOT, "src", name))), []);
+    assert.deepEqual(named.filter((name) => !CRATES.some((folder) => existsSync(join(ROOT, folder, name)))), []);
   }
 });
 
 test("each_name_and_each_file_that_the_page_gives_is_there", () => {
-  const folders = ["src", "tests/workerd", "tests/scripts", "scripts", "bench", "generated"];
+  const folders = [...CRATES, "tests/workerd", "tests/scripts", "scripts", "bench", "generated"];
   const files = folders.flatMap((folder) => {
     const names = readdirSync(join(ROOT, folder), { recursive: true }).filter((name) => /\.(rs|mjs|json|sql)$/.test(name));
     return names.map((name) => join(folder, name));
   });
-  const texts = [...files, "build.rs", "package.json", "wrangler.toml"].map((file) => readFileSync(join(ROOT, file), "utf8"));
+  const texts = [...files, "build.rs", "crates/core/build.rs", "package.json", "wrangler.toml"].map((file) => readFileSync(join(ROOT, file), "utf8"));
   const words = new Set(texts.join("\n").match(/\w+/g));
   const names = [...architecture.matchAll(/`([A-Za-z_]\w*(?:::\w+)*)`/g)].map(([, name]) => name);
   assert.ok(names.length > 30);
@@ -218,13 +229,13 @@ test("each_name_and_each_file_that_the_page_gives_is_there", () => {
   const [steps] = architecture.split("\n## How to\n")[1].split("\n## ");
   const named = [...steps.matchAll(/`([\w./-]+(?:\.\w+|\/))`/g)].map(([, name]) => name);
   assert.ok(named.length > 30);
-  const places = ["", "src", "src/tests", "tests/workerd"];
+  const places = ["", ...CRATES, TESTS, "tests/workerd"];
   assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
 });
 
 test("each_file_that_the_page_on_storage_names_is_there", () => {
   const storage = readFileSync(join(ROOT, "docs/storage.md"), "utf8");
-  const named = [...storage.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name.replace(/^src\//, ""));
+  const named = [...storage.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name.replace(/^(crates\/\w+\/)?src\//, ""));
   assert.ok(named.length >= 25);
-  assert.deepEqual(named.filter((name) => !existsSync(join(ROOT, "src", name))), []);
+  assert.deepEqual(named.filter((name) => !CRATES.some((folder) => existsSync(join(ROOT, folder, name)))), []);
 });

@@ -1,18 +1,21 @@
-// Which file of src/ imports which: the files' `use` declarations, and paths that begin
-// with `crate`, `self` or `super`. Tests and comments don't count.
+// Which source file imports which: the files' `use` declarations, and paths that begin with
+// `crate`, `self`, `super` or another crate's name. Tests and comments don't count.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The files that begin a crate, and have districts as lib.rs has. */
-const ROOTS = ["lib.rs", "fast.rs"];
+/** The crates, each with districts of its own. */
+export const CRATES = ["src", "crates/core/src", "crates/agent/src"];
+
+/** How a crate names another one. */
+const OTHERS = ["session_agent_core", "session_agent_agent"];
 
 /** Every file that ships: `{ file, module, code }`. `module` is the file's path, as in `memory::block`. */
 export function readSources(folder) {
   const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith(".rs"));
   const texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
   const tests = files.flatMap((file) => {
-    const names = texts.get(file).matchAll(/#\[cfg\(test\)\]\n(?:pub )?mod (\w+);/g);
+    const names = texts.get(file).matchAll(/#\[cfg\((?:test|feature = "testing")\)\]\n(?:pub )?mod (\w+);/g);
     return [...names].map(([, name]) => [...pathOf(file), name].join("::"));
   });
   return files
@@ -22,14 +25,14 @@ export function readSources(folder) {
 }
 
 function pathOf(file) {
-  if (ROOTS.includes(file)) return [];
+  if (file === "lib.rs") return [];
   const names = file.replace(/\.rs$/, "").split("/");
   return names.at(-1) === "mod" ? names.slice(0, -1) : names;
 }
 
 function withoutTestsAndComments(text) {
   const [code] = text.split(/^#\[cfg\(test\)\]\nmod tests/m);
-  return code.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/#\[cfg\(test\)\]\n\s*use [^;]+;/g, "");
+  return code.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/#\[cfg\((?:test|feature = "testing")\)\]\n\s*use [^;]+;/g, "");
 }
 
 /** The modules that each module's file imports. */
@@ -53,7 +56,7 @@ function pathsIn(code, module) {
     const from = indent === "" ? here : [...here, "inner"];
     paths.push(...expand(tree).map((path) => absolute(path, from)));
   }
-  for (const [path] of code.matchAll(/\b(?:crate|self|super)(?:::\w+)+/g)) paths.push(absolute(path, here));
+  for (const [path] of code.matchAll(/\b(?:crate|session_agent_\w+|self|super)(?:::\w+)+/g)) paths.push(absolute(path, here));
   return paths;
 }
 
@@ -78,7 +81,7 @@ function expand(tree) {
 
 function absolute(path, from) {
   const [first, ...rest] = path.split("::");
-  if (first === "crate") return rest;
+  if (first === "crate" || OTHERS.includes(first)) return rest;
   if (first === "self") return [...from, ...rest];
   if (first !== "super") return [...from, first, ...rest];
   const up = path.split("::").findIndex((name) => name !== "super");

@@ -4,17 +4,17 @@
 use std::rc::Rc;
 
 use super::Object;
-use crate::access::Caller;
-use crate::api::show_pace::{NextList, ShownChange};
-use crate::api::turn_parts::show_news;
-use crate::base::host::Host as _;
-use crate::base::outbound::Outbound as _;
-use crate::chat::callbacks::CallbackSender;
-use crate::chat::running_turns::Audience as _;
 use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
-use crate::search::build::{BATCHES_PER_WAKE, build_batch};
+use session_agent_agent::api::show_pace::{NextList, ShownChange};
+use session_agent_agent::api::turn_parts::show_news;
+use session_agent_agent::chat::callbacks::CallbackSender;
+use session_agent_agent::chat::running_turns::Audience as _;
+use session_agent_core::access::Caller;
+use session_agent_core::base::host::Host as _;
+use session_agent_core::base::outbound::Outbound as _;
+use session_agent_core::search::build::{BATCHES_PER_WAKE, build_batch};
 
 /// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
 /// alarm finds the turn that was cut off.

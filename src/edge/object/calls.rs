@@ -6,17 +6,17 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 use super::Object;
-use crate::access::{self, Caller};
-use crate::api::dispatch::dispatch;
-use crate::api::door::{admit, check_room, may_be_repeated};
-use crate::api::operation::{Agent, Reply};
-use crate::base::budget::Reservation;
-use crate::base::error::Result;
 use crate::edge::host::Runtime;
 use crate::edge::http::{self, ReceivedBody};
 use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::{Sqlite, empty};
 use crate::edge::text::Sent;
+use session_agent_agent::api::dispatch::dispatch;
+use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
+use session_agent_agent::api::operation::{Agent, Reply};
+use session_agent_core::access::{self, Caller};
+use session_agent_core::base::budget::Reservation;
+use session_agent_core::base::error::Result;
 
 impl Object {
     pub(super) async fn call(

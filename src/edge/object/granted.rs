@@ -4,16 +4,16 @@
 use worker::web_sys;
 
 use super::Object;
-use crate::access::Caller;
-use crate::api::operation::Agent;
-use crate::api::operations::tokens::MintToken;
-use crate::api::route::Route;
-use crate::base::error::{Code, Error, Result};
-use crate::base::json;
-use crate::base::owner::Owner;
-use crate::base::tokens;
 use crate::edge::storage::Sqlite;
 use crate::edge::{http, identify};
+use session_agent_agent::api::operation::Agent;
+use session_agent_agent::api::operations::tokens::MintToken;
+use session_agent_agent::api::route::Route;
+use session_agent_core::access::Caller;
+use session_agent_core::base::error::{Code, Error, Result};
+use session_agent_core::base::json;
+use session_agent_core::base::owner::Owner;
+use session_agent_core::base::tokens;
 
 /// What a class says of a request that it does not let in.
 const NOTHING: &str = "null";

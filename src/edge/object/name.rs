@@ -11,11 +11,11 @@ use wasm_bindgen::JsValue;
 use worker::Env;
 use worker::worker_sys::DurableObjectId;
 
-use crate::base::error::{Error, Result};
-use crate::base::json;
-use crate::base::settings::Setting;
 use crate::edge::storage::Sqlite;
-use crate::store::stored::{self, find_stored, write_stored};
+use session_agent_core::base::error::{Error, Result};
+use session_agent_core::base::json;
+use session_agent_core::base::settings::Setting;
+use session_agent_core::store::stored::{self, find_stored, write_stored};
 
 pub(super) struct AgentName {
     name: OnceCell<String>,

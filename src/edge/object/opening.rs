@@ -3,11 +3,11 @@
 use worker::web_sys;
 
 use super::{Object, ObjectAnswer};
-use crate::access;
-use crate::api::operation::Agent;
-use crate::api::{route, socket};
-use crate::base::error::Result;
 use crate::edge::http;
+use session_agent_agent::api::operation::Agent;
+use session_agent_agent::api::{route, socket};
+use session_agent_core::access;
+use session_agent_core::base::error::Result;
 
 impl Object {
     pub(super) fn open_socket(

@@ -1,10 +1,10 @@
 //! When the object's tables are made and brought up to this build.
 
 use super::Object;
-use crate::base::error::Result;
 use crate::edge::host::Runtime;
 use crate::edge::storage::Sqlite;
-use crate::store::schema::{self, blank::BlankDatabase};
+use session_agent_core::base::error::Result;
+use session_agent_core::store::schema::{self, blank::BlankDatabase};
 
 impl Object {
     /// Migrates the tables, once per instance. This happens right before the first

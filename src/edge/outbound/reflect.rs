@@ -3,7 +3,7 @@
 use js_sys::{Array, Function, Object, Reflect};
 use wasm_bindgen::prelude::*;
 
-use crate::base::outbound::CallFailure;
+use session_agent_core::base::outbound::CallFailure;
 
 pub fn method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, CallFailure> {
     raw_method(target, name, args).map_err(failed)

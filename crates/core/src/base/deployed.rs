@@ -1,0 +1,102 @@
+//! What was deployed for every agent, parsed once per isolate: defaults of the
+//! configuration, blocks, tools. Each part is a type of the district that uses it, which
+//! this module does not know. `api/defaults.rs` knows all parts and reads them.
+
+use std::any::Any;
+
+use serde::Serialize;
+
+use super::error::{Error, Result};
+use super::json;
+
+use crate::base::json::RawValue;
+
+/// The parts, each of a type of its own, and what is written wrong.
+pub struct Deployed {
+    parts: Vec<Box<dyn Any>>,
+    pub problems: Vec<DeployedProblem>,
+}
+
+/// Something in the deployed defaults that the Worker leaves out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct DeployedProblem {
+    /// The variable or the file that holds it.
+    pub source: String,
+    /// Where it stands there, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
+    pub field: String,
+    pub message: String,
+}
+
+impl Deployed {
+    pub fn new(problems: Vec<DeployedProblem>) -> Self {
+        Self {
+            parts: Vec::new(),
+            problems,
+        }
+    }
+
+    pub fn with<T: 'static>(mut self, part: T) -> Self {
+        self.parts.push(Box::new(part));
+        self
+    }
+
+    pub fn find<T: 'static>(&self) -> Option<&T> {
+        self.parts.iter().find_map(|part| part.downcast_ref())
+    }
+}
+
+/// Reads one field of the deployed defaults, and notes what is wrong in it.
+pub struct PartReader<'a> {
+    /// The variable or the file that holds the field.
+    pub source: &'a str,
+    pub field: &'a str,
+    pub problems: &'a mut Vec<DeployedProblem>,
+}
+
+impl PartReader<'_> {
+    /// Notes what is wrong. The error may name a field inside of `at`.
+    pub fn note(&mut self, at: &str, error: Error) {
+        let inner = error.details.get("field").and_then(|field| field.as_str());
+        let field = match inner {
+            None | Some("body") => at.to_owned(),
+            Some(inner) if at.is_empty() => inner.to_owned(),
+            Some(inner) => format!("{at}.{inner}"),
+        };
+        let whole = if at.is_empty() { self.source } else { at };
+        self.problems.push(DeployedProblem {
+            source: self.source.to_owned(),
+            field,
+            message: error.message.replace("The body", &format!("`{whole}`")),
+        });
+    }
+
+    /// Reads the items of a list. An item that is wrong is noted and left out.
+    pub fn items<T>(
+        &mut self,
+        list: &RawValue,
+        most: i64,
+        mut read: impl FnMut(&RawValue) -> Result<T>,
+    ) -> Vec<T> {
+        let field = self.field;
+        let Ok(items) = json::decode::<Vec<&RawValue>>(list.get()) else {
+            let message = format!("`{field}` must be an array.");
+            self.note(field, Error::invalid("body", message));
+            return Vec::new();
+        };
+        let mut taken = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            let at = format!("{field}[{index}]");
+            if taken.len() as i64 >= most {
+                let message = format!("`{field}` may hold {most} items: the rest is left out.");
+                self.note(&at, Error::invalid("body", message));
+                break;
+            }
+            match read(item) {
+                Ok(item) => taken.push(item),
+                Err(error) => self.note(&at, error),
+            }
+        }
+        taken
+    }
+}

@@ -1,0 +1,154 @@
+//! The types of fields in the operations' inputs.
+
+use std::ops::RangeInclusive;
+
+use super::raw::RawValue;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+/// The largest integer that JavaScript, and with it the engine's binding, holds exactly.
+pub const MAX_INTEGER: i64 = (1 << 53) - 1;
+
+/// For fields that are left out while they count nothing.
+pub fn is_zero(count: &i64) -> bool {
+    *count == 0
+}
+
+/// A JSON object kept as the text that was sent.
+#[derive(Clone, Debug)]
+pub struct JsonObject(Box<RawValue>);
+
+impl JsonObject {
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    pub fn into_raw(self) -> Box<RawValue> {
+        self.0
+    }
+}
+
+impl Serialize for JsonObject {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        if raw.get().starts_with('{') {
+            Ok(Self(raw))
+        } else {
+            Err(de::Error::custom("must be an object"))
+        }
+    }
+}
+
+#[cfg(feature = "testing")]
+impl schemars::JsonSchema for JsonObject {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "JsonObject".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "object", "additionalProperties": true})
+    }
+}
+
+/// For a field where `null` says something else than leaving it out:
+/// `Some(None)` against `None`. Use with `#[serde(default, deserialize_with)]`.
+pub fn nullable<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+/// An integer within bounds, or the reason why not.
+pub fn bounded<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    bounds: RangeInclusive<i64>,
+) -> Result<i64, D::Error> {
+    struct Bounded(RangeInclusive<i64>);
+    impl Bounded {
+        fn take<E: de::Error>(&self, value: Option<i64>) -> Result<i64, E> {
+            value.filter(|value| self.0.contains(value)).ok_or_else(|| {
+                E::custom(format!(
+                    "must be an integer from {} to {}",
+                    self.0.start(),
+                    self.0.end()
+                ))
+            })
+        }
+    }
+    impl de::Visitor<'_> for Bounded {
+        type Value = i64;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "an integer from {} to {}", self.0.start(), self.0.end())
+        }
+        fn visit_i64<E: de::Error>(self, value: i64) -> Result<i64, E> {
+            self.take(Some(value))
+        }
+        fn visit_u64<E: de::Error>(self, value: u64) -> Result<i64, E> {
+            self.take(i64::try_from(value).ok())
+        }
+        // `5.0` and `5e0` are the integer 5 in JSON; `5.5` is none.
+        fn visit_f64<E: de::Error>(self, value: f64) -> Result<i64, E> {
+            let whole = value.fract() == 0.0 && value.abs() <= MAX_INTEGER as f64;
+            self.take(whole.then_some(value as i64))
+        }
+    }
+    deserializer.deserialize_any(Bounded(bounds))
+}
+
+/// An integer of 0 or more that JavaScript holds exactly: a time, a `seq`, a count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "testing", schemars(transparent))]
+pub struct Count(
+    #[cfg_attr(
+        feature = "testing",
+        schemars(range(min = 0, max = 9_007_199_254_740_991_i64))
+    )]
+    pub i64,
+);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        bounded(deserializer, 0..=MAX_INTEGER).map(Self)
+    }
+}
+
+/// How many rows a page may hold: 1 to `MAX`, `DEFAULT` when not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Limit<const DEFAULT: i64, const MAX: i64>(pub i64);
+
+impl<const DEFAULT: i64, const MAX: i64> Default for Limit<DEFAULT, MAX> {
+    fn default() -> Self {
+        Self(DEFAULT)
+    }
+}
+
+impl<'de, const DEFAULT: i64, const MAX: i64> Deserialize<'de> for Limit<DEFAULT, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        bounded(deserializer, 1..=MAX).map(Self)
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<const DEFAULT: i64, const MAX: i64> schemars::JsonSchema for Limit<DEFAULT, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Limit{MAX}").into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "integer", "minimum": 1, "maximum": MAX, "default": DEFAULT
+        })
+    }
+}

@@ -1,0 +1,268 @@
+//! Runs a search. The index gives candidates; their texts decide the order.
+
+use crate::search::request::SearchRequest;
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::asked::AskedWords;
+use super::candidates::{IndexMatch, load_candidates};
+use super::document::{EventText, MAX_TEXT_BYTES, about, read_text, text_of};
+use super::fuse::{Nearest, fuse};
+use super::progress::find_number;
+use super::query::WordQuery;
+use super::rank::{Candidate, QueryTerm, TermCounter, asked, scores};
+use super::read::PageRow;
+use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
+use super::stem::stem;
+use super::texts::{PAGE, from_places, read_texts};
+use crate::base::columns::{FromRow, load};
+use crate::base::database::{Database, Row};
+use crate::base::error::Result;
+
+/// The most questions, best first, whose next turn becomes a candidate too.
+const MAX_ANSWERED: usize = 10;
+
+/// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
+const INLINE_BYTES: usize = 16 << 10;
+
+/// The most hits that one statement reads.
+const HITS_PAGE: usize = 128;
+
+/// Slices of 1 MB that are read of each body to cut a snippet.
+const SNIPPET_SLICES: i64 = 1;
+
+/// A hit's event, and what the hit says about the event's session.
+struct HitRow {
+    event: PageRow,
+    /// The number of the event's session.
+    number: i64,
+    session_id: String,
+    session_name: Option<String>,
+}
+
+impl HitRow {
+    /// Columns of an event `e` in a session `s`.
+    fn columns() -> String {
+        let event = PageRow::columns(&INLINE_BYTES.to_string());
+        format!("{event}, s.number, s.id, s.name")
+    }
+}
+
+impl FromRow<'_> for HitRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        const NEXT: usize = PageRow::WIDTH;
+        Ok(Self {
+            event: row.read()?,
+            number: row.integer(NEXT)?,
+            session_id: row.text(NEXT + 1)?.to_owned(),
+            session_name: row.find_text(NEXT + 2).map(str::to_owned),
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Hit {
+    pub session_id: String,
+    pub session_name: Option<String>,
+    pub id: String,
+    #[cfg_attr(feature = "testing", schemars(extend("enum" = crate::base::action::Role::ALL.map(crate::base::action::Role::name))))]
+    pub role: String,
+    #[cfg_attr(feature = "testing", schemars(extend("enum" = crate::base::action::Action::ALL.map(crate::base::action::Action::name))))]
+    pub action: String,
+    pub seq: i64,
+    pub created_at: i64,
+    /// About 240 characters of the event's text, unchanged except for `…` at a cut.
+    pub snippet: String,
+    /// Where the found words are in the snippet: the start and end of each word, in
+    /// UTF-16 units, as JavaScript counts.
+    pub highlights: Vec<Highlight>,
+    /// Compares the results of one search. Scores of different searches cannot be
+    /// compared.
+    pub score: f64,
+}
+
+/// Ranks the events that words find together with the events that are nearest by meaning.
+pub fn find(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    nearest: &Nearest<(i64, i64)>,
+) -> Result<Vec<Hit>> {
+    let query = WordQuery::parse(search.query);
+    let number = match search.session_id {
+        Some(session_id) => find_number(db, session_id.as_str())?,
+        None => None,
+    };
+    if query.is_empty() || (search.session_id.is_some() && number.is_none()) {
+        return Ok(Vec::new());
+    }
+    let offer = load_candidates(db, search, &query, number)?;
+    let mut reader = CandidateReader {
+        db,
+        search,
+        terms: &offer.terms,
+        asked: asked(&offer.terms, &query.prefixes),
+        candidates: Vec::new(),
+    };
+    reader.read(&offer.events)?;
+    // An answer may not repeat its question's words, so the turn after a question becomes
+    // a candidate too.
+    if query.phrases.is_empty() {
+        let answers = reader.find_answers();
+        reader.read(&answers)?;
+    }
+    let CandidateReader {
+        candidates,
+        mut asked,
+        ..
+    } = reader;
+    let scores = scores(&candidates, &offer.terms);
+    let mut ranked: Vec<((i64, i64), f64)> = candidates
+        .iter()
+        .map(|candidate| (candidate.session, candidate.seq))
+        .zip(scores)
+        .collect();
+    ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
+    if !nearest.items.is_empty() {
+        ranked = fuse(&ranked, nearest);
+    }
+    to_hits(db, search, &ranked, &mut asked)
+}
+
+/// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the
+/// query.
+struct CandidateReader<'a> {
+    db: &'a dyn Database,
+    search: &'a SearchRequest<'a>,
+    terms: &'a [QueryTerm],
+    asked: AskedWords<'a>,
+    candidates: Vec<Candidate>,
+}
+
+impl CandidateReader<'_> {
+    /// Skips events that are gone or that the filters exclude.
+    fn read(&mut self, events: &[IndexMatch]) -> Result<()> {
+        let offered: HashMap<(i64, i64), (usize, f64)> = (0..)
+            .zip(events)
+            .map(|(index, offered)| (offered.place, (index, offered.score)))
+            .collect();
+        let mut places: Vec<(i64, i64)> = events.iter().map(|offered| offered.place).collect();
+        // Neighbours are read together.
+        places.sort();
+        let mut read = Vec::new();
+        for page in places.chunks(PAGE) {
+            read_texts(self.db, self.search, page, &mut |place, event| {
+                let (index, score) = offered.get(&place).copied().unwrap_or_default();
+                read.push((index, to_candidate(place, event, &mut self.asked, score)));
+            })?;
+        }
+        read.sort_by_key(|(a, _)| *a);
+        let candidates = read.into_iter().map(|(_, candidate)| candidate);
+        self.candidates.extend(candidates);
+        Ok(())
+    }
+
+    /// The turns right after the best questions, unless they are candidates already.
+    fn find_answers(&self) -> Vec<IndexMatch> {
+        let scores = scores(&self.candidates, self.terms);
+        let mut questions: Vec<(f64, &Candidate)> = scores
+            .into_iter()
+            .zip(&self.candidates)
+            .filter(|(_, candidate)| candidate.is_question)
+            .collect();
+        questions.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let known: HashSet<(i64, i64)> = self
+            .candidates
+            .iter()
+            .map(|candidate| (candidate.session, candidate.seq))
+            .collect();
+        questions
+            .into_iter()
+            .take(MAX_ANSWERED)
+            .map(|(_, candidate)| (candidate.session, candidate.seq + 1))
+            .filter(|place| !known.contains(place))
+            .map(|place| IndexMatch { place, score: 0.0 })
+            .collect()
+    }
+}
+
+/// Turns the best ranked events into hits, up to the search's limit.
+fn to_hits(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    ranked: &[((i64, i64), f64)],
+    asked: &mut AskedWords<'_>,
+) -> Result<Vec<Hit>> {
+    let mut hits = Vec::new();
+    let mut left = ranked;
+    // Events that are gone, or that the filters exclude, make room for the next ones.
+    while hits.len() < search.limit && !left.is_empty() {
+        let most = (search.limit - hits.len()).min(HITS_PAGE);
+        let Some((page, rest)) = left.split_at_checked(most.min(left.len())) else {
+            break;
+        };
+        left = rest;
+        let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
+        let (events, params) = from_places(search, &places)?;
+        let sql = format!("SELECT {} {events}", HitRow::columns());
+        let rows: Vec<HitRow> = load(db, &sql, &params)?;
+        let mut rows: HashMap<(i64, i64), HitRow> = rows
+            .into_iter()
+            .map(|row| ((row.number, row.event.seq()), row))
+            .collect();
+        for (place, score) in page {
+            if let Some(row) = rows.remove(place) {
+                hits.extend(to_hit(db, row, *score, asked)?);
+            }
+        }
+    }
+    Ok(hits)
+}
+
+fn to_candidate(
+    (session, seq): (i64, i64),
+    event: &EventText<'_>,
+    asked: &mut AskedWords<'_>,
+    index_score: f64,
+) -> Candidate {
+    let mut counter = TermCounter::new(asked);
+    let mut last_char = None;
+    read_text(event, MAX_TEXT_BYTES, &mut |piece| {
+        last_char = piece.trim_end().chars().next_back().or(last_char);
+        counter.read(piece);
+    });
+    for word in about(event) {
+        counter.take_about(&stem(&word));
+    }
+    let mut candidate = counter.end(session, seq, event.created_at, index_score);
+    candidate.is_question = last_char == Some('?');
+    candidate
+}
+
+fn to_hit(
+    db: &dyn Database,
+    row: HitRow,
+    score: f64,
+    asked: &mut AskedWords<'_>,
+) -> Result<Option<Hit>> {
+    let session_id = row.session_id;
+    let Some(event) = row.event.find_event(db, &session_id, SNIPPET_SLICES)? else {
+        return Ok(None);
+    };
+    let text = text_of(&event.as_text(), MAX_SCANNED_BYTES);
+    let snippet = snippet(&text, asked);
+    Ok(Some(Hit {
+        session_id,
+        session_name: row.session_name,
+        role: event.action.role().name().to_owned(),
+        snippet: snippet.text,
+        highlights: snippet.highlights,
+        id: event.id,
+        action: event.action.name().to_owned(),
+        seq: event.seq,
+        created_at: event.created_at,
+        score: (score * 10_000.0).round() / 10_000.0,
+    }))
+}
