@@ -12,7 +12,7 @@ use worker::worker_sys::ext::{ResponseInitExt as _, WebSocketExt as _};
 
 use super::host::Runtime;
 use session_agent_agent::api::socket::{Credit, SocketState};
-use session_agent_agent::chat::running_turns::Audience;
+use session_agent_agent::chat::run::running_turns::Audience;
 use session_agent_core::base::error::{Error, Result};
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::ids::Id;

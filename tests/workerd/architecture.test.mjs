@@ -166,15 +166,35 @@ test("no_two_files_import_each_other_in_a_loop", () => {
 });
 
 test("no_district_calls_one_above_it", () => {
-  const chain = architecture.match(/Calls go one way:\s+`([^`]+)`/)[1].split("→").map((name) => name.trim());
+  const chain = chainAfter("Calls go one way:");
   const districts = [...new Set(sources.map(({ district }) => district))].filter((name) => name !== "");
   assert.deepEqual(chain.toSorted(), districts.toSorted(), "each district has its place in the chain");
-  const back = [...importsOf(sources)].flatMap(([module, others]) => {
-    const place = chain.indexOf(module.split("::")[0]);
-    return others.filter((other) => chain.indexOf(other.split("::")[0]) < place).map((other) => `${module} → ${other}`);
-  });
-  assert.deepEqual(back, []);
+  assert.deepEqual(callsBack(chain, (module) => module.split("::")[0]), []);
 });
+
+test("no_folder_of_chat_calls_one_above_it", () => {
+  const chain = chainAfter("Within `chat`:");
+  const isFolder = (entry) => entry.isDirectory();
+  const folders = readdirSync(join(ROOT, "crates/agent/src/chat"), { withFileTypes: true }).filter(isFolder);
+  assert.deepEqual(chain.toSorted(), folders.map(({ name }) => name).sort(), "each folder has its place in the chain");
+  const folderOf = (module) => (module.startsWith("chat::") ? module.split("::")[1] : undefined);
+  assert.deepEqual(callsBack(chain, folderOf), []);
+});
+
+/** The chain that ARCHITECTURE.md gives after these words. */
+function chainAfter(words) {
+  const text = architecture.slice(architecture.indexOf(words) + words.length);
+  return text.match(/`([^`]+→[^`]+)`/)[1].split("→").map((name) => name.trim());
+}
+
+/** The imports that go up a chain. `placeOf`: which link of the chain a module is in. */
+function callsBack(chain, placeOf) {
+  return [...importsOf(sources)].flatMap(([module, others]) => {
+    const place = chain.indexOf(placeOf(module));
+    const isAbove = (other) => chain.includes(placeOf(other)) && chain.indexOf(placeOf(other)) < place;
+    return place < 0 ? [] : others.filter(isAbove).map((other) => `${module} → ${other}`);
+  });
+}
 
 test("no_type_name_is_defined_in_two_files", () => {
   const files = new Map();

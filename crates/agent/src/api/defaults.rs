@@ -16,7 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::json::{self, RawValue, find_nearest};
 use crate::base::outbound::Outbound;
 use crate::base::settings::Setting;
-use crate::chat::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
+use crate::chat::tools::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
 use crate::context::compaction::settings::OwnSettings;
 use crate::memory::deployed::read_blocks;
 use crate::store::config::{ConfigLayer, ConfigureAgent};

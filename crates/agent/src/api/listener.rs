@@ -4,8 +4,8 @@
 use std::rc::{Rc, Weak};
 
 use crate::base::error::Result;
-use crate::chat::chunks::{Chunk, SSE_DONE, sse};
-use crate::chat::running_turns::{AwaitedTurn, Begun, RetoldMessage, RunningTurn};
+use crate::chat::run::running_turns::{AwaitedTurn, Begun, RetoldMessage, RunningTurn};
+use crate::chat::stream::chunks::{Chunk, SSE_DONE, sse};
 use crate::models::FinishReason;
 
 /// A turn's answer, as it is sent to one client.

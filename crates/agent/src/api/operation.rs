@@ -15,8 +15,8 @@ use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::outbound::{LocalBoxFuture, Outbound};
 use crate::base::owner::work_for;
-use crate::chat::running_turns::{Audience, RunningTurns};
-use crate::chat::turn_work::TurnStarter;
+use crate::chat::run::running_turns::{Audience, RunningTurns};
+use crate::chat::run::work::TurnStarter;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::Memory;
 

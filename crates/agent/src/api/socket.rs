@@ -18,17 +18,17 @@ use crate::access::{Caller, TokenScope, permit};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::chat::answers::CallAnswer;
-use crate::chat::early;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
     render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
 use crate::chat::request::ChatRequest;
-use crate::chat::running_turns::ClientReply;
-use crate::chat::store::has_turn;
-use crate::chat::turn_work::TurnWork;
+use crate::chat::request::answers::CallAnswer;
+use crate::chat::run::early;
+use crate::chat::run::running_turns::ClientReply;
+use crate::chat::run::work::TurnWork;
+use crate::chat::turn::store::has_turn;
 use crate::lifecycle::clear::clear_messages;
 use crate::models::ToolDefinition;
 

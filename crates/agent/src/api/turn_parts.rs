@@ -8,11 +8,11 @@ use crate::access::{AccessRule, Asker, Effect, Needs};
 use crate::base::budget::Reservation;
 use crate::base::error::Code;
 use crate::base::ids::Id;
-use crate::chat::accept::Accepting;
 use crate::chat::frames::outgoing::{render_message_updated, render_messages};
+use crate::chat::run::accept::Accepting;
+use crate::chat::run::context::TurnContext;
+use crate::chat::run::work::TurnWork;
 use crate::chat::turn::Turn;
-use crate::chat::turn_context::TurnContext;
-use crate::chat::turn_work::TurnWork;
 use crate::messages::read::find_message;
 
 /// The access that a caller needs to begin or follow a turn.

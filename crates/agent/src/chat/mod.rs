@@ -7,8 +7,7 @@
 //!
 //! - A stream is one assistant message: `start` with its id, steps, `finish`. The
 //!   client throws at an unknown chunk type, field type or `finishReason`, at a delta
-//!   or an end without its start, and at a tool's outcome without its call ([`chunks`],
-//!   [`chunk_writer`]).
+//!   or an end without its start, and at a tool's outcome without its call ([`stream`]).
 //! - A client with automatic resending looks at the calls after the last `step-start`:
 //!   once all of them are answered, it sends again, even after an `abort`. So each
 //!   model call is a step, and a cancelled turn ends in an open step.
@@ -18,7 +17,7 @@
 //!   its own and then asks to resume ([`frames`]). On a socket `start` carries no id,
 //!   since the id would make the client drop the parts it has.
 //! - A client that resumes over HTTP starts an empty message at `start`, so a continued
-//!   message is sent from its beginning ([`recount`]).
+//!   message is sent from its beginning ([`stream::recount`]).
 //! - A socket that asks whether a turn runs is sent `resuming`. It gets the chunks so
 //!   far, marked as a replay, only after it acknowledges. Until then live chunks are
 //!   withheld, since the client refuses chunks in another order. The same holds for the
@@ -32,46 +31,18 @@
 //! - To regenerate, a client first cuts the answer off its own list: over HTTP
 //!   `messageId` names the answer if the caller gave it; a socket sends only the list.
 //! - Editing a message sends it again under its old id, as the last of the list.
+//!
+//! The folders call one way: [`stream`] and [`address`] know nothing of the others,
+//! [`request`] says what a client wants, [`turn`] decides step by step, [`tools`] are what a
+//! turn may call, and [`run`] carries out what a turn decides.
 
-pub mod accept;
-mod answer_log;
-pub mod answers;
-pub mod callbacks;
-pub mod chunk_writer;
-pub mod chunks;
-pub mod client_tools;
-pub mod delivery;
-pub mod driver;
-pub mod early;
-mod ending;
+pub mod address;
 pub mod frames;
-pub mod known_messages;
-pub mod mcp;
-pub mod open_calls;
-mod origin;
-mod partial_answer;
-mod place;
-pub mod plan;
-pub mod recount;
-pub mod recover;
-pub mod registered;
-pub mod report;
 pub mod request;
-pub mod retell;
-pub mod running_turns;
-pub mod shown_tools;
-pub mod store;
-pub mod tool_address;
-pub mod tool_headers;
-pub mod tool_rows;
+pub mod run;
+pub mod stream;
+pub mod tools;
 pub mod turn;
-mod turn_call;
-pub mod turn_context;
-mod turn_room;
-pub mod turn_tools;
-mod turn_window;
-pub mod turn_work;
-pub mod waiting;
 
 #[cfg(test)]
 mod recorded;

@@ -1,10 +1,12 @@
 //! What the stock clients really send, recorded from `ai` 7.0.173 and `agents`
 //! 0.32.0 running against a server that listens; only their ids are shortened.
 
-use super::answers::{CallAnswer, ClientOutcome};
-use super::frames::incoming::{Incoming, parse_frame};
-use super::plan::{Accepted, AwaitedAnswer, NamedMessage, OpenCall, TurnPosition, plan};
-use super::request::{ChatRequest, Trigger, parse_chat_request};
+use crate::chat::frames::incoming::{Incoming, parse_frame};
+use crate::chat::request::answers::{CallAnswer, ClientOutcome};
+use crate::chat::request::plan::{
+    Accepted, AwaitedAnswer, NamedMessage, OpenCall, TurnPosition, plan,
+};
+use crate::chat::request::{ChatRequest, Trigger, parse_chat_request};
 
 fn request(body: &str) -> ChatRequest {
     parse_chat_request(body.as_bytes()).unwrap()
@@ -182,7 +184,12 @@ fn socket_a_client_tools_output() {
     };
     assert!(continues && client_tools.len() == 1);
     let log = log(&[("u1", None), ("a1", Some(AwaitedAnswer::Output))]);
-    assert_eq!(super::plan::find_asking(&log, &answer).unwrap().id, "a1");
+    assert_eq!(
+        crate::chat::request::plan::find_asking(&log, &answer)
+            .unwrap()
+            .id,
+        "a1"
+    );
 }
 
 #[test]
@@ -193,7 +200,12 @@ fn socket_an_approval() {
     };
     assert!(matches!(&answer, CallAnswer::Approval(answer) if !answer.approved));
     let log = log(&[("a1", Some(approval()))]);
-    assert_eq!(super::plan::find_asking(&log, &answer).unwrap().id, "a1");
+    assert_eq!(
+        crate::chat::request::plan::find_asking(&log, &answer)
+            .unwrap()
+            .id,
+        "a1"
+    );
 }
 
 #[test]

@@ -403,7 +403,7 @@ pub struct Onlookers {
     pub frames: RefCell<Vec<String>>,
 }
 
-impl crate::chat::running_turns::Audience for Onlookers {
+impl crate::chat::run::running_turns::Audience for Onlookers {
     fn tell(&self, _: &crate::base::ids::Id, frame: &str, _: Option<&str>) {
         self.frames.borrow_mut().push(frame.to_owned());
     }

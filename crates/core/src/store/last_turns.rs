@@ -11,7 +11,7 @@
 //!   turns say nothing. Such a turn writes its end into the row, which then has no `state`.
 //!
 //! If the object dies before the end is committed, the turn is open: it is in [`IS_OPEN`],
-//! and `chat/recover.rs` continues it. If the object dies after that, the turn is over,
+//! and `chat/run/recover.rs` continues it. If the object dies after that, the turn is over,
 //! and nothing is left to tidy up.
 //!
 //! What a session used is the sum of three: its own row, this row for the turns that were
@@ -232,7 +232,7 @@ pub fn load_without_turn(db: &dyn Database, table: &'static str) -> Result<Vec<I
 pub struct NewTurn<'a> {
     pub session_id: &'a Id,
     pub turn_id: &'a str,
-    /// JSON: see `chat/turn.rs`.
+    /// JSON: see `chat/turn/mod.rs`.
     pub state: String,
     /// The `seq` of the session's next event.
     pub answer_seq: i64,

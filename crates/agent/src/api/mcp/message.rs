@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::base::error::{Code, Error};
 use crate::base::json::{self, JsonObject, RawValue, Tree, json, nullable};
-use crate::chat::mcp::wire::is_request_id;
+use crate::chat::tools::mcp::wire::is_request_id;
 
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;

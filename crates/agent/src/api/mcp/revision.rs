@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::message::{INVALID_PARAMS, Request, RpcError};
 use super::outcome::Form;
 use crate::base::json::json;
-use crate::chat::mcp::revision::{CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, VERSION};
+use crate::chat::tools::mcp::revision::{CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, VERSION};
 
 /// The revisions that are served, the newest first.
 pub const SUPPORTED: [&str; 3] = [NEWEST, NEWEST_HANDSHAKE, "2025-06-18"];

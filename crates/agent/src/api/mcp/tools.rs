@@ -13,8 +13,8 @@ use crate::base::action::Role;
 use crate::base::error::Error;
 use crate::base::ids::Id;
 use crate::base::json::{self, JsonObject, RawValue, json};
-use crate::chat::registered::RegisteredTool;
-use crate::chat::tool_rows::load_tools;
+use crate::chat::tools::registered::RegisteredTool;
+use crate::chat::tools::rows::load_tools;
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
 

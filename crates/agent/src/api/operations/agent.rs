@@ -6,7 +6,7 @@ use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
-use crate::chat::callbacks::{check_callback, check_shape};
+use crate::chat::run::callbacks::{check_callback, check_shape};
 use crate::models::choice::ModelName;
 #[cfg(test)]
 use crate::store::config::ShownConfig;

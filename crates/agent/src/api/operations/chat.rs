@@ -8,7 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::turn_parts::{CANCEL_RULE, call_back, show_if_watched, turn_context};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::chat::recover;
+use crate::chat::run::recover;
 
 /// Stops the turn that runs in a session. The answer so far is kept.
 ///

@@ -10,15 +10,17 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, JsonObject, Limit};
 use crate::base::outbound::Outbound;
-use crate::chat::client_tools::check_name;
-use crate::chat::mcp::ServerSource;
-use crate::chat::mcp::refresh::define_server;
-use crate::chat::mcp::server::{ServerState, ToolServer};
-use crate::chat::registered::RegisteredTool;
-use crate::chat::shown_tools::{ShownServer, ShownTool};
-use crate::chat::tool_address::{MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, ToolAddress, ToolLimits};
-use crate::chat::tool_headers::ToolHeaders;
-use crate::chat::tool_rows::{define_tool, load_agent_tools, remove_tool};
+use crate::chat::address::tool_address::{
+    MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, ToolAddress, ToolLimits,
+};
+use crate::chat::address::tool_headers::ToolHeaders;
+use crate::chat::request::client_tools::check_name;
+use crate::chat::tools::mcp::ServerSource;
+use crate::chat::tools::mcp::refresh::define_server;
+use crate::chat::tools::mcp::server::{ServerState, ToolServer};
+use crate::chat::tools::registered::RegisteredTool;
+use crate::chat::tools::rows::{define_tool, load_agent_tools, remove_tool};
+use crate::chat::tools::shown::{ShownServer, ShownTool};
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
 

@@ -8,7 +8,7 @@ use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, RawValue, nullable};
-use crate::chat::tool_rows;
+use crate::chat::tools::rows::load_tools;
 use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
 };
@@ -396,7 +396,7 @@ impl RunWaiting for EstimateTokens {
 
 /// The tools of a turn besides the memory tools.
 fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
-    let tools = tool_rows::load_tools(agent.db, &agent.outbound.deployed())?;
+    let tools = load_tools(agent.db, &agent.outbound.deployed())?;
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 

@@ -11,8 +11,8 @@ use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json::MAX_INTEGER;
-use crate::chat::callbacks::{FailedCallback, load_failed};
-use crate::chat::running_turns::MAX_TURNS;
+use crate::chat::run::callbacks::{FailedCallback, load_failed};
+use crate::chat::run::running_turns::MAX_TURNS;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::search::index::{IndexState, find_index_state};
 

@@ -8,11 +8,11 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{Id, MAX_ID_CHARS};
 use crate::base::json::{self, RawValue, list};
 use crate::base::part::ToolState;
-use crate::chat::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
-use crate::chat::client_tools::parse_client_tools;
 use crate::chat::frames::outgoing::{
     render_failed, render_other_protocol, render_rpc_error, render_state_error,
 };
+use crate::chat::request::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
+use crate::chat::request::client_tools::parse_client_tools;
 use crate::chat::request::{ChatRequest, parse_chat_request};
 use crate::models::ToolDefinition;
 

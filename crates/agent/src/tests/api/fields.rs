@@ -15,7 +15,7 @@ use crate::api::table::OPERATIONS;
 use crate::api::turns::{begin_chat, run};
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
-use crate::chat::delivery::Delivery;
+use crate::chat::request::delivery::Delivery;
 use crate::testing::wait_for;
 use crate::tests::Alice;
 use crate::tests::api::examples::furnished;
@@ -216,7 +216,7 @@ fn every_field_of_a_request_has_its_place() {
     let bodies = [
         (
             "chat",
-            include_str!("../../chat/request.rs"),
+            include_str!("../../chat/request/mod.rs"),
             "ChatRequestBody",
         ),
         (
@@ -507,7 +507,7 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
         ask(&alice, Door::Chat, &json!({})).unwrap();
         // The service has not answered the first call yet.
         alice.outbound.falls_silent.set(true);
-        let under_way = crate::chat::callbacks::CallbackSender {
+        let under_way = crate::chat::run::callbacks::CallbackSender {
             agent_name: "alice",
             db: &alice.db,
             host: &alice.host,

@@ -21,7 +21,7 @@ use crate::api::transfer::begin_import;
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::chat::running_turns::RunningTurns;
+use crate::chat::run::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::testing::Dice;
 use crate::testing::{FixedHost, Said, Script, wait_for};

@@ -13,7 +13,7 @@ use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database as _;
 use crate::base::host::Host as _;
 use crate::base::outbound::{CallFailure, Endpoint, OutboundRequest};
-use crate::chat::callbacks::{CallbackSender, MAX_ATTEMPTS, MAX_FAILED};
+use crate::chat::run::callbacks::{CallbackSender, MAX_ATTEMPTS, MAX_FAILED};
 use crate::testing::{Failing, Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, said, user};

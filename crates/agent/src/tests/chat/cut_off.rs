@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::api::turns::{RecoveryRound, resume_chat, take_up_some};
 use crate::base::database::Database;
-use crate::chat::store::MAX_TAKEN_UP;
-use crate::chat::turn_work::TurnWork;
+use crate::chat::run::work::TurnWork;
+use crate::chat::turn::store::MAX_TAKEN_UP;
 use crate::store::last_turns::IS_OPEN;
 use crate::testing::Failing;
 use crate::tests::Alice;

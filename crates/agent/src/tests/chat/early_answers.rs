@@ -9,7 +9,7 @@ use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::Error;
 use crate::base::ids::Id;
-use crate::chat::turn_work::TurnWork;
+use crate::chat::run::work::TurnWork;
 use crate::testing::{Failing, Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::api::listener::TurnListener;
 use crate::base::ids::Id;
-use crate::chat::chunks::Chunk;
+use crate::chat::stream::chunks::Chunk;
 
 use crate::base::budget::{ByteBudget, TURNS};
 use crate::testing::wait_for;

@@ -10,7 +10,7 @@ use crate::access::{Allow, Caller, TokenScope};
 use crate::api::turns::{begin_chat, run};
 use crate::base::database::Database as _;
 use crate::base::outbound::{CallFailure, Endpoint, OutboundRequest};
-use crate::chat::mcp::server::REFRESH_EVERY_MS;
+use crate::chat::tools::mcp::server::REFRESH_EVERY_MS;
 use crate::testing::{Said, cut_off};
 use crate::tests::Alice;
 

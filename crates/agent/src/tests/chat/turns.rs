@@ -9,8 +9,8 @@ use crate::api::turns::{BegunTurn, begin_chat, resume_chat, run, take_up_some};
 use crate::base::budget::{ByteBudget, Reservation, TURNS};
 use crate::base::error::Error;
 use crate::base::ids::Id;
-use crate::chat::running_turns::RunningTurns;
-use crate::chat::turn_work::TurnWork;
+use crate::chat::run::running_turns::RunningTurns;
+use crate::chat::run::work::TurnWork;
 use crate::testing::{Said, wait_for};
 use crate::tests::{Alice, ids};
 

@@ -17,7 +17,7 @@ use crate::base::outbound::{
     OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
 };
 use crate::base::settings::Setting;
-use crate::chat::running_turns::RunningTurns;
+use crate::chat::run::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::testing::Onlookers;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::access::{Caller, Policy};
 use crate::base::database::Database;
-use crate::chat::running_turns::RunningTurns;
+use crate::chat::run::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::store::schema;
 use crate::testing::Onlookers;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database;
 use crate::base::outbound::Endpoint;
-use crate::chat::store::MAX_TAKEN_UP;
+use crate::chat::turn::store::MAX_TAKEN_UP;
 use crate::store::schema;
 use crate::testing::{Failing, FixedHost, Said, Sqlite, wait_for};
 use crate::tests::messages::random_play::{Dice, Naive, Rules};

@@ -1,0 +1,26 @@
+//! What a turn works with: the agent's memory, the running turns, the sockets.
+
+use crate::base::ids::Id;
+use crate::base::json::{self, json};
+use crate::base::outbound::ClassNotice;
+use crate::chat::run::running_turns::{Audience, RunningTurns};
+use crate::context::compaction::auto::CompactionTracker;
+use crate::memory::Memory;
+
+/// What a turn needs of the agent.
+#[derive(Clone, Copy)]
+pub struct TurnContext<'a> {
+    pub memory: Memory<'a>,
+    pub turns: &'a RunningTurns,
+    pub audience: &'a dyn Audience,
+    pub compactions: &'a CompactionTracker,
+}
+
+impl TurnContext<'_> {
+    /// Tells a class that extends this one what the session's turn does now.
+    pub fn tell_class(&self, session_id: &Id, phase: &str) {
+        let told = || json::text(&json!({"sessionId": session_id.as_str(), "phase": phase}));
+        let outbound = self.memory.outbound;
+        outbound.tell_class(ClassNotice::Status, &told);
+    }
+}

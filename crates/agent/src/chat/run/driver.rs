@@ -1,0 +1,537 @@
+//! Drives a turn: carries out what [`Turn::next`] decides, in a thin loop around the
+//! model, the tools and the log. The object may die between any two awaits of the loop;
+//! what is stored then is enough to continue the turn.
+
+mod finish;
+
+use crate::chat::run::context::TurnContext;
+use std::cell::RefCell;
+use std::pin::pin;
+use std::rc::Rc;
+
+use futures_util::stream::{self, FuturesUnordered};
+use futures_util::{StreamExt as _, future};
+
+use crate::base::budget::{Reservation, TURNS};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::base::tokens;
+use crate::chat::run::recover::{MAX_RECOVERIES, RecoveredTurn};
+use crate::chat::run::retell::{retell, tell_outcome};
+use crate::chat::run::running_turns::RunningTurn;
+use crate::chat::stream::chunk_writer::ChunkWriter;
+use crate::chat::stream::chunks::Chunk;
+use crate::chat::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
+use crate::chat::turn::partial_answer::PartialAnswer;
+use crate::chat::turn::place::find_place;
+use crate::chat::turn::store::{save_turn, state_bytes};
+use crate::chat::turn::window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, keep_window};
+use crate::chat::turn::{CallState, NextAction, Turn, TurnEnding, kept_bytes};
+use crate::context::compaction::act::Compactor;
+use crate::context::compaction::auto::make_room;
+use crate::context::compaction::configure::load_settings;
+use crate::context::compaction::fixed::{load_fixed, tools_tokens};
+use crate::context::compaction::summariser::ModelSummariser;
+use crate::context::tools::{Toolbox, is_ours};
+use crate::context::working_context::budget::Budget;
+use crate::context::working_context::build::{ContextWindow, WorkingContext, message_tokens};
+use crate::context::working_context::fitting::build_fitting;
+use crate::log::slices::MAX_EVENT_BYTES;
+use crate::memory::BlockScope;
+use crate::memory::frozen::{find_reminder, freeze, refresh};
+use crate::models::call::{choose_model, open};
+use crate::models::choice::ModelChoice;
+use crate::models::length::LengthRefusal;
+use crate::models::metered::{CallOutcome, EndedCall, settle};
+use crate::models::{AnswerPart, ModelRequest, TokenUsage};
+use crate::store::config::{Config, load_config};
+use crate::store::meter::Meter;
+use crate::store::model_settings::PromptRefresh;
+
+/// The most bytes of one answer of the model: what an event may hold, less its other
+/// fields.
+const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
+
+/// A turn waits this many times, `WAIT_MS` each, for memory for what it sends to its
+/// model: half a minute in all.
+const MAX_WAITS: usize = 30;
+const WAIT_MS: i64 = 1_000;
+
+/// Why a turn ended early.
+enum Broken {
+    Cancelled,
+    Failed(Error),
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// One turn while it is driven.
+struct TurnDriver<'a> {
+    context: TurnContext<'a>,
+    running: &'a RunningTurn,
+    turn: RefCell<Turn>,
+    writer: RefCell<ChunkWriter>,
+}
+
+/// Runs a new turn.
+pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
+    let (writer, begun) = retell(&turn);
+    let drive = TurnDriver {
+        context,
+        running,
+        writer: RefCell::new(writer),
+        turn: RefCell::new(turn),
+    };
+    drive.tell(begun);
+    let outcome = drive.go().await;
+    drive.finish(outcome).await;
+    context.tell_class(&running.session_id, "idle");
+}
+
+/// Continues a turn that was cut off, or closes it after too many recoveries.
+pub async fn go_on(context: TurnContext<'_>, taken: RecoveredTurn) {
+    let RecoveredTurn {
+        running,
+        turn,
+        recoveries,
+        writer,
+    } = taken;
+    let drive = TurnDriver {
+        context,
+        running: &running,
+        writer: RefCell::new(writer),
+        turn: RefCell::new(turn),
+    };
+    let outcome = if recoveries > MAX_RECOVERIES {
+        drive.say_that_it_was_interrupted();
+        Err(Broken::Failed(Error::new(
+            Code::ModelFailed,
+            "The turn was interrupted again and again and could not be finished. Ask once more.",
+        )))
+    } else {
+        drive.go().await
+    };
+    drive.finish(outcome).await;
+    context.tell_class(&running.session_id, "idle");
+}
+
+impl TurnDriver<'_> {
+    async fn go(&self) -> Result<TurnEnding, Broken> {
+        loop {
+            let next = self.turn.borrow().next();
+            self.context
+                .tell_class(&self.running.session_id, next.phase());
+            match next {
+                NextAction::AskModel => self.ask().await?,
+                NextAction::MakeRoom => self.make_room().await?,
+                NextAction::RunTools(calls) => self.run_tools(&calls).await?,
+                NextAction::Finish(ending) => return Ok(ending),
+            }
+        }
+    }
+
+    fn config(&self) -> Result<Config> {
+        let memory = &self.context.memory;
+        load_config(memory.db, &memory.outbound.deployed())
+    }
+
+    /// Asks the model and reads its answer to the end.
+    async fn ask(&self) -> Result<(), Broken> {
+        let config = self.config()?;
+        let turn = self.turn.borrow().clone();
+        let mut turn_tools = self.turn_tools(&config, &turn)?;
+        if let Some(refreshed) = turn_tools.refresh(&turn) {
+            let refreshed = self.running.unless_cancelled(refreshed).await;
+            refreshed.ok_or(Broken::Cancelled)??;
+            turn_tools = self.turn_tools(&config, &turn)?;
+        }
+        // A request that is sent once more belongs to the same step.
+        if turn.room.refusals == 0 || !self.writer.borrow().is_in_step() {
+            let begun = self.writer.borrow_mut().start_step();
+            self.tell(begun);
+        }
+        let mut heard = PartialAnswer::default();
+        let meter = self.meter(&config, &turn);
+        let outcome = self
+            .running
+            .unless_cancelled(self.hear(&meter, &turn, &turn_tools, &mut heard))
+            .await;
+        let ended = EndedCall {
+            usage: heard.usage,
+            heard_tokens: heard.tokens(),
+            outcome: match &outcome {
+                Some(Ok(())) => CallOutcome::Whole,
+                Some(Err(error)) => CallOutcome::Failed(error),
+                None => CallOutcome::GivenUp,
+            },
+        };
+        let model = heard.model.take();
+        // A request that was never sent spent nothing.
+        let spent = model.as_ref().map(|_| ended.spent(heard.sent));
+        let spent = spent.unwrap_or_default();
+        let counted = settle(&meter, heard.reserved.as_ref(), spent);
+        let outcome = outcome.map(|outcome| outcome.and(counted));
+        self.count(&config, spent, heard.estimated, model);
+        let broken = match outcome {
+            Some(Ok(())) => None,
+            Some(Err(error)) => match self.take_refusal(&heard, error) {
+                Ok(()) => return Ok(()),
+                Err(error) => Some(Broken::Failed(error)),
+            },
+            None => Some(Broken::Cancelled),
+        };
+        if let Some(broken) = broken {
+            self.turn
+                .borrow_mut()
+                .take_partial(heard.text, heard.reasoning);
+            return Err(broken);
+        }
+        let host = self.context.memory.host;
+        self.turn.borrow_mut().take_answer(
+            heard.text,
+            heard.reasoning,
+            heard.calls,
+            heard.finish_reason,
+            &|name| turn_tools.runner(name),
+            &mut || Id::mint_approval(host).as_str().to_owned(),
+        );
+        let mut told = Vec::new();
+        for call in self.turn.borrow_mut().newest_calls() {
+            let mut writer = self.writer.borrow_mut();
+            told.extend(tell_outcome(&mut writer, call));
+        }
+        self.tell(told);
+        Ok(())
+    }
+
+    /// Counts what a call of the turn spent.
+    fn count(&self, config: &Config, spent: TokenUsage, estimated: i64, model: Option<String>) {
+        let mut turn = self.turn.borrow_mut();
+        if let (Some(prices), Some(model)) = (&config.prices, &model) {
+            turn.cost += spent.cost(prices, model);
+        }
+        turn.add_usage(spent, estimated, model);
+    }
+
+    /// Takes a refusal for length: the step is tried once more. Any other error goes on.
+    fn take_refusal(&self, heard: &PartialAnswer, error: Error) -> Result<()> {
+        let Some(refusal) = LengthRefusal::of(&error).filter(|_| heard.bytes() == 0) else {
+            return Err(error);
+        };
+        let memory = &self.context.memory;
+        let request = RefusedRequest {
+            refusal,
+            model: &heard.refused_by,
+            estimated: heard.estimated,
+            fixed: heard.fixed,
+        };
+        request.learn(memory.db, memory.host, &mut self.turn.borrow_mut(), error)
+    }
+
+    /// Compacts the conversation, so that the request fits. A summary that fails costs
+    /// nothing but its detail: the next request is shorter anyway.
+    async fn make_room(&self) -> Result<(), Broken> {
+        let config = self.config()?;
+        let turn = self.turn.borrow().clone();
+        let memory = &self.context.memory;
+        if let Some(leaf_seq) = find_place(memory.db, &turn)?.seq {
+            let turn_tools = self.turn_tools(&config, &turn)?;
+            let choice = self.choice(&config, &turn)?;
+            let (db, host) = (memory.db, memory.host);
+            let window = TurnWindow::load(db, host, &turn.session_id, &config, &choice)?;
+            let fixed = load_fixed(memory, &turn.session_id, &turn_tools.definitions)?;
+            let deployed = memory.outbound.deployed();
+            let settings = load_settings(db, &deployed, Some(&turn.session_id))?;
+            let summariser = ModelSummariser::of(*memory, turn.limits.as_ref());
+            let compactor = Compactor {
+                db,
+                host,
+                summariser: &summariser,
+            };
+            let compactions = self.context.compactions;
+            let made = make_room(
+                compactions,
+                &compactor,
+                &turn.session_id,
+                leaf_seq,
+                settings,
+                (&fixed, window.tokens),
+            );
+            let made = self.running.unless_cancelled(made).await;
+            let Some(made) = made else {
+                // Nobody is left to count the request that was under way.
+                if let Some((model, sent)) = summariser.take_under_way() {
+                    let spent = TokenUsage {
+                        input_tokens: sent,
+                        ..TokenUsage::default()
+                    };
+                    self.count(&config, spent, sent, Some(model));
+                }
+                return Err(Broken::Cancelled);
+            };
+            made?;
+        }
+        self.turn.borrow_mut().room.take_room();
+        Ok(())
+    }
+
+    fn choice(&self, config: &Config, turn: &Turn) -> Result<ModelChoice> {
+        let own = config.model.as_ref().map(Id::as_str);
+        let named = turn.model.as_deref().or(own);
+        choose_model(self.context.memory.outbound, named)
+    }
+
+    fn turn_tools<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Result<TurnTools<'b>> {
+        let toolbox = Toolbox {
+            memory: self.context.memory,
+            config,
+            session_id: Some(&turn.session_id),
+            turn_id: Some(&turn.id),
+            event_id: Some(&turn.message_id),
+            only_session: turn.only_session.as_ref(),
+            writes_agent: turn.reach().writes_agent(),
+        };
+        TurnTools::load(toolbox, turn)
+    }
+
+    /// What the turn's requests are held against.
+    fn meter<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Meter<'b> {
+        Meter {
+            db: self.context.memory.db,
+            host: self.context.memory.host,
+            config,
+            token: turn.limits.as_ref(),
+        }
+    }
+
+    async fn hear(
+        &self,
+        meter: &Meter<'_>,
+        turn: &Turn,
+        turn_tools: &TurnTools<'_>,
+        heard: &mut PartialAnswer,
+    ) -> Result<()> {
+        let config = meter.config;
+        let memory = &self.context.memory;
+        let scope = BlockScope::Session(&turn.session_id);
+        let mut instructions = Vec::new();
+        // The user's message is stored already, so a home that is slow loses nothing.
+        let frozen = match config.refresh_prompt {
+            PromptRefresh::Turn if turn.asked() == 0 => refresh(memory, scope).await?,
+            _ => freeze(memory, scope).await?,
+        };
+        if !frozen.prompt.is_empty() {
+            instructions.push(frozen.prompt);
+        }
+        instructions.extend(config.system_instructions.0.iter().cloned());
+        instructions.extend(turn.system_instructions.iter().cloned());
+        let reminder = find_reminder(memory, scope).await?;
+        let leaf_seq = find_place(memory.db, turn)?.seq;
+        let choice = self.choice(config, turn)?;
+        let window = TurnWindow::load(memory.db, memory.host, &turn.session_id, config, &choice)?;
+        let reminded = reminder.as_deref().map_or(0, tokens::estimate);
+        let budget = || {
+            let tools = &turn_tools.definitions;
+            window.budget(memory.db, &turn.session_id, tools, reminded)
+        };
+        let shown = ContextRequest {
+            instructions: &instructions,
+            leaf_seq,
+            keep_media: usize::try_from(config.keep_media.0).unwrap_or(0),
+            window: &window,
+        };
+        let kept_bytes = state_bytes(turn) + turn_tools.bytes();
+        self.running.keeps(kept_bytes);
+        let mut stream = {
+            // The context and its reservation are dropped as soon as the model answers.
+            let (context, _held) = self.build_context(turn, &shown, &budget).await?;
+            let request = ModelRequest {
+                system: &context.system_instructions,
+                messages: &context.messages,
+                earlier_calls: &turn.call_ids(),
+                tools: &turn_tools.definitions,
+                reminder: reminder.as_deref(),
+                max_output_tokens: window.answer_tokens,
+                temperature: config.temperature.map(|temperature| temperature.0),
+                reasoning_effort: config.reasoning_effort,
+            };
+            let tools = tools_tokens(&turn_tools.definitions);
+            heard.estimated = context.tokens_estimate + reminded + tools;
+            let messages = context.messages.iter().map(message_tokens);
+            heard.fixed = heard.estimated - messages.sum::<i64>();
+            heard.refused_by = choice.name.to_string();
+            // Refuses the request if the day's tokens or money are spent.
+            let sent = window.calibration.correct(heard.estimated);
+            heard.reserved = meter.reserve(&heard.refused_by, sent)?;
+            heard.sent = sent;
+            heard.model = Some(choice.name.to_string());
+            open(memory.outbound, &choice, &request, true).await?
+        };
+        while let Some(part) = stream.next().await? {
+            if let AnswerPart::Failed(sentence) = part {
+                return Err(Error::new(Code::ModelFailed, sentence));
+            }
+            let chunks = self.writer.borrow_mut().say(&part);
+            self.tell(chunks);
+            heard.take(part);
+            self.running.keeps(kept_bytes + heard.bytes());
+            if self.running.is_over_limit() || heard.bytes() > MAX_SAID_BYTES {
+                // The text that is kept has to fit into an event.
+                let end = heard.text.floor_char_boundary(MAX_SAID_BYTES);
+                heard.text.truncate(end);
+                return Err(Error::new(
+                    Code::ModelFailed,
+                    "The answer grew beyond what one turn may say and was stopped.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds what the model is sent and reserves memory for it. If the memory is not
+    /// free, drops the context, waits, and builds the context anew.
+    async fn build_context(
+        &self,
+        turn: &Turn,
+        shown: &ContextRequest<'_>,
+        budget: &dyn Fn() -> Result<Budget<'static>>,
+    ) -> Result<(WorkingContext, Reservation)> {
+        let memory = &self.context.memory;
+        let mut tries = 0;
+        loop {
+            let window = ContextWindow {
+                leaf_seq: shown.leaf_seq,
+                limit: usize::MAX,
+                system_instructions: shown.instructions.to_vec(),
+                added: turn.messages(),
+                keep_media: shown.keep_media,
+            };
+            let fitted = build_fitting(memory.db, &turn.session_id, window, &budget()?)?;
+            keep_window(memory.db, &turn.session_id, &fitted)?;
+            if shown.window.is_filling(&fitted) {
+                let compactions = self.context.compactions;
+                compactions.mark_filling(&turn.session_id, shown.window.tokens);
+            }
+            let context = fitted.context;
+            let bytes = context.bytes();
+            if bytes > MAX_SENT_BYTES {
+                let what = "What the model would be sent";
+                return Err(Error::payload_too_large(what, MAX_SENT_BYTES, bytes));
+            }
+            // Twice: for the context, and for its copy in the provider's format.
+            match Reservation::take(&TURNS, 2 * bytes, "The turns that run") {
+                Ok(held) => return Ok((context, held)),
+                Err(error) if tries == MAX_WAITS => return Err(error),
+                Err(_) => tries += 1,
+            }
+            drop(context);
+            memory.outbound.sleep(WAIT_MS).await;
+        }
+    }
+
+    /// Runs calls side by side. Stores their results before the next step.
+    async fn run_tools(&self, calls: &[usize]) -> Result<(), Broken> {
+        let config = self.config()?;
+        self.turn.borrow_mut().start_calls(calls);
+        // Stored before any call is made, so that no call that may have taken effect is
+        // made again.
+        self.save()?;
+        let turn = self.turn.borrow().clone();
+        let turn_tools = self.turn_tools(&config, &turn)?;
+        let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
+        let make = |index: usize| {
+            let call = newest.get(index);
+            let (turn_tools, turn) = (&turn_tools, &turn);
+            async move {
+                match call {
+                    Some(call) => Some((index, turn_tools.run(turn, call).await)),
+                    None => None,
+                }
+            }
+        };
+        let is_memorys = |index: &usize| {
+            let call = newest.get(*index);
+            call.is_some_and(|call| is_ours(call.name.as_str()))
+        };
+        // The memory's own tools run one after the other, since two of them may change
+        // the same text elsewhere.
+        let (memorys, others): (Vec<usize>, Vec<usize>) = calls.iter().partition(|i| is_memorys(i));
+        let memorys = pin!(stream::iter(memorys).filter_map(make));
+        let others: FuturesUnordered<_> = others.into_iter().map(make).collect();
+        let mut made = stream::select(memorys, others.filter_map(future::ready));
+        let mut left = calls.len();
+        let mut output_bytes = turn.output_bytes();
+        loop {
+            let Some(next) = self.running.unless_cancelled(made.next()).await else {
+                return Err(Broken::Cancelled);
+            };
+            let Some((index, mut state)) = next else {
+                break;
+            };
+            left -= 1;
+            if let CallState::Done { output, .. } = &state {
+                let bytes = kept_bytes(output);
+                output_bytes += bytes;
+                if output_bytes > MAX_OUTPUT_BYTES {
+                    output_bytes -= bytes;
+                    state = CallState::failed(format!(
+                        "The tool's output is {bytes} bytes; the outputs of one turn may have {MAX_OUTPUT_BYTES} together."
+                    ));
+                }
+            }
+            let mut turn = self.turn.borrow_mut();
+            turn.finish_call(index, state);
+            let call = turn.newest_calls().get(index);
+            let told = call.map(|call| tell_outcome(&mut self.writer.borrow_mut(), call));
+            drop(turn);
+            self.tell(told.unwrap_or_default());
+            if left > 0 {
+                self.save()?;
+            }
+        }
+        let ended = self.writer.borrow_mut().finish_step();
+        self.tell(ended);
+        if self.turn.borrow().next() == NextAction::AskModel {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Stores the turn as it stands.
+    fn save(&self) -> Result<()> {
+        save_turn(self.context.memory.db, &self.turn.borrow())
+    }
+
+    /// Sends chunks to all listeners.
+    fn tell(&self, chunks: Vec<Chunk>) {
+        for chunk in chunks {
+            let json: Rc<str> = chunk.json().into();
+            let number = self.running.push(Rc::clone(&json));
+            let session_id = &self.running.session_id;
+            if self.context.audience.is_there(session_id) {
+                let frame = self.running.frame_header(false).render_chunk(&json, number);
+                self.context.audience.tell(session_id, &frame, None);
+            }
+        }
+    }
+
+    fn say_that_it_was_interrupted(&self) {
+        let mut turn = self.turn.borrow_mut();
+        turn.take_partial(
+            "This answer was interrupted again and again and could not be finished.".to_owned(),
+            String::new(),
+        );
+    }
+}
+
+/// What of a conversation a model is to be sent.
+struct ContextRequest<'a> {
+    instructions: &'a [String],
+    leaf_seq: Option<i64>,
+    keep_media: usize,
+    window: &'a TurnWindow,
+}

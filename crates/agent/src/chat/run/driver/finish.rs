@@ -1,0 +1,91 @@
+//! The end of a turn that was driven: the turn is written into the log, and then its
+//! listeners are told.
+
+use super::{Broken, TurnDriver};
+use crate::base::error::Result;
+use crate::chat::frames::outgoing::{TurnOutcome, render_failed};
+use crate::chat::run::ending::write;
+use crate::chat::turn::TurnEnding;
+use crate::chat::turn::report::{TurnReport, step_limit_reached, usage_metadata};
+use crate::models::FinishReason;
+
+impl TurnDriver<'_> {
+    /// Writes the turn's answer into the log, then reports the end of the turn.
+    pub(super) async fn finish(self, outcome: Result<TurnEnding, Broken>) {
+        let has_lost_log = self.running.has_lost_log();
+        // Whatever fails without a log, it was the destruction that ended the turn.
+        let outcome = match has_lost_log {
+            true => Err(Broken::Cancelled),
+            false => outcome,
+        };
+        match outcome {
+            Ok(_) => {}
+            Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
+            Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
+        }
+        let report = self.report(&outcome);
+        let written = match has_lost_log {
+            true => Ok(false),
+            false => write(
+                &self.context.memory,
+                &self.turn.borrow(),
+                &report,
+                self.running.is_cancelled(),
+            ),
+        };
+        let written = written.map(|is_told| {
+            if is_told {
+                self.context.turns.callbacks.note_new();
+            }
+        });
+        let metadata = usage_metadata(self.config(), &report);
+        let mut writer = self.writer.borrow_mut();
+        let (chunks, told) = match (&written, &outcome) {
+            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
+                (writer.fail(&error.message), TurnOutcome::Error)
+            }
+            (Ok(()), Err(Broken::Cancelled)) => (writer.abort(None), TurnOutcome::Aborted),
+            (Ok(()), Ok(TurnEnding::Said(reason))) => {
+                (writer.finish(*reason, metadata), TurnOutcome::Completed)
+            }
+            (Ok(()), Ok(TurnEnding::LeftToClient)) => (
+                writer.finish(FinishReason::ToolCalls, metadata),
+                TurnOutcome::Completed,
+            ),
+            (Ok(()), Ok(TurnEnding::StepLimit)) => {
+                let error = step_limit_reached(&self.turn.borrow());
+                (writer.fail(&error.message), TurnOutcome::Error)
+            }
+        };
+        drop(writer);
+        let failed = match (&written, &outcome) {
+            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => Some(error.message.clone()),
+            _ => None,
+        };
+        self.tell(chunks);
+        let session_id = &self.running.session_id;
+        if self.context.audience.is_there(session_id) {
+            let frame = match failed {
+                Some(sentence) => render_failed(
+                    &self.running.request_id,
+                    &sentence,
+                    self.running.is_continuation,
+                ),
+                None => self.running.frame_header(false).render_done(told),
+            };
+            self.context.audience.tell(session_id, &frame, None);
+        }
+        self.running.keeps(0);
+        let report = written.map(|()| report);
+        self.context.turns.end(self.running, told, report);
+    }
+
+    fn report(&self, outcome: &Result<TurnEnding, Broken>) -> TurnReport {
+        let turn = self.turn.borrow();
+        match outcome {
+            Ok(ending) => TurnReport::of_ending(&turn, ending),
+            Err(Broken::Cancelled) => TurnReport::of_cancelled(&turn),
+            Err(Broken::Failed(error)) => TurnReport::of_failure(&turn, error),
+        }
+    }
+}

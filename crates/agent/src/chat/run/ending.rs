@@ -1,0 +1,93 @@
+//! The end of a turn in the log.
+
+use crate::base::database::{Database, atomically};
+use crate::base::error::{Code, Result};
+use crate::base::json;
+use crate::chat::run::callbacks;
+use crate::chat::turn::Turn;
+use crate::chat::turn::place::{find_place, gone};
+use crate::chat::turn::report::TurnReport;
+use crate::log::append::{AppendOutcome, Parent, append};
+use crate::memory::Memory;
+use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
+use crate::store::usage_days::{DayUsage, count_for_agent};
+
+/// Writes the assistant's events, the usage and the end of the turn in one transaction.
+/// If the log has no place for the answer any more, the turn ends without it. Returns
+/// whether somebody is to be told of the turn's end.
+pub fn write(
+    memory: &Memory<'_>,
+    turn: &Turn,
+    report: &TurnReport,
+    is_cancelled: bool,
+) -> Result<bool> {
+    let outcome = atomically(memory.db, || write_all(memory, turn, report));
+    match outcome {
+        Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
+            let is_told = atomically(memory.db, || {
+                let (db, host) = (memory.db, memory.host);
+                let Some(open) = find_row(db, turn)? else {
+                    // The session is gone. The agent spent the tokens all the same.
+                    let spent = DayUsage::of_turn(&report.spent, host.now_ms());
+                    count_for_agent(db, &[spent])?;
+                    return Ok(false);
+                };
+                end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
+                callbacks::keep(memory, turn, &turn.message_id, report)
+            })?;
+            // Whoever cancelled the turn knows why it ended.
+            if is_cancelled {
+                return Ok(is_told);
+            }
+            Err(gone())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Part of a transaction.
+fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bool> {
+    let (db, host) = (memory.db, memory.host);
+    // The session may have been deleted meanwhile, and made again with another turn.
+    let open = find_row(db, turn)?.ok_or_else(gone)?;
+    let spent = &report.spent;
+    let mut events = turn.events()?;
+    let mut message_id = turn.message_id.clone();
+    let mut ends_by_itself = false;
+    if let Some(first) = events.first_mut() {
+        let json = match turn.is_run {
+            true => json::encode(report),
+            false => json::encode(spent),
+        };
+        first.ends_turn = Some(json?);
+        let place = find_place(db, turn)?;
+        let parent = match place.find_id(db, &turn.session_id)? {
+            Some(id) => Parent::After(id),
+            None => Parent::Root,
+        };
+        let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
+        // What a turn adds to a message behind which others have written is a message by
+        // itself.
+        if let (Some(first), true) = (appended.events.first(), place.has_moved) {
+            message_id.clone_from(&first.id);
+        }
+        ends_by_itself = ends_by_its_answer(&open, &appended);
+    }
+    if !ends_by_itself {
+        end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
+    }
+    callbacks::keep(memory, turn, &message_id, report)
+}
+
+/// Whether the answer stands where the turn's row says. If it does, the answer ends the
+/// turn and the row needs no write.
+fn ends_by_its_answer(open: &LastTurn, appended: &AppendOutcome) -> bool {
+    let first = appended.events.first();
+    first.is_some_and(|first| first.inserted && Some(first.seq) == open.answer_seq)
+}
+
+/// The row of this very turn, while it is open.
+fn find_row(db: &dyn Database, turn: &Turn) -> Result<Option<LastTurn>> {
+    let open = find_open_turn(db, &turn.session_id)?;
+    Ok(open.filter(|open| open.turn_id.as_ref() == Some(&turn.id)))
+}

@@ -1,0 +1,35 @@
+//! A turn that runs after its request was answered, and who runs it.
+
+use std::rc::Rc;
+
+use crate::chat::run::recover::RecoveredTurn;
+use crate::chat::run::running_turns::RunningTurn;
+use crate::chat::turn::Turn;
+
+/// A turn to run.
+pub enum TurnWork {
+    Begin(Rc<RunningTurn>, Box<Turn>),
+    TakeUp(Box<RecoveredTurn>),
+}
+
+impl TurnWork {
+    pub fn running(&self) -> &Rc<RunningTurn> {
+        match self {
+            TurnWork::Begin(running, _) => running,
+            TurnWork::TakeUp(taken) => &taken.running,
+        }
+    }
+}
+
+/// Runs turns in the background, for a caller who waits for the turn's end. The turn
+/// goes on if the caller goes away.
+pub trait TurnStarter {
+    fn begin(&self, work: TurnWork);
+
+    /// Looks for turns that were cut off, if the object has yet to do so: a caller may
+    /// wait for one of them.
+    fn look(&self);
+
+    /// Makes the calls that tell of turns' ends.
+    fn call_back(&self);
+}

@@ -1,0 +1,8 @@
+//! The tools that a turn may call beside those of the memory: what the operator registered,
+//! servers of tools, and how each is shown.
+
+pub mod mcp;
+pub mod registered;
+pub mod rows;
+pub mod shown;
+pub mod turn_tools;

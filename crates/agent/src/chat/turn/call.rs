@@ -1,0 +1,205 @@
+//! One call of a tool in a turn: who runs it, what has become of it, and how it stands in
+//! the log and in what the model reads.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::action::{Action, Role};
+use crate::base::ids::Id;
+use crate::base::json::{self, JsonObject};
+use crate::chat::stream::chunk_writer::{BAD_ARGUMENTS, parse_arguments};
+use crate::log::event::NewEvent;
+use crate::log::note::{Approval, Note};
+use crate::log::tool::ToolCall;
+use crate::models::message::ContextMessage;
+
+/// Calls that are made per step; further calls of the step are refused.
+pub const MAX_CALLS: usize = 64;
+
+pub const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnCall {
+    pub id: Id,
+    pub name: Id,
+    pub arguments: JsonObject,
+    /// What the model sent as arguments, if it is not a JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bad_arguments: Option<String>,
+    pub state: CallState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// The fingerprint of the tool at the time the user was asked, if the call was
+    /// approved. Of a server's tool that needs no approval: at the time the model asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_of: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CallState {
+    /// The call has yet to be made.
+    Waiting,
+    /// The call is being made. After a crash nobody knows whether it took effect.
+    Running,
+    Done {
+        output: String,
+        is_json: bool,
+    },
+    Failed {
+        error: String,
+    },
+    /// The client runs the tool.
+    LeftToClient,
+    /// The user is asked for approval.
+    LeftToUser {
+        approval_id: String,
+        /// The fingerprint of the tool: the approval counts for this tool only.
+        #[serde(default)]
+        asked_of: Option<String>,
+    },
+}
+
+impl CallState {
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self::Failed {
+            error: error.into(),
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::LeftToClient | Self::LeftToUser { .. })
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Failed { .. })
+    }
+}
+
+/// A call as the model made it.
+pub struct AskedCall {
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+}
+
+/// Who runs a tool.
+#[derive(Debug, PartialEq)]
+pub enum ToolRunner {
+    /// `asked_of`: the fingerprint of the tool that the model saw, if its definition may
+    /// change by itself.
+    Server {
+        asked_of: Option<String>,
+    },
+    /// `asked_of` is the tool's fingerprint: an approval doesn't count for another tool
+    /// of the same name.
+    ServerAfterApproval {
+        asked_of: String,
+    },
+    Client,
+    /// Nobody runs the tool: the sentence names the tools that exist.
+    Nobody(String),
+}
+
+impl TurnCall {
+    pub fn to_tool_call(&self) -> ToolCall {
+        ToolCall {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            arguments: self.arguments.clone(),
+        }
+    }
+
+    /// The call's outcome as text; `None` while the call is open.
+    fn outcome(&self) -> Option<(&str, bool)> {
+        match &self.state {
+            CallState::Done { output, .. } => Some((output, false)),
+            CallState::Failed { error } => Some((error, true)),
+            _ => None,
+        }
+    }
+
+    pub fn to_result_message(&self) -> Option<ContextMessage> {
+        let (content, is_error) = self.outcome()?;
+        Some(ContextMessage {
+            tool_call_id: Some(self.id.clone()),
+            tool_name: Some(self.name.clone()),
+            is_error: is_error.then_some(true),
+            ..ContextMessage::plain(Role::Tool, content.to_owned())
+        })
+    }
+
+    pub fn to_result_event(&self) -> Option<NewEvent> {
+        let (content, is_error) = self.outcome()?;
+        Some(result_event(
+            self.id.clone(),
+            self.name.clone(),
+            content.to_owned(),
+            is_error,
+            Note {
+                approval: self.approval.clone(),
+                is_json: matches!(self.state, CallState::Done { is_json: true, .. }),
+                ..Note::default()
+            },
+        ))
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.state.is_over()
+    }
+}
+
+pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Note) -> NewEvent {
+    NewEvent {
+        content: Some(content),
+        tool_call_id: Some(id),
+        tool_name: Some(name),
+        is_error: is_error.then_some(true),
+        note: Some(note),
+        ..NewEvent::new(Action::ToolResult)
+    }
+}
+
+/// Decides the state of a call that the model asked for. `None`: the call's name or id
+/// is not valid; the model's adapter makes no such call.
+pub fn decide(
+    index: usize,
+    asked: AskedCall,
+    runner: &dyn Fn(&str) -> ToolRunner,
+    mint: &mut dyn FnMut() -> String,
+) -> Option<TurnCall> {
+    let empty = || json::decode::<JsonObject>("{}").ok();
+    let (id, name) = (Id::parse(asked.id).ok()?, Id::parse(asked.name).ok()?);
+    let (arguments, bad_arguments) = match parse_arguments(&asked.arguments) {
+        Some(arguments) => (arguments, None),
+        None => (empty()?, Some(asked.arguments)),
+    };
+    let mut seen = None;
+    let state = if bad_arguments.is_some() {
+        CallState::failed(BAD_ARGUMENTS)
+    } else if index >= MAX_CALLS {
+        CallState::failed(TOO_MANY)
+    } else {
+        match runner(name.as_str()) {
+            ToolRunner::Server { asked_of } => {
+                seen = asked_of;
+                CallState::Waiting
+            }
+            ToolRunner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
+                approval_id: mint(),
+                asked_of: Some(asked_of),
+            },
+            ToolRunner::Client => CallState::LeftToClient,
+            ToolRunner::Nobody(sentence) => CallState::failed(sentence),
+        }
+    };
+    Some(TurnCall {
+        id,
+        name,
+        arguments,
+        bad_arguments,
+        state,
+        approval: None,
+        asked_of: seen,
+    })
+}

@@ -1,0 +1,67 @@
+//! What a model has said so far in one answer.
+
+use crate::base::tokens;
+use crate::chat::turn::AskedCall;
+use crate::models::{AnswerPart, FinishReason, TokenUsage};
+use crate::store::meter::ReservedCall;
+
+const BYTES_PER_TOKEN: usize = 4;
+
+/// What a model has said so far in one answer.
+#[derive(Default)]
+pub struct PartialAnswer {
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<AskedCall>,
+    pub usage: TokenUsage,
+    /// Tokens of the model's input, by our own estimate, and what of them is no message.
+    pub estimated: i64,
+    pub fixed: i64,
+    /// Who would refuse the request.
+    pub refused_by: String,
+    /// The model that is asked.
+    pub model: Option<String>,
+    pub finish_reason: FinishReason,
+    /// Bytes of arguments that came so far, of calls that may never be whole.
+    pub argument_bytes: usize,
+    /// Tokens of the request, by our own estimate as the provider counts.
+    pub sent: i64,
+    /// The request as it was counted before it was sent.
+    pub reserved: Option<ReservedCall>,
+}
+
+impl PartialAnswer {
+    pub fn bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.arguments.len());
+        self.text.len() + self.reasoning.len() + calls.sum::<usize>()
+    }
+
+    /// Tokens of what was heard, by our own estimate.
+    pub fn tokens(&self) -> i64 {
+        let calls = self.calls.iter();
+        let whole: i64 = calls.map(|call| tokens::estimate(&call.arguments)).sum();
+        let begun = i64::try_from(self.argument_bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
+        tokens::estimate(&self.text) + tokens::estimate(&self.reasoning) + whole.max(begun)
+    }
+
+    pub fn take(&mut self, part: AnswerPart) {
+        match part {
+            AnswerPart::Text(text) => self.text.push_str(&text),
+            AnswerPart::Reasoning(text) => self.reasoning.push_str(&text),
+            AnswerPart::Call {
+                id,
+                name,
+                arguments,
+                ..
+            } => self.calls.push(AskedCall {
+                id,
+                name,
+                arguments,
+            }),
+            AnswerPart::Usage(usage) => self.usage = usage,
+            AnswerPart::Finish(reason) => self.finish_reason = reason,
+            AnswerPart::CallDelta { text, .. } => self.argument_bytes += text.len(),
+            AnswerPart::CallStart { .. } | AnswerPart::Failed(_) => {}
+        }
+    }
+}

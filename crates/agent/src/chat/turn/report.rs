@@ -1,0 +1,224 @@
+//! What a turn says of itself when it is over: why it ended, how often it asked the
+//! model, and what it used. The event that ends the turn holds the report, if somebody
+//! may ask for it later.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::columns::find_value;
+use crate::base::database::Database;
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{self, RawValue, json};
+use crate::chat::turn::{Turn, TurnEnding};
+use crate::models::FinishReason;
+use crate::store::config::Config;
+use crate::store::spending::TurnSpending;
+
+/// What the turn spent, for the message's metadata. Only an agent with prices sends it.
+pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box<RawValue>> {
+    config.ok()?.prices?;
+    let usage = report.spent.usage();
+    json::raw(json::text(&json!({ "usage": usage }))).ok()
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum TurnFinish {
+    /// The model was done.
+    Stop,
+    /// The model reached its output limit.
+    Length,
+    ContentFilter,
+    /// A call waits for the client's output or the user's approval: the message's parts
+    /// say which.
+    ToolCalls,
+    /// The turn was stopped by `cancelTurn`, by its page or by a later message.
+    Cancelled,
+    /// The turn failed.
+    Error,
+    #[default]
+    Other,
+}
+
+impl From<FinishReason> for TurnFinish {
+    fn from(reason: FinishReason) -> Self {
+        match reason {
+            FinishReason::Stop => Self::Stop,
+            FinishReason::Length => Self::Length,
+            FinishReason::ContentFilter => Self::ContentFilter,
+            FinishReason::ToolCalls => Self::ToolCalls,
+            FinishReason::Error => Self::Error,
+            FinishReason::Other => Self::Other,
+        }
+    }
+}
+
+/// Why a turn failed, for a caller who asks later.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedFailure {
+    code: String,
+    message: String,
+    /// The error's details, as JSON of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    details: Option<Box<RawValue>>,
+    /// What older builds stored of the details.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after: Option<i64>,
+}
+
+/// The most bytes of an error's details that a report keeps. Details are names and numbers;
+/// longer ones are left out, so that the report fits its row.
+const MAX_DETAILS_BYTES: usize = 4 << 10;
+
+impl ReportedFailure {
+    fn of(error: &Error) -> Self {
+        Self {
+            code: error.code.name().to_owned(),
+            message: error.message.clone(),
+            details: details_of(error),
+            retry_after: None,
+        }
+    }
+}
+
+/// An error's details as they are kept; `None`: there are none.
+fn details_of(error: &Error) -> Option<Box<RawValue>> {
+    let details = Some(&error.details).filter(|details| !details.is_empty())?;
+    let json = json::text(&Value::Object(details.clone()));
+    json::raw(json)
+        .ok()
+        .filter(|json| json.get().len() <= MAX_DETAILS_BYTES)
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnReport {
+    #[serde(flatten)]
+    pub spent: TurnSpending,
+    #[serde(default)]
+    pub finish_reason: TurnFinish,
+    /// How often the model was asked.
+    #[serde(default)]
+    pub steps: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<ReportedFailure>,
+}
+
+impl TurnReport {
+    fn new(turn: &Turn, finish_reason: TurnFinish) -> Self {
+        Self {
+            spent: TurnSpending {
+                has_failed: finish_reason == TurnFinish::Error,
+                ..turn.spent()
+            },
+            finish_reason,
+            steps: turn.asked(),
+            failure: None,
+        }
+    }
+
+    /// The report of a turn that came to its end.
+    pub fn of_ending(turn: &Turn, ending: &TurnEnding) -> Self {
+        match ending {
+            TurnEnding::Said(reason) => Self::new(turn, (*reason).into()),
+            TurnEnding::LeftToClient => Self::new(turn, TurnFinish::ToolCalls),
+            TurnEnding::StepLimit => Self::of_failure(turn, &step_limit_reached(turn)),
+        }
+    }
+
+    pub fn of_cancelled(turn: &Turn) -> Self {
+        Self::new(turn, TurnFinish::Cancelled)
+    }
+
+    pub fn of_failure(turn: &Turn, error: &Error) -> Self {
+        Self {
+            failure: Some(ReportedFailure::of(error)),
+            ..Self::new(turn, TurnFinish::Error)
+        }
+    }
+
+    /// The turn's failure, if it failed.
+    pub fn check(&self) -> Result<()> {
+        let Some(failure) = &self.failure else {
+            return Ok(());
+        };
+        // A code of a later build is told as the likeliest.
+        let code = Code::find(&failure.code).unwrap_or(Code::ModelFailed);
+        let mut error = Error::new(code, failure.message.clone());
+        let details = failure.details.as_ref().map(|json| json.get());
+        if let Some(Ok(Value::Object(details))) = details.map(json::decode_tree) {
+            error.details = details;
+        }
+        Err(match failure.retry_after {
+            Some(seconds) => error.with("retryAfter", seconds),
+            None => error,
+        })
+    }
+}
+
+/// The report in an event that ended a turn. If the event says nothing of a turn, since
+/// it was edited, the report is empty.
+pub fn find_report(db: &dyn Database, session_id: &Id, seq: i64) -> Result<TurnReport> {
+    let ends_turn: Option<Option<String>> = find_value(
+        db,
+        "SELECT ends_turn
+           FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[session_id.as_str().into(), seq.into()],
+    )?;
+    let report = ends_turn.flatten().map(|json| json::decode(&json).ok());
+    Ok(report.flatten().unwrap_or_default())
+}
+
+pub fn step_limit_reached(turn: &Turn) -> Error {
+    let steps = turn.max_steps;
+    Error::new(
+        Code::StepLimitReached,
+        format!("The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a turn failed with, told by the report that its event holds.
+    fn told(error: &Error) -> Error {
+        let report = TurnReport {
+            failure: Some(ReportedFailure::of(error)),
+            ..TurnReport::default()
+        };
+        let stored = json::encode(&report).unwrap();
+        let read: TurnReport = json::decode(&stored).unwrap();
+        read.check().unwrap_err()
+    }
+
+    #[test]
+    fn every_failure_is_told_later_as_it_was() {
+        for code in Code::ALL {
+            let plain = Error::new(*code, format!("It is {}.", code.name()));
+            let detailed = plain.clone().with("id", "e-1").with("retryAfter", 7);
+            let nested = plain
+                .clone()
+                .with("fields", json!({"a": [1, "\u{1}", null]}));
+            for error in [plain, detailed, nested] {
+                assert_eq!(told(&error), error);
+            }
+        }
+        let long = Error::new(Code::ModelFailed, "x").with("long", "x".repeat(MAX_DETAILS_BYTES));
+        assert!(told(&long).details.is_empty());
+    }
+
+    #[test]
+    fn what_older_builds_stored_is_still_told() {
+        let stored = r#"{"inputTokens":1,"outputTokens":0,"failure":{"code":"rate_limited","message":"Later.","retryAfter":9}}"#;
+        let report: TurnReport = json::decode(stored).unwrap();
+        let error = Error::new(Code::RateLimited, "Later.").with("retryAfter", 9);
+        assert_eq!(report.check(), Err(error));
+    }
+}

@@ -1,0 +1,219 @@
+//! How much of a conversation a turn's model is sent: the model's window, less room for
+//! the answer, and what refusals for length have taught.
+
+use crate::base::database::{Database, atomically};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::context::compaction::journal::{change_journal, load_journal};
+use crate::context::working_context::budget::{Budget, WindowSteps};
+use crate::context::working_context::fitting::FittedContext;
+use crate::models::choice::ModelChoice;
+use crate::models::context_windows::{DEFAULT_CONTEXT_TOKENS, find_context_window};
+use crate::models::length::LengthRefusal;
+use crate::models::{ToolDefinition, answer_tokens};
+use crate::store::calibration::Calibration;
+use crate::store::config::Config;
+use crate::store::last_turns::load_calibration;
+use crate::store::learned_windows::{
+    add_lesson, find_lesson, find_named_window, keep_named_window,
+};
+
+use crate::chat::turn::Turn;
+use crate::chat::turn::store::save_turn;
+use crate::context::compaction::fixed::tools_tokens;
+use crate::context::tools::has_search;
+
+/// At most this many events make up the context of a turn.
+const CONTEXT_EVENTS: usize = 1_000;
+
+/// The most bytes that a model is sent. Twice this is two thirds of what all turns may
+/// hold.
+pub const MAX_SENT_BYTES: usize = 8 << 20;
+
+/// The answer's part of a small window: a quarter.
+const ANSWER_SHARE: i64 = 4;
+
+/// How full of messages a window is before its conversation is compacted. The messages
+/// are counted as they are after all long ones are shortened.
+const COMPACT_PERCENT: i64 = 60;
+
+/// After a refusal without numbers, so much of the request is tried.
+const RETRY_PERCENT: i64 = 70;
+
+/// Of how many models a session keeps a lesson.
+const MAX_LESSONS: usize = 4;
+
+/// What a provider counts differs from an estimate by some percent.
+const LEARNED_PERCENT: i64 = 95;
+
+/// The window of one turn.
+pub struct TurnWindow {
+    /// The most tokens that the model is sent, as its provider counts them.
+    pub tokens: i64,
+    pub calibration: Calibration,
+    /// The most tokens of the answer, if the agent sets a limit, or if the window has no
+    /// room for what the provider would be asked for.
+    pub answer_tokens: Option<i64>,
+}
+
+impl TurnWindow {
+    pub fn load(
+        db: &dyn Database,
+        host: &dyn Host,
+        session_id: &Id,
+        config: &Config,
+        choice: &ModelChoice,
+    ) -> Result<Self> {
+        let calibration = load_calibration(db, session_id)?;
+        let told = config.max_context_tokens.map(|tokens| tokens.0);
+        let known = told.or_else(|| find_context_window(&choice.name));
+        let model = choice.name.to_string();
+        let named = find_named_window(db, host.now_ms(), &model)?;
+        let whole = known.unwrap_or(DEFAULT_CONTEXT_TOKENS);
+        let whole = named.map_or(whole, |named| named.min(whole));
+        let limit = config.max_output_tokens.map(|limit| limit.0);
+        let wanted = limit.unwrap_or_else(|| answer_tokens(&choice.name));
+        let answer = wanted.min(whole / ANSWER_SHARE);
+        let mut tokens = whole - answer;
+        let lessons = load_journal(db, session_id)?.lessons;
+        if let Some(learned) = find_lesson(&lessons, host.now_ms(), &model) {
+            tokens = tokens.min(percent(calibration.correct(learned), LEARNED_PERCENT));
+        }
+        Ok(Self {
+            tokens,
+            calibration,
+            answer_tokens: (limit.is_some() || answer < wanted && choice.name.served().is_some())
+                .then_some(answer),
+        })
+    }
+
+    /// The budget of the context. `others` are estimated tokens of what is sent besides
+    /// the messages, the tools and the instructions.
+    pub fn budget(
+        &self,
+        db: &dyn Database,
+        session_id: &Id,
+        tools: &[ToolDefinition],
+        others: i64,
+    ) -> Result<Budget<'static>> {
+        Ok(Budget {
+            tokens: self.tokens,
+            calibration: self.calibration,
+            tools: tools_tokens(tools) + others,
+            bytes: MAX_SENT_BYTES,
+            events: CONTEXT_EVENTS,
+            steps: WindowSteps::Kept(load_journal(db, session_id)?.window.unwrap_or_default()),
+            field: "maxContextTokens",
+            has_search: has_search(tools),
+        })
+    }
+
+    /// Whether the conversation is compacted once the turn is over.
+    pub fn is_filling(&self, fitted: &FittedContext) -> bool {
+        fitted.hides_messages
+            || self.calibration.correct(fitted.least_tokens) > percent(self.tokens, COMPACT_PERCENT)
+            || fitted.events as i64 > percent(CONTEXT_EVENTS as i64, COMPACT_PERCENT)
+    }
+}
+
+/// Keeps where the window stands now, if it moved.
+pub fn keep_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) -> Result<()> {
+    match fitted.moved {
+        Some(moved) => change_journal(db, session_id, |journal| journal.window = Some(moved)),
+        None => Ok(()),
+    }
+}
+
+/// A request that was refused for its length.
+pub struct RefusedRequest<'a> {
+    pub refusal: LengthRefusal,
+    pub model: &'a str,
+    /// What the request was estimated at, and what of it was no message.
+    pub estimated: i64,
+    pub fixed: i64,
+}
+
+impl RefusedRequest<'_> {
+    /// What the next request may be estimated at.
+    fn lesson(&self) -> i64 {
+        let LengthRefusal { sent, most, .. } = self.refusal;
+        let told = match (sent, most) {
+            (Some(sent), Some(most)) if most < sent => {
+                (self.estimated as f64 * most as f64 / sent as f64) as i64
+            }
+            _ => percent(self.estimated, RETRY_PERCENT),
+        };
+        // Less than the prompt and the tools with a short message is no conversation,
+        // whatever a provider says.
+        let least = self.fixed + (self.fixed / 4).max(500);
+        told.min(percent(self.estimated, 90)).max(least)
+    }
+
+    /// Learns from the refusal, and stores what the turn does now. What is learned is the
+    /// session's own, but for a window that the provider names. The error, if the
+    /// turn ends with it.
+    pub fn learn(
+        &self,
+        db: &dyn Database,
+        host: &dyn Host,
+        turn: &mut Turn,
+        error: Error,
+    ) -> Result<()> {
+        let tries_again = turn.room.take_refusal();
+        let lesson = self.lesson();
+        atomically(db, || {
+            let now_ms = host.now_ms();
+            change_journal(db, &turn.session_id, |journal| {
+                let lessons = &mut journal.lessons;
+                add_lesson(lessons, MAX_LESSONS, now_ms, (self.model, lesson));
+            })?;
+            if let Some(window) = self.refusal.window {
+                keep_named_window(db, now_ms, self.model, window)?;
+            }
+            save_turn(db, turn)
+        })?;
+        if tries_again {
+            return Ok(());
+        }
+        let message = format!(
+            "{} The conversation was shortened and sent once more, and refused again. The next turn sends about {lesson} tokens at most. `maxContextTokens` says how many tokens the model takes.",
+            error.message
+        );
+        Err(error.with_message(message))
+    }
+}
+
+fn percent(number: i64, percent: i64) -> i64 {
+    number / 100 * percent + number % 100 * percent / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_teaches_what_it_says_and_shrinks_the_request_in_any_case() {
+        let lesson = |sent, most, fixed| {
+            let request = RefusedRequest {
+                refusal: LengthRefusal {
+                    sent,
+                    most,
+                    window: most,
+                },
+                model: "m",
+                estimated: 10_000,
+                fixed,
+            };
+            request.lesson()
+        };
+        assert_eq!(lesson(Some(16_000), Some(8_000), 0), 5_000);
+        assert_eq!(lesson(None, None, 0), 7_000);
+        assert_eq!(lesson(None, Some(8_000), 0), 7_000);
+        // A provider that contradicts itself, or says next to nothing.
+        assert_eq!(lesson(Some(8_000), Some(8_000), 0), 7_000);
+        assert_eq!(lesson(Some(8_100), Some(8_000), 0), 9_000);
+        assert_eq!(lesson(Some(1_000_000), Some(1), 0), 500);
+        assert_eq!(lesson(Some(1_000_000), Some(1), 4_000), 5_000);
+    }
+}
