@@ -25,19 +25,23 @@ use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
 use super::text::Sent;
 use super::{cors, health, http, mcp, policy, stream, tasks, transfer};
+use session_agent_agent::api::chat::BegunTurn;
+use session_agent_agent::api::chat::begin_chat;
+use session_agent_agent::api::chat::resume_chat;
 use session_agent_agent::api::dispatch::{dispatch, follow_up};
 use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
-use session_agent_agent::api::listener::TurnListener;
 use session_agent_agent::api::operation::{Agent, Reply};
 use session_agent_agent::api::operations::message_reads::get_messages;
 use session_agent_agent::api::route::{self, Route};
-use session_agent_agent::api::show_pace::{ShowPace, ShownChange};
 use session_agent_agent::api::socket;
-use session_agent_agent::api::table::OPERATIONS;
+use session_agent_agent::api::table::RULES;
 use session_agent_agent::api::transfer::{begin_export, begin_import};
-use session_agent_agent::api::turns::{BegunTurn, begin_chat, resume_chat, run, take_up_some};
 use session_agent_agent::chat::frames::incoming::MAX_FRAME_BYTES;
+use session_agent_agent::chat::run::cycle::run;
+use session_agent_agent::chat::run::listener::TurnListener;
 use session_agent_agent::chat::run::running_turns::{Audience as _, RunningTurns};
+use session_agent_agent::chat::run::show_pace::{ShowPace, ShownChange};
+use session_agent_agent::chat::run::take_up::take_up_some;
 use session_agent_agent::chat::run::work::{TurnStarter, TurnWork};
 use session_agent_agent::chat::stream::chunks::HEADERS;
 use session_agent_agent::context::compaction::auto::CompactionTracker;
@@ -422,7 +426,7 @@ impl Object {
             name: self.name.get(),
             db,
             host: &Runtime,
-            operations: OPERATIONS,
+            operations: RULES,
             policy: &self.policy,
             caller,
             outbound: &self.outbound,

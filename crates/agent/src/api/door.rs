@@ -5,11 +5,11 @@ use super::operation::Operation as _;
 use super::operations::memory_tools::CallTool;
 use super::route::Route;
 use super::table::find_entry;
-use super::turn_parts::CHAT_RULE;
 use crate::access::{Caller, Effect, permit_by_name};
 use crate::base::budget::{MAX_ANSWER_BYTES, Reservation};
 use crate::base::error::Result;
 use crate::chat::request::MAX_CHAT_BODY_BYTES;
+use crate::chat::run::agent::CHAT_RULE;
 
 /// The longest message of the Model Context Protocol: a call of a memory tool.
 pub const MAX_MCP_BODY_BYTES: usize = CallTool::MAX_BODY_BYTES;

@@ -1,31 +1,26 @@
 //! The operations that a caller can run on an agent. Before a request gets here, it is
 //! routed and its caller is identified. The result is JSON or an error.
 //!
-//! The entry points are `dispatch` for operations, `turns` for chat, `transfer` for
-//! files, `mcp` for clients of the Model Context Protocol and `socket` for frames. This module uses every module below, and knows only
-//! paths of HTTP.
+//! The entry points are `dispatch` for operations, `chat` for turns, `transfer` for files,
+//! `mcp` for clients of the Model Context Protocol and `socket` for frames. This module uses
+//! every module below, and knows only paths of HTTP.
 
 #[cfg(test)]
 pub mod answers;
+pub mod chat;
 pub mod defaults;
 pub mod dispatch;
 pub mod door;
 pub mod limits;
-pub mod line;
-pub mod listener;
 pub mod mcp;
 #[cfg(test)]
 mod openapi;
 pub mod operation;
 pub mod operations;
 pub mod route;
-pub mod show_pace;
-pub mod shown;
 pub mod socket;
 pub mod table;
 pub mod transfer;
-pub mod turn_parts;
-pub mod turns;
 
 /// The API document, generated from the table of operations. A test compares the two.
 #[cfg(test)]

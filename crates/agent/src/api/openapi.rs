@@ -12,7 +12,7 @@ use super::OPENAPI_JSON;
 use super::operation::OperationEntry;
 use super::operations::message_reads::UiMessage;
 use super::operations::tokens::Preset;
-use super::table::OPERATIONS;
+use super::table::{OPERATIONS, RULES};
 use crate::access::{Effect, Needs};
 use crate::base::error::Code;
 use crate::lifecycle::transfer::import::Imported;
@@ -158,8 +158,8 @@ fn document() -> Value {
                 "scheme": "bearer",
                 "description": "The Worker's secret, or a token from `mintToken`.",
                 "x-presets": {
-                    "chat": Preset::Chat.operations(OPERATIONS),
-                    "read": Preset::Read.operations(OPERATIONS)
+                    "chat": Preset::Chat.operations(RULES),
+                    "read": Preset::Read.operations(RULES)
                 }
             }},
         }
@@ -199,7 +199,7 @@ fn operation(entry: &OperationEntry, example: &Value, schemas: &mut Schemas) -> 
     };
     let presets: Vec<&str> = [("chat", Preset::Chat), ("read", Preset::Read)]
         .into_iter()
-        .filter(|(_, preset)| preset.operations(OPERATIONS).contains(&entry.name))
+        .filter(|(_, preset)| preset.operations(RULES).contains(&entry.name))
         .map(|(name, _)| name)
         .collect();
     let description = format!("{}\n\n{access}{named}", description.replace('\n', " "));

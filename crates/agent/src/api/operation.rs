@@ -5,60 +5,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::limits::DEFAULT_BODY_BYTES;
-use super::show_pace::ShownChange;
-use crate::access::{self, AccessRule, Caller, Effect, Needs, Policy};
-use crate::base::budget::Reservation;
-use crate::base::database::{Database, SqlText};
+use crate::access::{self, AccessRule, Effect, Needs};
+use crate::base::database::SqlText;
 use crate::base::error::Result;
-use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::base::outbound::{LocalBoxFuture, Outbound};
+use crate::base::outbound::LocalBoxFuture;
 use crate::base::owner::work_for;
-use crate::chat::run::running_turns::{Audience, RunningTurns};
-use crate::chat::run::work::TurnStarter;
-use crate::context::compaction::auto::CompactionTracker;
-use crate::memory::Memory;
-
-/// The agent that a request reached, and the request's caller.
-pub struct Agent<'a> {
-    /// The table of operations, which minted tokens may name.
-    pub operations: &'static [OperationEntry],
-    pub name: &'a str,
-    pub db: &'a dyn Database,
-    pub host: &'a dyn Host,
-    pub policy: &'a Policy,
-    pub caller: &'a Caller,
-    pub outbound: &'a dyn Outbound,
-    pub compactions: &'a CompactionTracker,
-    pub turns: &'a RunningTurns,
-    pub audience: &'a dyn Audience,
-    pub starter: &'a dyn TurnStarter,
-    /// The agents that forwarded the request, because this agent keeps a block of theirs.
-    pub via: &'a [String],
-    /// The memory of the request's body, for an operation that waits for long.
-    pub body: Option<&'a Reservation>,
-}
-
-impl<'a> Agent<'a> {
-    pub fn memory(&self) -> Memory<'a> {
-        Memory {
-            agent: self.name,
-            db: self.db,
-            host: self.host,
-            outbound: self.outbound,
-            via: self.via,
-        }
-    }
-
-    /// Gives the memory of the request's body back. The operation must have dropped what
-    /// it made of the body.
-    pub fn give_body_back(&self) {
-        if let Some(body) = self.body {
-            body.resize(0);
-        }
-    }
-}
+pub use crate::chat::run::agent::Agent;
+use crate::chat::run::agent::CHAT;
+use crate::chat::run::show_pace::ShownChange;
 
 /// What an operation answers.
 pub struct Reply {
@@ -233,10 +189,7 @@ fn admit<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<O> {
     Ok(operation)
 }
 
-/// The name by which a token allows chat turns.
-pub const CHAT: &str = "chat";
-
 /// Whether a token may name this operation.
-pub fn names_one(table: &[OperationEntry], name: &str) -> bool {
-    name == CHAT || table.iter().any(|entry| entry.name == name)
+pub fn names_one(rules: &[AccessRule], name: &str) -> bool {
+    name == CHAT || rules.iter().any(|rule| rule.operation == name)
 }

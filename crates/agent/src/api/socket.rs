@@ -4,16 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::dispatch::dispatch;
-use super::line::take_back;
-use super::operation::{Agent, CHAT, Operation};
+use super::operation::{Agent, Operation};
 use super::operations::chat::CancelTurn;
 use super::operations::message_writes::ClearMessages;
 use super::route::parse_session_id;
-use super::show_pace::ShownChange;
-use super::shown::load_shown;
 use super::table::{is_operation, unknown_operation};
-use super::turn_parts::CHAT_RULE;
-use super::turns::{self, Started, start, take_up};
 use crate::access::{Caller, TokenScope, permit};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
@@ -25,8 +20,15 @@ use crate::chat::frames::outgoing::{
 };
 use crate::chat::request::ChatRequest;
 use crate::chat::request::answers::CallAnswer;
+use crate::chat::run::agent::{CHAT, CHAT_RULE};
 use crate::chat::run::early;
+use crate::chat::run::line::take_back;
+use crate::chat::run::replies;
 use crate::chat::run::running_turns::ClientReply;
+use crate::chat::run::show_pace::ShownChange;
+use crate::chat::run::start::{Started, check_client_tools, start};
+use crate::chat::run::take_up::take_up;
+use crate::chat::run::watchers::load_shown;
 use crate::chat::run::work::TurnWork;
 use crate::chat::turn::store::has_turn;
 use crate::lifecycle::clear::clear_messages;
@@ -319,7 +321,7 @@ fn take_answer(
 ) -> Result<FrameOutcome> {
     let session_id = &state.session_id;
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
-    turns::check_client_tools(agent.caller, &client_tools, "clientTools")?;
+    check_client_tools(agent.caller, &client_tools, "clientTools")?;
     let given = ClientReply {
         answer,
         continues,
@@ -333,7 +335,7 @@ fn take_answer(
         early::keep(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
     }
-    let Some(work) = turns::take_answer(agent, session_id, given)? else {
+    let Some(work) = replies::take_answer(agent, session_id, given)? else {
         return Ok(FrameOutcome::default());
     };
     let turn_id = work.running().request_id.clone();

@@ -34,6 +34,7 @@ use super::operations::tokens::MintToken;
 use super::operations::tree::{ForkSession, GetChanges, SetLeaf};
 use super::operations::usage::GetUsage;
 use super::operations::working_context::{BuildWorkingContext, PersistWorkingContext};
+use crate::access::AccessRule;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
 use crate::memory::definition::DefineBlock;
@@ -109,6 +110,23 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<Destroy>(),
 ];
 
+/// What each operation requires.
+pub const RULES: &[AccessRule] = &rules();
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the compiler runs it, and refuses a wrong index"
+)]
+const fn rules() -> [AccessRule; OPERATIONS.len()] {
+    let mut rules = [OPERATIONS[0].rule; OPERATIONS.len()];
+    let mut index = 0;
+    while index < rules.len() {
+        rules[index] = OPERATIONS[index].rule;
+        index += 1;
+    }
+    rules
+}
+
 pub fn find_entry(operation: &str) -> Result<&'static OperationEntry> {
     OPERATIONS
         .iter()
@@ -118,7 +136,7 @@ pub fn find_entry(operation: &str) -> Result<&'static OperationEntry> {
 
 /// Whether a token may name this operation.
 pub fn is_operation(name: &str) -> bool {
-    names_one(OPERATIONS, name)
+    names_one(RULES, name)
 }
 
 pub fn unknown_operation(name: &str) -> Error {

@@ -405,6 +405,7 @@ pub struct Onlookers {
 
 impl crate::chat::run::running_turns::Audience for Onlookers {
     fn tell(&self, _: &crate::base::ids::Id, frame: &str, _: Option<&str>) {
+        crate::api::answers::hold_frame(frame);
         self.frames.borrow_mut().push(frame.to_owned());
     }
 

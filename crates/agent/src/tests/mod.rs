@@ -27,10 +27,10 @@ use serde_json::{Value, json};
 use crate::access::{Caller, Policy};
 use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
-use crate::api::table::OPERATIONS;
-use crate::api::turns::run;
+use crate::api::table::RULES;
 use crate::base::database::Database;
 use crate::base::error::Error;
+use crate::chat::run::cycle::run;
 use crate::chat::run::running_turns::RunningTurns;
 use crate::chat::run::work::{TurnStarter, TurnWork};
 use crate::context::compaction::auto::CompactionTracker;
@@ -128,7 +128,7 @@ impl Alice {
             name: "alice",
             db,
             host: &self.host,
-            operations: OPERATIONS,
+            operations: RULES,
             policy: &self.policy,
             caller: &self.caller,
             outbound: &self.outbound,

@@ -89,9 +89,14 @@ pub fn hold_refusal<T>(operation: &str, answer: &Result<T>) {
     }
 }
 
-/// As [`hold`], for one message of a frame.
-pub fn hold_message(json: &str) {
-    hold_json("getMessages", &format!("[{json}]"));
+/// As [`hold`], for the messages of a frame, if it has any.
+pub fn hold_frame(frame: &str) {
+    let frame: Value = serde_json::from_str(frame).unwrap();
+    if let Some(messages) = frame.get("messages") {
+        hold_json("getMessages", &messages.to_string());
+    } else if frame["type"] == "cf_agent_message_updated" {
+        hold_json("getMessages", &format!("[{}]", frame["message"]));
+    }
 }
 
 /// As [`hold`], for the text of a successful answer.

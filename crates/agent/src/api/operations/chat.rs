@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
-use crate::api::line::take_back;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::api::turn_parts::{CANCEL_RULE, call_back, show_if_watched, turn_context};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::chat::run::agent::CANCEL_RULE;
+use crate::chat::run::line::take_back;
 use crate::chat::run::recover;
+use crate::chat::run::watchers::show_if_watched;
 
 /// Stops the turn that runs in a session. The answer so far is kept.
 ///
@@ -65,10 +66,10 @@ impl RunAtOnce for CancelTurn {
                 is_meant
             }
             None => {
-                let was_there = recover::stop_cut_off(turn_context(agent), session_id, &|turn| {
+                let was_there = recover::stop_cut_off(agent.turn_context(), session_id, &|turn| {
                     is_meant(turn.parent_id.as_ref(), &turn.message_id)
                 })?;
-                call_back(agent);
+                agent.call_back();
                 if was_there {
                     show_if_watched(agent, session_id, None);
                 }

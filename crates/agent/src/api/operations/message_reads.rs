@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs, permit};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::route::parse_session_id;
-use crate::api::shown::load_shown;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 #[cfg(test)]
 use crate::base::json::JsonObject;
 use crate::base::json::Limit;
+use crate::chat::run::watchers::load_shown;
 use crate::context::for_model::load_page_for_model;
 use crate::log::sessions::session_exists;
 use crate::messages::history::{
@@ -217,7 +217,7 @@ fn keep_media(agent: &Agent<'_>, given: Option<KeepMedia>) -> Result<usize> {
 pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
     let answer = permit_and_show(agent, &session_id);
     #[cfg(test)]
-    crate::api::answers::hold_refusal("getMessages", &answer);
+    crate::api::answers::hold("getMessages", &answer);
     answer
 }
 

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Allow, Claims, Effect, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, TokenScope};
-use crate::api::operation::{Agent, Operation, OperationEntry, Reply, RunAtOnce, names_one};
+use crate::access::{
+    AccessRule, Allow, Claims, Effect, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, TokenScope,
+};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, names_one};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Limit, optional_list};
@@ -59,7 +61,7 @@ pub enum Preset {
 /// Beginning, resuming and cancelling a turn, and reading the conversation. The preset
 /// holds no operation on prompts or memory, and none that deletes messages.
 const CHAT_PRESET: &[&str] = &[
-    crate::api::operation::CHAT,
+    crate::chat::run::agent::CHAT,
     "runTurn",
     "cancelTurn",
     "getSession",
@@ -75,12 +77,11 @@ const CHAT_PRESET: &[&str] = &[
 
 impl Preset {
     /// The operations of the preset.
-    pub fn operations(self, table: &[OperationEntry]) -> Vec<&'static str> {
+    pub fn operations(self, rules: &[AccessRule]) -> Vec<&'static str> {
         match self {
             Preset::Chat => CHAT_PRESET.to_vec(),
-            Preset::Read => table
+            Preset::Read => rules
                 .iter()
-                .map(|entry| entry.rule)
                 .filter(|rule| rule.effect == Effect::Nothing && rule.needs != Needs::Secret)
                 .map(|rule| rule.operation)
                 .collect(),
@@ -189,7 +190,7 @@ impl MintToken {
 
 /// The operations that a token names: each once, so the table bounds the token's length.
 fn named(
-    table: &[OperationEntry],
+    rules: &[AccessRule],
     preset: Option<Preset>,
     operations: Option<Vec<String>>,
 ) -> Option<Vec<String>> {
@@ -197,7 +198,7 @@ fn named(
         return None;
     }
     let held = preset
-        .map(|preset| preset.operations(table))
+        .map(|preset| preset.operations(rules))
         .unwrap_or_default();
     let mut names = operations.unwrap_or_default();
     names.extend(held.into_iter().map(str::to_owned));

@@ -19,6 +19,7 @@ use crate::chat::request::plan::{
     Accepted, Answered, NamedMessage, TurnPosition, find_asking, plan,
 };
 use crate::chat::request::{ChatRequest, ClientMessage};
+use crate::chat::run::agent::Agent;
 use crate::chat::run::answer_log::AnswerLog;
 use crate::chat::turn::store::{has_turn, insert_turn};
 use crate::chat::turn::{Turn, TurnRoom};
@@ -64,6 +65,19 @@ pub struct Accepting<'a> {
     pub session_id: &'a Id,
     /// Who asks for the turn.
     pub asker: Asker,
+}
+
+impl<'a> Accepting<'a> {
+    pub fn of(agent: &Agent<'a>, session_id: &'a Id, asker: Asker) -> Self {
+        Self {
+            db: agent.db,
+            host: agent.host,
+            deployed: agent.outbound.deployed(),
+            agent_name: agent.name,
+            session_id,
+            asker,
+        }
+    }
 }
 
 impl Accepting<'_> {
@@ -366,5 +380,13 @@ pub fn turn_in_progress() -> Error {
     Error::new(
         Code::TurnInProgress,
         "A turn of this session is running. Wait for its end, or stop it with `cancelTurn`.",
+    )
+}
+
+/// Whether a retry may succeed after this error.
+pub fn is_for_later(code: Code) -> bool {
+    matches!(
+        code,
+        Code::StorageFailed | Code::RateLimited | Code::TurnInProgress
     )
 }

@@ -2,13 +2,22 @@
 //! and how they go on after the object died.
 
 pub mod accept;
+pub mod agent;
 mod answer_log;
 pub mod callbacks;
 pub mod context;
+pub mod cycle;
 pub mod driver;
 pub mod early;
 mod ending;
+pub mod line;
+pub mod listener;
 pub mod recover;
+pub mod replies;
 pub mod retell;
 pub mod running_turns;
+pub mod show_pace;
+pub mod start;
+pub mod take_up;
+pub mod watchers;
 pub mod work;

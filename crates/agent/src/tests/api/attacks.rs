@@ -10,19 +10,21 @@ use serde_json::{Value, json};
 use crate::access::{
     AccessRule, Caller, Claims, Effect, Needs, Policy, Secret, TokenScope, identify,
 };
+use crate::api::chat::begin_chat;
+use crate::api::chat::resume_chat;
 use crate::api::dispatch::dispatch;
 use crate::api::mcp::{McpHeaders, McpRequest, answer};
 use crate::api::operations::message_reads::get_messages;
 use crate::api::operations::tokens::Preset;
 use crate::api::socket::{SocketState, hear, open};
-use crate::api::table::OPERATIONS;
+use crate::api::table::{OPERATIONS, RULES};
 use crate::api::transfer::{begin_export, begin_import};
-use crate::api::turn_parts::CHAT_RULE;
-use crate::api::turns::{begin_chat, resume_chat, start};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
 use crate::chat::request::parse_chat_request;
+use crate::chat::run::agent::CHAT_RULE;
+use crate::chat::run::start::start;
 use crate::store::limits::HolderLimits;
 use crate::testing::{Said, wait_for};
 use crate::tests::api::access::forgeries;
@@ -74,9 +76,9 @@ fn says(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String
     let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     match kind {
         Kind::AnotherSessions => (Some("t"), names(&[operation])),
-        Kind::ReadPreset => (None, names(&Preset::Read.operations(OPERATIONS))),
-        Kind::ReadPresetOfTheSession => (Some("s"), names(&Preset::Read.operations(OPERATIONS))),
-        Kind::ChatPreset => (Some("s"), names(&Preset::Chat.operations(OPERATIONS))),
+        Kind::ReadPreset => (None, names(&Preset::Read.operations(RULES))),
+        Kind::ReadPresetOfTheSession => (Some("s"), names(&Preset::Read.operations(RULES))),
+        Kind::ChatPreset => (Some("s"), names(&Preset::Chat.operations(RULES))),
         Kind::SessionWithoutOperations => (Some("s"), None),
         Kind::SessionThatNamesIt => (Some("s"), names(&[operation])),
         Kind::SessionThatNamesAnother => (Some("s"), names(&["another"])),

@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::access::{Allow, Caller, Needs, TokenScope};
+use crate::api::chat::begin_chat;
 use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
 use crate::api::socket::{SocketState, hear};
 use crate::api::table::OPERATIONS;
-use crate::api::turns::{begin_chat, run};
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::chat::request::delivery::Delivery;
+use crate::chat::run::cycle::run;
 use crate::testing::wait_for;
 use crate::tests::Alice;
 use crate::tests::api::examples::furnished;

@@ -16,7 +16,7 @@ use crate::api::operation::Agent;
 use crate::api::operations::message_reads::get_messages;
 use crate::api::operations::tokens::Preset;
 use crate::api::socket::{SocketState, hear};
-use crate::api::table::OPERATIONS;
+use crate::api::table::RULES;
 use crate::api::transfer::begin_import;
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
@@ -278,7 +278,7 @@ impl Ask {
                 let frame = frame.to_string();
                 let heard = alice.finish(agent, hear(agent, &state, &frame))?;
                 if let Some(work) = heard.work {
-                    wait_for(crate::api::turns::run(agent, work));
+                    wait_for(crate::chat::run::cycle::run(agent, work));
                 }
                 Ok(heard.replies.join("\n"))
             }
@@ -408,7 +408,7 @@ fn asks() -> Vec<Ask> {
 /// token names none.
 fn tokens(operation: &str) -> [(&'static str, Option<Vec<String>>); 4] {
     let of = |preset: Preset| {
-        let names = preset.operations(OPERATIONS);
+        let names = preset.operations(RULES);
         Some(names.iter().map(|name| (*name).to_owned()).collect())
     };
     [

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::api::dispatch::dispatch;
-use crate::api::show_pace::{News, ShowPace, ShownChange};
-use crate::api::turn_parts::show_news;
 use crate::base::ids::Id;
+use crate::chat::run::show_pace::{News, ShowPace, ShownChange};
+use crate::chat::run::watchers::show_news;
 use crate::testing::wait_for;
 use crate::tests::Alice;
 

@@ -9,11 +9,12 @@ use hmac::{Hmac, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database as _;
 use crate::base::host::Host as _;
 use crate::base::outbound::{CallFailure, Endpoint, OutboundRequest};
 use crate::chat::run::callbacks::{CallbackSender, MAX_ATTEMPTS, MAX_FAILED};
+use crate::chat::run::cycle::run;
+use crate::chat::run::take_up::take_up_some;
 use crate::testing::{Failing, Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, said, user};

@@ -3,8 +3,10 @@
 
 use serde_json::json;
 
-use crate::api::turns::{RecoveryRound, resume_chat, take_up_some};
+use crate::api::chat::resume_chat;
 use crate::base::database::Database;
+use crate::chat::run::take_up::RecoveryRound;
+use crate::chat::run::take_up::take_up_some;
 use crate::chat::run::work::TurnWork;
 use crate::chat::turn::store::MAX_TAKEN_UP;
 use crate::store::last_turns::IS_OPEN;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::{Value, json};
 
 use crate::api::dispatch::dispatch;
-use crate::api::turns::run;
+use crate::chat::run::cycle::run;
 use crate::store::schema::migrate;
 use crate::testing::Said;
 use crate::tests::Alice;

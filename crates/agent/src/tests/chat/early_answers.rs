@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::api::socket::{FrameOutcome, SocketState, hear};
-use crate::api::turns::take_up_some;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::Error;
 use crate::base::ids::Id;
+use crate::chat::run::take_up::take_up_some;
 use crate::chat::run::work::TurnWork;
 use crate::testing::{Failing, Said, wait_for};
 use crate::tests::Alice;
@@ -112,7 +112,7 @@ fn an_answer_is_taken_once_whichever_statement_fails() {
         alice.will_ask();
         alice.outbound.answer(said("In Rome."));
         let failing = Failing::after(&alice.db, passing);
-        wait_for(crate::api::turns::run(&alice.agent(&failing), work));
+        wait_for(crate::chat::run::cycle::run(&alice.agent(&failing), work));
         if !failing.has_failed() {
             assert!(passing > 30);
             break;

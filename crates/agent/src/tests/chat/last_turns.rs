@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::api::turns::run;
 use crate::base::database::Database;
+use crate::chat::run::cycle::run;
 use crate::testing::Dice;
 use crate::testing::{Failing, wait_for};
 use crate::tests::Alice;

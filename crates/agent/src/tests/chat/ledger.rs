@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::api::turns::run;
 use crate::base::database::Database as _;
+use crate::chat::run::cycle::run;
 use crate::testing::Said;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, user};

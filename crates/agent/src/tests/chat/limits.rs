@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use crate::access::{Allow, Caller, TokenScope};
 use crate::api::dispatch::dispatch;
 use crate::api::socket::{SocketState, hear as hear_frame};
-use crate::api::turns::take_up_some;
 use crate::base::database::Database as _;
 use crate::base::error::Error;
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
+use crate::chat::run::take_up::take_up_some;
 use crate::store::limits::HolderLimits;
 use crate::store::usage_days::DAY_MS;
 use crate::testing::{Failing, Said, cut_off, wait_for};
@@ -272,7 +272,7 @@ fn a_call_that_dies_with_the_object_is_counted_and_so_is_the_one_that_takes_its_
         .begin(&json!({"id": "s", "message": user("one")}))
         .unwrap();
     let agent = alice.agent(&alice.db);
-    cut_off(crate::api::turns::run(&agent, begun.work.unwrap()));
+    cut_off(crate::chat::run::cycle::run(&agent, begun.work.unwrap()));
     let counted = |alice: &Alice| -> i64 {
         let row = alice.counted().pop().unwrap();
         row.split(' ').nth(2).unwrap().parse().unwrap()
@@ -297,7 +297,7 @@ fn stopping_an_answer_is_no_way_around_a_limit() {
     let begun = alice.begin(&body).unwrap();
     {
         let agent = alice.agent(&alice.db);
-        let mut running = std::pin::pin!(crate::api::turns::run(&agent, begun.work.unwrap()));
+        let mut running = std::pin::pin!(crate::chat::run::cycle::run(&agent, begun.work.unwrap()));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(running.as_mut().poll(&mut context).is_pending());
         alice.ok("cancelTurn", json!({"sessionId": "s"}));
@@ -647,7 +647,7 @@ fn a_turn_and_its_count_are_written_together() {
         let failing = Failing::after(&alice.db, passing);
         let agent = alice.agent(&failing);
         let body = json!({"id": "s", "message": user("one")}).to_string();
-        let begun = crate::api::turns::begin_chat(&agent, "default", body.as_bytes());
+        let begun = crate::api::chat::begin_chat(&agent, "default", body.as_bytes());
         let has_failed = begun.is_err();
         drop(begun);
         match has_failed {

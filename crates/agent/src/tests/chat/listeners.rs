@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::api::listener::TurnListener;
 use crate::base::ids::Id;
+use crate::chat::run::listener::TurnListener;
 use crate::chat::stream::chunks::Chunk;
 
 use crate::base::budget::{ByteBudget, TURNS};

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::turns::{calls, said, text_of, user};
 use crate::access::{Allow, Caller, TokenScope};
-use crate::api::turns::{begin_chat, run};
+use crate::api::chat::begin_chat;
 use crate::base::database::Database as _;
 use crate::base::outbound::{CallFailure, Endpoint, OutboundRequest};
+use crate::chat::run::cycle::run;
 use crate::chat::tools::mcp::server::REFRESH_EVERY_MS;
 use crate::testing::{Said, cut_off};
 use crate::tests::Alice;

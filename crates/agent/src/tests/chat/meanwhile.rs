@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::api::turns::take_up_some;
+use crate::chat::run::take_up::take_up_some;
 use crate::testing::Dice;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, hear, said, user};

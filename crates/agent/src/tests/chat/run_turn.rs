@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::access::{Caller, TokenScope};
-use crate::api::turns::take_up_some;
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
+use crate::chat::run::take_up::take_up_some;
 use crate::testing::{Failing, Said};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};

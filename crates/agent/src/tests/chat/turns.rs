@@ -4,12 +4,16 @@
 use serde_json::{Value, json};
 
 use crate::access::{Caller, TokenScope};
-use crate::api::listener::TurnListener;
-use crate::api::turns::{BegunTurn, begin_chat, resume_chat, run, take_up_some};
+use crate::api::chat::BegunTurn;
+use crate::api::chat::begin_chat;
+use crate::api::chat::resume_chat;
 use crate::base::budget::{ByteBudget, Reservation, TURNS};
 use crate::base::error::Error;
 use crate::base::ids::Id;
+use crate::chat::run::cycle::run;
+use crate::chat::run::listener::TurnListener;
 use crate::chat::run::running_turns::RunningTurns;
+use crate::chat::run::take_up::take_up_some;
 use crate::chat::run::work::TurnWork;
 use crate::testing::{Said, wait_for};
 use crate::tests::{Alice, ids};

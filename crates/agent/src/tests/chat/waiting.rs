@@ -4,12 +4,14 @@
 use serde_json::{Value, json};
 
 use crate::access::{Caller, TokenScope};
+use crate::api::chat::BegunTurn;
 use crate::api::dispatch::dispatch;
 use crate::api::socket::{SocketState, hear as hear_frame};
-use crate::api::turns::{BegunTurn, run, take_up_some};
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::chat::request::waiting::MAX_WAITING;
+use crate::chat::run::cycle::run;
+use crate::chat::run::take_up::take_up_some;
 use crate::chat::run::work::TurnWork;
 use crate::testing::{Failing, wait_for};
 use crate::tests::Alice;
@@ -42,7 +44,7 @@ impl Alice {
     }
 
     /// A running turn for the message `first`.
-    fn busy(&self) -> (TurnWork, crate::api::listener::TurnListener) {
+    fn busy(&self) -> (TurnWork, crate::chat::run::listener::TurnListener) {
         let begun = self
             .begin(&json!({"id": "s", "message": user("first")}))
             .unwrap();

@@ -4,10 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::api::dispatch::follow_up;
-use crate::api::turns::{run, take_up_some};
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
 use crate::base::tokens::estimate;
+use crate::chat::run::cycle::run;
+use crate::chat::run::take_up::take_up_some;
 use crate::testing::{Said, cut_off, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{kinds, text_of, user};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::access::{Caller, Policy};
 use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
-use crate::api::table::OPERATIONS;
+use crate::api::table::RULES;
 use crate::base::deployed::Deployed;
 use crate::base::error::Error;
 use crate::base::outbound::{
@@ -62,7 +62,7 @@ impl Town {
             name,
             db: &self.agents[name],
             host: &self.host,
-            operations: OPERATIONS,
+            operations: RULES,
             policy: &self.policy,
             caller: &Caller::Owner,
             outbound: self,

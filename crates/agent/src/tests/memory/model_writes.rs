@@ -144,7 +144,7 @@ fn a_turn_that_is_taken_up_again_reaches_no_further_than_it_did() {
             ("c3", "set_context", write("docs", "all")),
         ]));
         alice.outbound.answer(said("Done."));
-        let works = crate::api::turns::take_up_some(&alice.agent(&alice.db)).works;
+        let works = crate::chat::run::take_up::take_up_some(&alice.agent(&alice.db)).works;
         for work in works {
             alice.run_work(work);
         }

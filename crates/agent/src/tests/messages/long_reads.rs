@@ -268,7 +268,7 @@ fn a_request_in_a_session_with_a_long_run_reads_no_contents_of_it() {
     append_run(&alice, MAX_RUN_EVENTS, 64 << 10);
     let before = alice.db.text_bytes();
     let message = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]});
-    let begun = crate::api::turns::begin_chat(
+    let begun = crate::api::chat::begin_chat(
         &alice.agent(&alice.db),
         "s",
         json!({"id": "s", "message": message})

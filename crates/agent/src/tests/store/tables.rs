@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::api::table::find_entry;
 use crate::api::transfer::begin_import;
-use crate::api::turns::take_up_some;
 use crate::base::database::Database;
+use crate::chat::run::take_up::take_up_some;
 use crate::store::tables::{Deletion, InFile, InFork, RowOwner, SessionTable, TABLES};
 use crate::tests::Alice;
 use crate::tests::store::upgrades::make::{HALF_IMPORTED, make, outbound};

@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use crate::access::{Asker, ModelReach};
 use crate::api::transfer::begin_import;
-use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database;
 use crate::base::ids::Id;
 use crate::base::outbound;
 use crate::chat::request::answers::{CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::request::parse_chat_request;
 use crate::chat::request::waiting::{self, WaitingRequest};
+use crate::chat::run::cycle::run;
 use crate::chat::run::early;
 use crate::chat::run::running_turns::ClientReply;
+use crate::chat::run::take_up::take_up_some;
 use crate::store::schema;
 use crate::store::usage_days::DAY_MS;
 use crate::testing::{FixedHost, Said, Script, Sqlite, cut_off};

@@ -14,9 +14,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database;
 use crate::base::outbound::Endpoint;
+use crate::chat::run::cycle::run;
+use crate::chat::run::take_up::take_up_some;
 use crate::chat::turn::store::MAX_TAKEN_UP;
 use crate::store::schema;
 use crate::testing::{Failing, FixedHost, Said, Sqlite, wait_for};

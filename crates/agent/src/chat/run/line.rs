@@ -3,10 +3,6 @@
 
 use std::rc::Rc;
 
-use super::operation::Agent;
-use super::turn_parts::{
-    CANCEL_RULE, accepting, begin, call_back, is_for_later, show_if_watched, turn_context,
-};
 use crate::access::permit;
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
@@ -16,9 +12,11 @@ use crate::chat::request::known_messages::load_known;
 use crate::chat::request::plan::{NamedMessage, plan};
 use crate::chat::request::waiting::{self, WaitingPlace, WaitingRequest};
 use crate::chat::request::{ChatRequest, ClientMessage, Trigger};
-use crate::chat::run::accept::turn_in_progress;
+use crate::chat::run::accept::{Accepting, is_for_later, turn_in_progress};
+use crate::chat::run::agent::{Agent, CANCEL_RULE};
 use crate::chat::run::recover;
 use crate::chat::run::running_turns::AwaitedTurn;
+use crate::chat::run::watchers::show_if_watched;
 use crate::chat::run::work::TurnWork;
 use crate::chat::turn::store::has_turn;
 use crate::log::sessions::session_exists;
@@ -68,8 +66,8 @@ pub fn line_up(
         meter(agent, &config).check_turn()?;
         // The turn was cut off and is not taken up yet. It is over now, so that this
         // request's turn may begin at once.
-        recover::stop_cut_off(turn_context(agent), session_id, &|_| true)?;
-        call_back(agent);
+        recover::stop_cut_off(agent.turn_context(), session_id, &|_| true)?;
+        agent.call_back();
         return Ok(None);
     }
     let config = load_config(agent.db, &agent.outbound.deployed())?;
@@ -172,13 +170,13 @@ fn accept_waiting(
     let asker = waiting.asker();
     let request = waiting.into_request()?;
     let reservation = agent.turns.reserve(request.kept_bytes())?;
-    let accepting = accepting(agent, session_id, asker);
+    let accepting = Accepting::of(agent, session_id, asker);
     let started = atomically(agent.db, || {
         waiting::forget(agent.db, session_id, place)?;
         accepting.accept_waiting(&request, &place.turn_id)
     })?;
     // The turn is stored now: nothing below may keep it from beginning.
-    let work = started.turn.map(|turn| begin(agent, turn, reservation));
+    let work = started.turn.map(|turn| agent.begin(turn, reservation));
     if started.has_changed {
         show_if_watched(agent, session_id, Some(&place.turn_id));
     }

@@ -1,64 +1,33 @@
-//! What all parts of chat share: the access that turns need, and the steps around a
-//! turn's beginning.
+//! What the sockets of a session are sent of its messages.
 
-use super::operation::{Agent, CHAT};
-use super::show_pace::News;
-use super::shown::load_shown;
-use crate::access::{AccessRule, Asker, Effect, Needs};
-use crate::base::budget::Reservation;
-use crate::base::error::Code;
+use crate::base::database::{Database, SqlText};
+use crate::base::error::{Code, Result};
 use crate::base::ids::Id;
 use crate::chat::frames::outgoing::{render_message_updated, render_messages};
-use crate::chat::run::accept::Accepting;
-use crate::chat::run::context::TurnContext;
-use crate::chat::run::work::TurnWork;
-use crate::chat::turn::Turn;
+use crate::chat::run::agent::Agent;
+use crate::chat::run::show_pace::News;
+use crate::messages::history::{DEFAULT_MAX_BYTES, load_newest};
+use crate::messages::page::{PageAsk, PageForm};
 use crate::messages::read::find_message;
 
-/// The access that a caller needs to begin or follow a turn.
-pub const CHAT_RULE: AccessRule = AccessRule {
-    operation: CHAT,
-    needs: Needs::Session,
-    effect: Effect::Messages,
-};
+/// The most messages that `get-messages` answers.
+const MAX_SHOWN_MESSAGES: usize = 1000;
 
-/// The access that a caller needs to stop a turn, with `cancelTurn` or with a message
-/// that replaces the turn.
-pub const CANCEL_RULE: AccessRule = AccessRule {
-    operation: "cancelTurn",
-    needs: Needs::Session,
-    effect: Effect::Session,
-};
-
-pub fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, asker: Asker) -> Accepting<'a> {
-    Accepting {
-        db: agent.db,
-        host: agent.host,
-        deployed: agent.outbound.deployed(),
-        agent_name: agent.name,
-        session_id,
-        asker,
-    }
-}
-
-/// Registers a turn that is stored.
-pub fn begin(agent: &Agent<'_>, turn: Turn, reservation: Reservation) -> TurnWork {
-    TurnWork::Begin(agent.turns.begin(&turn, reservation, false), Box::new(turn))
-}
-
-/// Makes the calls that a turn's end has written, if there are any.
-pub fn call_back(agent: &Agent<'_>) {
-    if agent.turns.callbacks.take_new() {
-        agent.starter.call_back();
-    }
-}
-
-/// Whether a retry may succeed after this error.
-pub fn is_for_later(code: Code) -> bool {
-    matches!(
-        code,
-        Code::StorageFailed | Code::RateLimited | Code::TurnInProgress
-    )
+/// A session's newest messages as a JSON array, for a client that opens the session.
+pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<SqlText> {
+    let ask = PageAsk {
+        limit: MAX_SHOWN_MESSAGES,
+        max_bytes: DEFAULT_MAX_BYTES as usize,
+        form: PageForm::List,
+    };
+    let page = match load_newest(db, session_id, ask) {
+        Err(error) if error.code == Code::SessionNotFound => None,
+        page => page?,
+    };
+    let Some(page) = page else {
+        return Ok("[]".into());
+    };
+    Ok(page.into_json())
 }
 
 /// Sends a changed message to every socket of the session.
@@ -67,8 +36,6 @@ pub fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
         && let Ok(id) = Id::parse(message_id.to_owned())
         && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
     {
-        #[cfg(test)]
-        super::answers::hold_message(&message.json);
         let frame = render_message_updated(&message.json);
         agent.audience.tell(session_id, &frame, None);
     }
@@ -104,8 +71,6 @@ fn render_changed(agent: &Agent<'_>, session_id: &Id, ids: &[Id]) -> Option<Vec<
         if has_calls || message.id != id.as_str() || bytes > MAX_CHANGED_BYTES {
             return None;
         }
-        #[cfg(test)]
-        super::answers::hold_message(&message.json);
         frames.push(render_message_updated(&message.json));
     }
     Some(frames)
@@ -119,14 +84,5 @@ pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>)
     {
         let frame = render_messages(&messages.into_string());
         agent.audience.tell(session_id, &frame, except);
-    }
-}
-
-pub fn turn_context<'a>(agent: &Agent<'a>) -> TurnContext<'a> {
-    TurnContext {
-        memory: agent.memory(),
-        turns: agent.turns,
-        audience: agent.audience,
-        compactions: agent.compactions,
     }
 }

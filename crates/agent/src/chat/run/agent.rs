@@ -1,0 +1,91 @@
+//! The agent that a request reached, and what its caller needs to run turns.
+
+use crate::access::{AccessRule, Caller, Effect, Needs, Policy};
+use crate::base::budget::Reservation;
+use crate::base::database::Database;
+use crate::base::host::Host;
+use crate::base::outbound::Outbound;
+use crate::chat::run::context::TurnContext;
+use crate::chat::run::running_turns::{Audience, RunningTurns};
+use crate::chat::run::work::{TurnStarter, TurnWork};
+use crate::chat::turn::Turn;
+use crate::context::compaction::auto::CompactionTracker;
+use crate::memory::Memory;
+
+/// The name by which a token allows chat turns.
+pub const CHAT: &str = "chat";
+
+/// The access that a caller needs to begin or follow a turn.
+pub const CHAT_RULE: AccessRule = AccessRule {
+    operation: CHAT,
+    needs: Needs::Session,
+    effect: Effect::Messages,
+};
+
+/// The access that a caller needs to stop a turn, with `cancelTurn` or with a message
+/// that replaces the turn.
+pub const CANCEL_RULE: AccessRule = AccessRule {
+    operation: "cancelTurn",
+    needs: Needs::Session,
+    effect: Effect::Session,
+};
+
+/// The agent that a request reached, and the request's caller.
+pub struct Agent<'a> {
+    /// The operations that minted tokens may name, and what each requires.
+    pub operations: &'static [AccessRule],
+    pub name: &'a str,
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub policy: &'a Policy,
+    pub caller: &'a Caller,
+    pub outbound: &'a dyn Outbound,
+    pub compactions: &'a CompactionTracker,
+    pub turns: &'a RunningTurns,
+    pub audience: &'a dyn Audience,
+    pub starter: &'a dyn TurnStarter,
+    /// The agents that forwarded the request, because this agent keeps a block of theirs.
+    pub via: &'a [String],
+    /// The memory of the request's body, for an operation that waits for long.
+    pub body: Option<&'a Reservation>,
+}
+
+impl<'a> Agent<'a> {
+    pub fn memory(&self) -> Memory<'a> {
+        Memory {
+            agent: self.name,
+            db: self.db,
+            host: self.host,
+            outbound: self.outbound,
+            via: self.via,
+        }
+    }
+
+    /// Gives the memory of the request's body back. The operation must have dropped what
+    /// it made of the body.
+    pub fn give_body_back(&self) {
+        if let Some(body) = self.body {
+            body.resize(0);
+        }
+    }
+    pub fn turn_context(&self) -> TurnContext<'a> {
+        TurnContext {
+            memory: self.memory(),
+            turns: self.turns,
+            audience: self.audience,
+            compactions: self.compactions,
+        }
+    }
+
+    /// Registers a turn that is stored.
+    pub fn begin(&self, turn: Turn, reservation: Reservation) -> TurnWork {
+        TurnWork::Begin(self.turns.begin(&turn, reservation, false), Box::new(turn))
+    }
+
+    /// Makes the calls that a turn's end has written, if there are any.
+    pub fn call_back(&self) {
+        if self.turns.callbacks.take_new() {
+            self.starter.call_back();
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Takes up the turns that were cut off when the object died, and what was left waiting.
+
+use crate::base::database::Database;
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::chat::request::waiting;
+use crate::chat::run::agent::Agent;
+use crate::chat::run::early;
+use crate::chat::run::line::take_waiting;
+use crate::chat::run::recover;
+use crate::chat::run::replies::take_early_answers;
+use crate::chat::run::work::TurnWork;
+use crate::chat::turn::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
+use crate::store::last_turns::{MAX_FOUND, settle_surplus};
+
+/// Takes up a turn that was cut off; `None`: there is none, or the turn runs already.
+pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    if agent.turns.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
+        return Ok(None);
+    }
+    let taken = recover::take_up(agent.turn_context(), session_id)?;
+    Ok(taken.map(|taken| TurnWork::TakeUp(Box::new(taken))))
+}
+
+/// The result of a look for turns that were cut off.
+#[derive(Default)]
+pub struct RecoveryRound {
+    pub works: Vec<TurnWork>,
+    /// Why some turns could not be taken up. One failure does not stop the other turns.
+    pub failures: Vec<Error>,
+    /// More turns are left, for when these have ended or for the next look.
+    pub is_more_left: bool,
+}
+
+impl RecoveryRound {
+    /// Takes what a few sessions' turns left.
+    fn take_left(
+        &mut self,
+        agent: &Agent<'_>,
+        load: fn(&dyn Database) -> Result<Vec<Id>>,
+        take: fn(&Agent<'_>, &Id) -> Result<Option<TurnWork>>,
+    ) {
+        match load(agent.db) {
+            Ok(sessions) => {
+                self.is_more_left |= sessions.len() == MAX_FOUND;
+                for session_id in sessions {
+                    self.take(take(agent, &session_id));
+                }
+            }
+            Err(error) => self.take(Err(error)),
+        }
+    }
+
+    fn take(&mut self, outcome: Result<Option<TurnWork>>) {
+        match outcome {
+            Ok(work) => self.works.extend(work),
+            // The turn was closed: a later look does not find it.
+            Err(error) if error.code == Code::CorruptRow => self.failures.push(error),
+            Err(error) => {
+                self.failures.push(error);
+                self.is_more_left = true;
+            }
+        }
+    }
+}
+
+/// Takes up a few of the turns that were cut off, and early answers and waiting messages
+/// that are left after a turn's end.
+pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
+    let mut look = RecoveryRound::default();
+    let free = MAX_TAKEN_UP.saturating_sub(agent.turns.count_taken_up());
+    match load_sessions_cut_off(agent.db, &agent.turns.sessions(), free + 1) {
+        Ok(sessions) => {
+            look.is_more_left = sessions.len() > free;
+            for session_id in sessions.iter().take(free) {
+                look.take(take_up(agent, session_id));
+            }
+        }
+        Err(error) => look.take(Err(error)),
+    }
+    if let Err(error) = settle_surplus(agent.db) {
+        look.take(Err(error));
+    }
+    look.take_left(agent, early::load_sessions_left, take_early_answers);
+    look.take_left(agent, waiting::load_sessions_left, take_waiting);
+    look
+}
