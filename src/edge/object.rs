@@ -430,6 +430,7 @@ impl Object {
             policy: &self.policy,
             caller,
             outbound: &self.outbound,
+            deployed: self.outbound.deployed(),
             compactions: &self.compactions,
             turns: &self.turns,
             audience: &self.sockets,

@@ -24,7 +24,7 @@ use self::reflect::{describe, failed, get, method, object, raw_method, set};
 use super::host::{Runtime, pause};
 use super::{env, tasks};
 use session_agent_agent::api::defaults;
-use session_agent_core::base::deployed::Deployed;
+use session_agent_agent::chat::run::deployed::Deployed;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
@@ -53,8 +53,9 @@ pub struct Bindings {
     /// those that wait to leave.
     line: Slots<LeavingCall>,
     writers: WriteLocks,
-    /// What was deployed, where a class that extends this one adds tools and blocks.
-    own_deployed: OnceCell<Rc<Deployed>>,
+    /// What was deployed. Where a class that extends this one adds tools and blocks, an object
+    /// has its own; else it is parsed once per isolate.
+    deployed: OnceCell<Rc<Deployed>>,
 }
 
 impl Bindings {
@@ -63,8 +64,20 @@ impl Bindings {
             env: env.clone().into(),
             line: Slots::new(may_leave, LINE),
             writers: WriteLocks::default(),
-            own_deployed: OnceCell::new(),
+            deployed: OnceCell::new(),
         }
+    }
+
+    pub fn deployed(&self) -> &Deployed {
+        thread_local! {
+            static OF_ISOLATE: OnceCell<Rc<Deployed>> = const { OnceCell::new() };
+        }
+        let read = || Rc::new(defaults::read(self, agent_defaults().as_deref()));
+        self.deployed
+            .get_or_init(|| match self.is_bound(OWN_CLASS) {
+                true => read(),
+                false => OF_ISOLATE.with(|deployed| Rc::clone(deployed.get_or_init(read))),
+            })
     }
 
     /// The function by which a class that extends this one counts tokens, if it has one.
@@ -156,17 +169,6 @@ impl Outbound for Bindings {
 
     fn find_setting(&self, setting: Setting) -> Option<String> {
         env::find_text(&self.env, setting).filter(|value| !value.is_empty())
-    }
-
-    fn deployed(&self) -> Rc<Deployed> {
-        thread_local! {
-            static DEPLOYED: OnceCell<Rc<Deployed>> = const { OnceCell::new() };
-        }
-        let read = || Rc::new(defaults::read(self, agent_defaults().as_deref()));
-        if self.is_bound(OWN_CLASS) {
-            return Rc::clone(self.own_deployed.get_or_init(read));
-        }
-        DEPLOYED.with(|deployed| Rc::clone(deployed.get_or_init(read)))
     }
 
     fn find_secret(&self, name: &str) -> Option<String> {

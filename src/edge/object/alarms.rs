@@ -65,6 +65,7 @@ impl Object {
                 db: &db,
                 host: &Runtime,
                 outbound: &object.outbound,
+                deployed: &object.outbound.deployed().memory.config,
                 policy: &object.policy,
                 under_way: &object.turns.callbacks,
             };

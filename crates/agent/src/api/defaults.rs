@@ -7,19 +7,21 @@
 //! left out, and `getConfig` names it. The rest holds, and no conversation fails.
 
 use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
 
 use crate::api::operations::agent::check_change;
 use crate::api::operations::chat_tools::DefineTool;
 use crate::api::operations::compaction::ConfigureCompaction;
-use crate::base::deployed::{Deployed, DeployedProblem, PartReader};
+use crate::base::deployed::{DeployedProblem, PartReader};
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, RawValue, find_nearest};
 use crate::base::outbound::Outbound;
 use crate::base::settings::Setting;
+use crate::chat::run::deployed::Deployed;
 use crate::chat::tools::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
 use crate::context::compaction::settings::OwnSettings;
-use crate::memory::deployed::read_blocks;
-use crate::store::config::{ConfigLayer, ConfigureAgent};
+use crate::memory::deployed::{DeployedMemory, read_blocks};
+use crate::store::config::{ConfigLayer, ConfigureAgent, DeployedConfig};
 use crate::store::limits::Limits;
 
 /// The file's name beside wrangler.toml.
@@ -134,11 +136,18 @@ impl Defaults {
                 self.reader(source, "").note("", error);
             }
         }
-        Deployed::new(self.problems)
-            .with(config)
-            .with(compaction)
-            .with(DeployedTools(tools))
-            .with(blocks.unwrap_or_default())
+        let config = Rc::new(DeployedConfig {
+            defaults: config,
+            problems: self.problems,
+        });
+        Deployed {
+            memory: DeployedMemory {
+                config,
+                blocks: blocks.unwrap_or_default(),
+            },
+            compaction,
+            tools: DeployedTools(tools),
+        }
     }
 }
 

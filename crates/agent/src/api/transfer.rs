@@ -1,6 +1,8 @@
 //! Export and import. They are not operations, because a file does not fit into one
 //! body. A caller that may do the same by operations may use them.
 
+use std::rc::Rc;
+
 use super::operation::{Agent, Operation};
 use super::operations::events::AppendEvents;
 use super::operations::sessions::CreateSession;
@@ -51,6 +53,6 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
     Ok(Import::new(ImportTarget {
         sender,
         agent: agent.name.to_owned(),
-        deployed: agent.outbound.deployed(),
+        deployed: Rc::clone(&agent.deployed.memory.config),
     }))
 }

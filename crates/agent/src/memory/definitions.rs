@@ -5,7 +5,6 @@
 use super::block::{Block, BlockContent, hold_here, read_or_omit};
 use super::content::find_newest;
 use super::definition::{Definition, WhenChanged, unplaced};
-use super::deployed::{find_deployed, load_deployed};
 use super::homes::nowhere;
 use super::label::Label;
 use super::source::{BlockHome, BlockPlace, BlockSource};
@@ -127,8 +126,7 @@ pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Ve
     let mut rows: Vec<DefinitionRow> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut blocks = Vec::new();
     if scope == BlockScope::Agent {
-        let deployed = memory.outbound.deployed();
-        for block in load_deployed(&deployed) {
+        for block in &memory.deployed.blocks {
             let key = block.label.key();
             match rows.iter().position(|row| row.key == key) {
                 None => blocks.push(block.clone()),
@@ -200,7 +198,7 @@ fn find_default(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Defin
     if scope != BlockScope::Agent.column() {
         return None;
     }
-    let found = find_deployed(&memory.outbound.deployed(), &label.key())?;
+    let found = memory.deployed.find_block(&label.key())?;
     Some(found.placed(memory.agent))
 }
 

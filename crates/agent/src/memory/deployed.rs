@@ -6,23 +6,30 @@
 
 use std::collections::HashSet;
 
+use std::rc::Rc;
+
 use super::definition::{DefineBlock, Definition};
-use crate::base::deployed::{Deployed, PartReader};
+use crate::base::deployed::PartReader;
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, RawValue};
+use crate::store::config::DeployedConfig;
 
 /// The most deployed blocks.
 const MAX_DEPLOYED: i64 = 100;
 
-/// The deployed blocks, in the order in which they were written. They are not placed yet:
-/// each agent reads the same ones.
+/// What was deployed of every agent's memory, and the configuration.
 #[derive(Default)]
-pub struct DeployedBlocks(Vec<Definition>);
+pub struct DeployedMemory {
+    pub config: Rc<DeployedConfig>,
+    /// In the order in which they were written. They are not placed yet: each agent reads
+    /// the same ones.
+    pub blocks: Vec<Definition>,
+}
 
 /// Reads a JSON list of inputs of `defineBlock`.
-pub fn read_blocks(reader: &mut PartReader<'_>, list: &RawValue) -> DeployedBlocks {
+pub fn read_blocks(reader: &mut PartReader<'_>, list: &RawValue) -> Vec<Definition> {
     let mut keys = HashSet::new();
-    DeployedBlocks(reader.items(list, MAX_DEPLOYED, |item| read_block(item, &mut keys)))
+    reader.items(list, MAX_DEPLOYED, |item| read_block(item, &mut keys))
 }
 
 fn read_block(item: &RawValue, keys: &mut HashSet<String>) -> Result<Definition> {
@@ -43,14 +50,10 @@ fn read_block(item: &RawValue, keys: &mut HashSet<String>) -> Result<Definition>
     Ok(block)
 }
 
-pub fn load_deployed(deployed: &Deployed) -> &[Definition] {
-    deployed
-        .find::<DeployedBlocks>()
-        .map_or(&[], |blocks| &blocks.0)
-}
-
-/// The deployed block with this key. It is not placed.
-pub fn find_deployed(deployed: &Deployed, key: &str) -> Option<Definition> {
-    let mut blocks = load_deployed(deployed).iter();
-    blocks.find(|block| block.label.key() == key).cloned()
+impl DeployedMemory {
+    /// The deployed block with this key. It is not placed.
+    pub fn find_block(&self, key: &str) -> Option<Definition> {
+        let mut blocks = self.blocks.iter();
+        blocks.find(|block| block.label.key() == key).cloned()
+    }
 }

@@ -42,6 +42,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
+use crate::memory::deployed::DeployedMemory;
 
 /// An agent's memory, and what is needed to reach every home.
 #[derive(Clone, Copy)]
@@ -51,6 +52,7 @@ pub struct Memory<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub outbound: &'a dyn Outbound,
+    pub deployed: &'a DeployedMemory,
     /// The agents that this request came through, in order. Each has a block that
     /// the next agent keeps.
     pub via: &'a [String],

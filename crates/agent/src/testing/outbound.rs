@@ -8,12 +8,12 @@ use std::task::{Context, Waker};
 use sha2::{Digest, Sha256};
 
 use crate::api::defaults;
-use crate::base::deployed::Deployed;
 use crate::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, Clock, ListedObject, LocalBoxFuture,
     ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
 };
 use crate::base::settings::Setting;
+use crate::chat::run::deployed::Deployed;
 
 /// One answer of the outside, which a test writes.
 pub struct Said {
@@ -222,6 +222,15 @@ impl Script {
     }
 }
 
+impl Script {
+    /// What was deployed, read anew: a test may have changed it. It lives as long as the test
+    /// run, as what is deployed lives as long as the isolate.
+    pub fn deployed(&self) -> &'static Deployed {
+        let file = self.defaults_file.borrow();
+        Box::leak(Box::new(defaults::read(self, file.as_deref())))
+    }
+}
+
 impl Outbound for Script {
     fn writers(&self) -> &WriteLocks {
         &self.writers
@@ -229,10 +238,6 @@ impl Outbound for Script {
 
     fn find_setting(&self, setting: Setting) -> Option<String> {
         self.settings.borrow().get(setting.name()).cloned()
-    }
-
-    fn deployed(&self) -> Rc<Deployed> {
-        Rc::new(defaults::read(self, self.defaults_file.borrow().as_deref()))
     }
 
     fn find_secret(&self, name: &str) -> Option<String> {

@@ -132,6 +132,7 @@ impl Alice {
             policy: &self.policy,
             caller: &self.caller,
             outbound: &self.outbound,
+            deployed: self.outbound.deployed(),
             compactions: &self.compactions,
             turns: &self.turns,
             audience: &self.audience,

@@ -18,7 +18,7 @@ use crate::search::find::{Hit, find};
 use crate::search::fuse::Nearest;
 use crate::search::query::WordQuery;
 use crate::search::request::SearchRequest;
-use crate::store::config::load_config;
+use crate::store::config::{DeployedConfig, load_config};
 
 /// What a search found.
 pub struct EventMatches {
@@ -31,6 +31,7 @@ pub struct EventMatches {
 pub async fn search(
     db: &dyn Database,
     outbound: &dyn Outbound,
+    deployed: &DeployedConfig,
     search: &SearchRequest<'_>,
 ) -> Result<EventMatches> {
     let by_words = |report| -> Result<EventMatches> {
@@ -41,7 +42,7 @@ pub async fn search(
     };
     let model = EmbeddingModel::find(outbound);
     if model == Ok(None)
-        || !load_config(db, &outbound.deployed())?.vectors
+        || !load_config(db, deployed)?.vectors
         || !WordQuery::parse(search.query).is_open()
     {
         return by_words(None);

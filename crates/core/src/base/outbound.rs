@@ -9,12 +9,10 @@
 //! call to the bucket can't be aborted; its answer is ignored.
 
 use std::pin::pin;
-use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error};
 use crate::base::owner::Owner;
 use crate::base::settings::Setting;
@@ -347,9 +345,6 @@ pub trait Outbound {
 
     /// Finds a variable or a secret of the Worker; `None` if it is empty.
     fn find_setting(&self, setting: Setting) -> Option<String>;
-
-    /// What was deployed for every agent. It is parsed once per isolate.
-    fn deployed(&self) -> Rc<Deployed>;
 
     /// Finds a secret of the operator's, by its name; `None` if it is empty or no text.
     /// The caller has checked that the name is none of the Worker's own settings.

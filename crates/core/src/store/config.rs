@@ -12,7 +12,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::database::{Database, atomically};
-use crate::base::deployed::{Deployed, DeployedProblem};
+use crate::base::deployed::DeployedProblem;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
@@ -222,6 +222,14 @@ fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
     }
 }
 
+/// The configuration that was deployed for every agent.
+#[derive(Default)]
+pub struct DeployedConfig {
+    pub defaults: ConfigLayer,
+    /// What is written wrong in all that was deployed. The Worker leaves it out.
+    pub problems: Vec<DeployedProblem>,
+}
+
 /// The configuration that holds, and where it comes from.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
@@ -243,12 +251,10 @@ impl ShownConfig {
         }
     }
 
-    fn new(own: ConfigLayer, deployed: &Deployed) -> Self {
-        let none = ConfigLayer::default();
-        let defaults = deployed.find().unwrap_or(&none);
+    fn new(own: ConfigLayer, deployed: &DeployedConfig) -> Self {
         Self {
-            origins: own.origins(defaults),
-            config: own.resolve(defaults),
+            origins: own.origins(&deployed.defaults),
+            config: own.resolve(&deployed.defaults),
             problems: deployed.problems.clone(),
         }
     }
@@ -271,16 +277,12 @@ pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>
 const KEY: &str = "agent";
 
 /// The configuration that holds for this agent.
-pub fn load_config(db: &dyn Database, deployed: &Deployed) -> Result<Config> {
-    let own = load_own(db)?;
-    Ok(match deployed.find() {
-        Some(defaults) => own.resolve(defaults),
-        None => own.resolve(&ConfigLayer::default()),
-    })
+pub fn load_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<Config> {
+    Ok(load_own(db)?.resolve(&deployed.defaults))
 }
 
 /// The configuration as `getConfig` shows it.
-pub fn show_config(db: &dyn Database, deployed: &Deployed) -> Result<ShownConfig> {
+pub fn show_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<ShownConfig> {
     Ok(ShownConfig::new(load_own(db)?, deployed))
 }
 
@@ -295,7 +297,7 @@ fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
 /// Loads, changes and stores what the agent was told, in one transaction.
 pub fn change_config(
     db: &dyn Database,
-    deployed: &Deployed,
+    deployed: &DeployedConfig,
     change: ConfigureAgent,
 ) -> Result<ShownConfig> {
     atomically(db, || {

@@ -72,7 +72,7 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     if scope.may(SEARCH) {
         tools.push(search_tool()?);
     }
-    for tool in load_tools(scope.agent.db, &scope.agent.outbound.deployed())? {
+    for tool in load_tools(scope.agent.db, &scope.agent.deployed.tools)? {
         if is_callable(scope, &tool)
             && let Some(input_schema) = to_object_schema(&tool.definition.parameters)
         {
@@ -148,7 +148,7 @@ pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     if name == SEARCH {
         return search(scope, &arguments).await;
     }
-    let tools = load_tools(scope.agent.db, &scope.agent.outbound.deployed())?;
+    let tools = load_tools(scope.agent.db, &scope.agent.deployed.tools)?;
     let tool = tools
         .iter()
         .find(|tool| tool.definition.name == name && is_callable(scope, tool));

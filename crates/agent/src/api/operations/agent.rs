@@ -30,7 +30,7 @@ impl RunAtOnce for ConfigureAgent {
         if let Some(Some(callback)) = self.on_turn_end.given() {
             check_callback(agent.outbound, callback)?;
         }
-        let shown = change_config(agent.db, &agent.outbound.deployed(), self)?;
+        let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
         Reply::json(&shown)
     }
 }
@@ -72,7 +72,7 @@ impl Operation for GetConfig {
 
 impl RunAtOnce for GetConfig {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let mut shown = show_config(agent.db, &agent.outbound.deployed())?;
+        let mut shown = show_config(agent.db, &agent.deployed.memory.config)?;
         if *agent.caller != Caller::Owner {
             shown.conceal();
         }

@@ -89,12 +89,13 @@ impl RunWaiting for DefineTool {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         if self.mcp.is_some() {
             let memory = agent.memory();
-            let (server, tools) = define_server(&memory, self.into_server()?).await?;
+            let (server, tools) =
+                define_server(&memory, &agent.deployed.tools, self.into_server()?).await?;
             let tools = tools.into_iter().map(RegisteredTool::show).collect();
             return Reply::json(&DefinedTool::Server(server.show(Some(tools))));
         }
         let tool = self.into_tool(agent.outbound)?;
-        define_tool(agent.db, agent.host, &agent.outbound.deployed(), &tool)?;
+        define_tool(agent.db, agent.host, &agent.deployed.tools, &tool)?;
         Reply::json(&DefinedTool::Tool(tool.show()))
     }
 }
@@ -240,7 +241,7 @@ impl Operation for RemoveTool {
 impl RunAtOnce for RemoveTool {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Reply::json(&RemovedTool {
-            removed: remove_tool(agent.db, &agent.outbound.deployed(), &self.name)?,
+            removed: remove_tool(agent.db, &agent.deployed.tools, &self.name)?,
         })
     }
 }
@@ -273,7 +274,7 @@ impl Operation for ListTools {
 
 impl RunAtOnce for ListTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let known = load_agent_tools(agent.db, &agent.outbound.deployed())?;
+        let known = load_agent_tools(agent.db, &agent.deployed.tools)?;
         let servers = known.servers.into_iter();
         let mut shown = RegisteredTools {
             tools: known.tools.into_iter().map(RegisteredTool::show).collect(),

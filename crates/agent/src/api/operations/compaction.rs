@@ -69,7 +69,7 @@ impl RunAtOnce for ConfigureCompaction {
         let change = self.settings()?;
         Reply::json(&change_settings(
             agent.db,
-            &agent.outbound.deployed(),
+            &agent.deployed.compaction,
             self.session_id.as_ref(),
             change,
         )?)
@@ -212,7 +212,7 @@ impl RunWaiting for Compact {
                     leaf_seq,
                     settings: load_settings(
                         agent.db,
-                        &agent.outbound.deployed(),
+                        &agent.deployed.compaction,
                         Some(&self.session_id),
                     )?,
                     fixed,
@@ -396,14 +396,19 @@ impl RunWaiting for EstimateTokens {
 
 /// The tools of a turn besides the memory tools.
 fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
-    let tools = load_tools(agent.db, &agent.outbound.deployed())?;
+    let tools = load_tools(agent.db, &agent.deployed.tools)?;
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 
 /// Marks the reply to an append whose session is compacted automatically: the work that
 /// follows the answer is started only where there may be some.
-pub fn mark_grown(reply: Reply, session_id: &Id, stored: &StoredSettings) -> Reply {
-    match settings_of(session_id, stored) {
+pub fn mark_grown(
+    agent: &Agent<'_>,
+    reply: Reply,
+    session_id: &Id,
+    stored: &StoredSettings,
+) -> Reply {
+    match settings_of(session_id, stored, &agent.deployed.compaction) {
         Ok(settings) if settings.compact_after.is_none() => reply,
         // What can't be read is reported by the work that follows.
         Ok(_) | Err(_) => reply.grown(session_id),
@@ -417,11 +422,10 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
         summariser: &ModelSummariser::of(agent.memory(), None),
     };
     let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
-    let deployed = agent.outbound.deployed();
     let after = auto::after_append(
         agent.compactions,
         &compactor,
-        &deployed,
+        &agent.deployed.compaction,
         session_id,
         &load_fixed,
     );

@@ -80,7 +80,7 @@ impl RunAtOnce for AppendEvents {
             permit_voice(agent.caller, is_users, &format!("events[{index}].action"))?;
         }
         if !agent.caller.may_write_agent_messages() {
-            let config = load_config(agent.db, &agent.outbound.deployed())?;
+            let config = load_config(agent.db, &agent.deployed.memory.config)?;
             self.drop_reserved(&config.reserved_metadata_keys.0);
         }
         let outcome = append(
@@ -92,7 +92,12 @@ impl RunAtOnce for AppendEvents {
             self.expected_leaf_id.as_ref(),
         )?;
         let reply = Reply::json(&outcome)?;
-        Ok(mark_grown(reply, &self.session_id, &outcome.settings))
+        Ok(mark_grown(
+            agent,
+            reply,
+            &self.session_id,
+            &outcome.settings,
+        ))
     }
 }
 

@@ -67,7 +67,7 @@ impl Operation for GetTools {
 impl RunAtOnce for GetTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         BlockScope::get(agent.db, self.session_id.as_ref())?;
-        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
         let tools = load_tools(&toolbox(agent, &config, self.session_id.as_ref()))?;
         Reply::json(&Tools { tools })
     }
@@ -105,7 +105,7 @@ impl Operation for CallTool {
 impl RunWaiting for CallTool {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         BlockScope::get(agent.db, self.session_id.as_ref())?;
-        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
         let toolbox = toolbox(agent, &config, self.session_id.as_ref());
         let arguments = self
             .arguments

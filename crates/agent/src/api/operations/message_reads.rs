@@ -208,7 +208,7 @@ fn no_messages() -> Reply {
 fn keep_media(agent: &Agent<'_>, given: Option<KeepMedia>) -> Result<usize> {
     let keep_media = match given {
         Some(given) => given,
-        None => load_config(agent.db, &agent.outbound.deployed())?.keep_media,
+        None => load_config(agent.db, &agent.deployed.memory.config)?.keep_media,
     };
     Ok(usize::try_from(keep_media.0).unwrap_or(0))
 }

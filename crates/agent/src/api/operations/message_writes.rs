@@ -86,7 +86,7 @@ fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Re
     )?;
     let reply = appended_reply(appended.inserted, &appended.message);
     Ok(if appended.inserted {
-        mark_grown(reply, &place.session_id, &appended.settings)
+        mark_grown(agent, reply, &place.session_id, &appended.settings)
     } else {
         reply
     })
@@ -109,7 +109,7 @@ fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Resu
     };
     let reserved = match source {
         MessageSource::Client => {
-            let config = load_config(agent.db, &agent.outbound.deployed())?;
+            let config = load_config(agent.db, &agent.deployed.memory.config)?;
             config.reserved_metadata_keys.0
         }
         MessageSource::Server => Vec::new(),

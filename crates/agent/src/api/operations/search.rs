@@ -95,7 +95,13 @@ impl RunWaiting for Search {
             since_ms: self.since.map(|since| since.0),
             until_ms: self.until.map(|until| until.0),
         };
-        let found = search(agent.db, agent.outbound, &wanted).await?;
+        let found = search(
+            agent.db,
+            agent.outbound,
+            &agent.deployed.memory.config,
+            &wanted,
+        )
+        .await?;
         let mut reply = Reply::json(&Results {
             results: found.hits,
             pending: progress.is_pending,

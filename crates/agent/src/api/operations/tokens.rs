@@ -175,7 +175,7 @@ impl MintToken {
                 )),
             };
         };
-        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
         most.check_countable(config.prices.as_ref(), "limits.costPerDay")?;
         let holder = match &self.holder {
             Some(name) => format!("holder {name}"),

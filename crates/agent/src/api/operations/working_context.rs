@@ -106,7 +106,7 @@ impl RunWaiting for BuildWorkingContext {
             None => self.find_leaf(agent.db)?,
         };
         check_instructions(&self.system_instructions)?;
-        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
         let mut system_instructions = Vec::new();
         let mut tools = Vec::new();
         let mut reminder = None;
@@ -269,6 +269,11 @@ impl RunAtOnce for PersistWorkingContext {
             self.expected_leaf_id.as_ref(),
         )?;
         let reply = Reply::json(&outcome)?;
-        Ok(mark_grown(reply, &self.session_id, &outcome.settings))
+        Ok(mark_grown(
+            agent,
+            reply,
+            &self.session_id,
+            &outcome.settings,
+        ))
     }
 }

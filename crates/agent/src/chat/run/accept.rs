@@ -2,12 +2,9 @@
 //! client's answers to calls into the log, and the turn into its table. The transaction
 //! is committed before any model is called.
 
-use std::rc::Rc;
-
 use crate::access::{Asker, ModelReach};
 use crate::base::action::Action;
 use crate::base::database::{Database, atomically};
-use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -32,7 +29,7 @@ use crate::messages::change::update_message;
 use crate::messages::parse::{MessageSource, NewMessage, parse_message};
 use crate::messages::run::get_run_event;
 use crate::models::{TokenUsage, ToolDefinition};
-use crate::store::config::{Config, load_config};
+use crate::store::config::{Config, DeployedConfig, load_config};
 use crate::store::meter::Meter;
 
 pub struct AcceptedRequest {
@@ -60,7 +57,7 @@ struct TurnOptions<'a> {
 pub struct Accepting<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
-    pub deployed: Rc<Deployed>,
+    pub deployed: &'a DeployedConfig,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
     /// Who asks for the turn.
@@ -72,7 +69,7 @@ impl<'a> Accepting<'a> {
         Self {
             db: agent.db,
             host: agent.host,
-            deployed: agent.outbound.deployed(),
+            deployed: &agent.deployed.memory.config,
             agent_name: agent.name,
             session_id,
             asker,
@@ -104,7 +101,7 @@ impl Accepting<'_> {
             if has_turn(self.db, self.session_id)? {
                 return Err(turn_in_progress());
             }
-            let config = load_config(self.db, &self.deployed)?;
+            let config = load_config(self.db, self.deployed)?;
             let known = load_known(self.db, self.session_id, request)?;
             let stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();
@@ -139,7 +136,7 @@ impl Accepting<'_> {
             if has_turn(self.db, self.session_id)? {
                 return Err(turn_in_progress());
             }
-            let config = load_config(self.db, &self.deployed)?;
+            let config = load_config(self.db, self.deployed)?;
             let known = load_newest(self.db, self.session_id)?;
             let stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();

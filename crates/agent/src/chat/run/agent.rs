@@ -6,6 +6,7 @@ use crate::base::database::Database;
 use crate::base::host::Host;
 use crate::base::outbound::Outbound;
 use crate::chat::run::context::TurnContext;
+use crate::chat::run::deployed::Deployed;
 use crate::chat::run::running_turns::{Audience, RunningTurns};
 use crate::chat::run::work::{TurnStarter, TurnWork};
 use crate::chat::turn::Turn;
@@ -40,6 +41,7 @@ pub struct Agent<'a> {
     pub policy: &'a Policy,
     pub caller: &'a Caller,
     pub outbound: &'a dyn Outbound,
+    pub deployed: &'a Deployed,
     pub compactions: &'a CompactionTracker,
     pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
@@ -57,6 +59,7 @@ impl<'a> Agent<'a> {
             db: self.db,
             host: self.host,
             outbound: self.outbound,
+            deployed: &self.deployed.memory,
             via: self.via,
         }
     }
@@ -71,6 +74,7 @@ impl<'a> Agent<'a> {
     pub fn turn_context(&self) -> TurnContext<'a> {
         TurnContext {
             memory: self.memory(),
+            deployed: self.deployed,
             turns: self.turns,
             audience: self.audience,
             compactions: self.compactions,

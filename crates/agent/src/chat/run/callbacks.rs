@@ -31,7 +31,7 @@ use crate::chat::turn::report::{TurnFinish, TurnReport};
 use crate::log::sessions::session_exists;
 use crate::memory::Memory;
 use crate::messages::read::find_message_around;
-use crate::store::config::load_config;
+use crate::store::config::{DeployedConfig, load_config};
 use crate::store::spending::TurnUsage;
 use crate::store::turn_end::TurnEndCallback;
 
@@ -190,7 +190,7 @@ pub fn keep(
         return Ok(false);
     }
     let (db, host) = (memory.db, memory.host);
-    let config = load_config(db, &memory.outbound.deployed())?;
+    let config = load_config(db, &memory.deployed.config)?;
     if config.on_turn_end.is_none() {
         return Ok(false);
     }
@@ -216,6 +216,7 @@ pub struct CallbackSender<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub outbound: &'a dyn Outbound,
+    pub deployed: &'a DeployedConfig,
     pub policy: &'a Policy,
     pub under_way: &'a CallbacksUnderWay,
 }
@@ -296,7 +297,7 @@ impl CallbackSender<'_> {
             finish_reason: TurnFinish,
             steps: usize,
         }
-        let config = load_config(self.db, &self.outbound.deployed())?;
+        let config = load_config(self.db, self.deployed)?;
         let place = place_of(self.outbound, config.on_turn_end.as_ref())?;
         let delivery_id =
             Delivery::of(self.policy, self.agent_name, &call.session_id).seal(&call.id);

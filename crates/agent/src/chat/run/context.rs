@@ -3,6 +3,7 @@
 use crate::base::ids::Id;
 use crate::base::json::{self, json};
 use crate::base::outbound::ClassNotice;
+use crate::chat::run::deployed::Deployed;
 use crate::chat::run::running_turns::{Audience, RunningTurns};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::Memory;
@@ -11,6 +12,7 @@ use crate::memory::Memory;
 #[derive(Clone, Copy)]
 pub struct TurnContext<'a> {
     pub memory: Memory<'a>,
+    pub deployed: &'a Deployed,
     pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
     pub compactions: &'a CompactionTracker,

@@ -136,7 +136,7 @@ impl TurnDriver<'_> {
 
     fn config(&self) -> Result<Config> {
         let memory = &self.context.memory;
-        load_config(memory.db, &memory.outbound.deployed())
+        load_config(memory.db, &memory.deployed.config)
     }
 
     /// Asks the model and reads its answer to the end.
@@ -244,8 +244,8 @@ impl TurnDriver<'_> {
             let (db, host) = (memory.db, memory.host);
             let window = TurnWindow::load(db, host, &turn.session_id, &config, &choice)?;
             let fixed = load_fixed(memory, &turn.session_id, &turn_tools.definitions)?;
-            let deployed = memory.outbound.deployed();
-            let settings = load_settings(db, &deployed, Some(&turn.session_id))?;
+            let deployed = &self.context.deployed.compaction;
+            let settings = load_settings(db, deployed, Some(&turn.session_id))?;
             let summariser = ModelSummariser::of(*memory, turn.limits.as_ref());
             let compactor = Compactor {
                 db,
@@ -295,7 +295,7 @@ impl TurnDriver<'_> {
             only_session: turn.only_session.as_ref(),
             writes_agent: turn.reach().writes_agent(),
         };
-        TurnTools::load(toolbox, turn)
+        TurnTools::load(toolbox, &self.context.deployed.tools, turn)
     }
 
     /// What the turn's requests are held against.

@@ -62,7 +62,7 @@ pub fn line_up(
     let replaces = when_busy == WhenBusy::Replace;
     if replaces && is_busy && agent.turns.find(session_id).is_none() {
         // A request that limits refuse stops no turn.
-        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
         meter(agent, &config).check_turn()?;
         // The turn was cut off and is not taken up yet. It is over now, so that this
         // request's turn may begin at once.
@@ -70,7 +70,7 @@ pub fn line_up(
         agent.call_back();
         return Ok(None);
     }
-    let config = load_config(agent.db, &agent.outbound.deployed())?;
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
     let waiting = WaitingRequest::new(request, &new, agent.caller.asker());
     atomically(agent.db, || {
         // The request counts when it comes, so that nobody waits in line in vain.
@@ -105,7 +105,7 @@ fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Resul
         // A setting is not this caller's wish: who may not stop the turn is refused as if
         // the agent replaced none.
         None => {
-            let config = load_config(agent.db, &agent.outbound.deployed())?;
+            let config = load_config(agent.db, &agent.deployed.memory.config)?;
             match config.when_busy {
                 WhenBusy::Replace if may_stop.is_err() => Ok(WhenBusy::Reject),
                 when_busy => Ok(when_busy),

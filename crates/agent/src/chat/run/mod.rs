@@ -7,6 +7,7 @@ mod answer_log;
 pub mod callbacks;
 pub mod context;
 pub mod cycle;
+pub mod deployed;
 pub mod driver;
 pub mod early;
 mod ending;

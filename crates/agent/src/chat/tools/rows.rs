@@ -3,7 +3,6 @@
 
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, atomically};
-use crate::base::deployed::Deployed;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::json;
@@ -92,7 +91,7 @@ const REMOVED: &str = "removedTools";
 
 /// The agent's tools, by name: its own, the deployed ones that it neither defined anew nor
 /// removed, and those of its servers. A name belongs to the first that has it.
-pub fn load_agent_tools(db: &dyn Database, deployed: &Deployed) -> Result<AgentTools> {
+pub fn load_agent_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<AgentTools> {
     let columns = ToolRow::COLUMNS;
     let most = MAX_TOOLS + MAX_SERVERS as i64;
     let sql = format!("SELECT {columns} FROM cf_agents_tools ORDER BY name LIMIT {most}");
@@ -103,7 +102,7 @@ pub fn load_agent_tools(db: &dyn Database, deployed: &Deployed) -> Result<AgentT
             ToolRow::Server(server) => agent.servers.push(*server),
         }
     }
-    let deployed = deployed_tools(deployed);
+    let deployed = &deployed.0;
     if deployed.is_empty() && agent.servers.is_empty() {
         return Ok(agent);
     }
@@ -129,7 +128,7 @@ pub fn load_agent_tools(db: &dyn Database, deployed: &Deployed) -> Result<AgentT
 }
 
 /// As [`load_agent_tools`], without the servers.
-pub fn load_tools(db: &dyn Database, deployed: &Deployed) -> Result<Vec<RegisteredTool>> {
+pub fn load_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<Vec<RegisteredTool>> {
     load_agent_tools(db, deployed).map(|agent| agent.tools)
 }
 
@@ -163,12 +162,6 @@ pub fn take_tools(server: &mut ToolServer) -> Vec<RegisteredTool> {
     tools.collect()
 }
 
-fn deployed_tools(deployed: &Deployed) -> &[RegisteredTool] {
-    deployed
-        .find::<DeployedTools>()
-        .map_or(&[], |tools| &tools.0)
-}
-
 fn load_removed(db: &dyn Database) -> Result<Vec<String>> {
     match find_stored(db, REMOVED)? {
         Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(REMOVED, "configuration")),
@@ -180,7 +173,7 @@ fn load_removed(db: &dyn Database) -> Result<Vec<String>> {
 pub fn define_tool(
     db: &dyn Database,
     host: &dyn Host,
-    deployed: &Deployed,
+    deployed: &DeployedTools,
     tool: &RegisteredTool,
 ) -> Result<()> {
     atomically(db, || {
@@ -286,13 +279,13 @@ pub fn write_row(db: &dyn Database, now_ms: i64, row: RowToWrite<'_>) -> Result<
 
 /// Removes a tool, or a server with its tools; `false`: there was none. A deployed tool
 /// stays away from this agent until the agent defines a tool of this name.
-pub fn remove_tool(db: &dyn Database, deployed: &Deployed, name: &str) -> Result<bool> {
+pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> Result<bool> {
     atomically(db, || {
         let rows = db.rows(
             "DELETE FROM cf_agents_tools WHERE name = ?1 RETURNING name",
             &[name.into()],
         )?;
-        let deployed_tools = deployed_tools(deployed);
+        let deployed_tools = &deployed.0;
         let is_deployed = |name: &str| {
             deployed_tools
                 .iter()

@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::json::{self, json};
 use crate::chat::tools::mcp::refresh::refresh_servers;
 use crate::chat::tools::mcp::server::ToolServer;
-use crate::chat::tools::registered::RegisteredTool;
+use crate::chat::tools::registered::{DeployedTools, RegisteredTool};
 use crate::chat::tools::rows::{AgentTools, load_agent_tools};
 use crate::chat::turn::{CallState, ToolRunner, Turn, TurnCall};
 use crate::context::tools::{self, Toolbox, is_ours};
@@ -26,6 +26,7 @@ const CHANGED: &str = "The tool was changed or removed after the user was asked,
 
 pub struct TurnTools<'a> {
     toolbox: Toolbox<'a>,
+    deployed: &'a DeployedTools,
     registered: Vec<RegisteredTool>,
     servers: Vec<ToolServer>,
     pub definitions: Vec<ToolDefinition>,
@@ -34,13 +35,12 @@ pub struct TurnTools<'a> {
 }
 
 impl<'a> TurnTools<'a> {
-    pub fn load(toolbox: Toolbox<'a>, turn: &Turn) -> Result<Self> {
+    pub fn load(toolbox: Toolbox<'a>, deployed: &'a DeployedTools, turn: &Turn) -> Result<Self> {
         let mut definitions = tools::load_tools(&toolbox)?;
-        let deployed = toolbox.memory.outbound.deployed();
         let AgentTools {
             tools: registered,
             servers,
-        } = load_agent_tools(toolbox.memory.db, &deployed)?;
+        } = load_agent_tools(toolbox.memory.db, deployed)?;
         for tool in &registered {
             push_new(&mut definitions, tool.definition.clone());
         }
@@ -52,6 +52,7 @@ impl<'a> TurnTools<'a> {
         }
         Ok(Self {
             toolbox,
+            deployed,
             registered,
             servers,
             definitions,
@@ -63,13 +64,14 @@ impl<'a> TurnTools<'a> {
     /// tools have to be loaded again then. `None`: no list is old.
     pub fn refresh(&mut self, turn: &Turn) -> Option<impl Future<Output = Result<()>> + use<'a>> {
         let memory = self.toolbox.memory;
+        let deployed = self.deployed;
         let now_ms = memory.host.now_ms();
         let mut stale = std::mem::take(&mut self.servers);
         stale.retain(|server| server.is_stale(now_ms));
         if stale.is_empty() || turn.asked() > 0 || turn.room.refusals > 0 {
             return None;
         }
-        Some(async move { refresh_servers(&memory, &stale).await })
+        Some(async move { refresh_servers(&memory, deployed, &stale).await })
     }
 
     /// Bytes of the tool definitions that the model is sent.

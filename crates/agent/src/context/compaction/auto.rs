@@ -12,10 +12,10 @@ use super::estimate::{Estimate, PathMeasure, PromptOverhead, measure};
 use super::journal::load_journal;
 use super::settings::CompactionSettings;
 use crate::base::database::Database;
-use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Result};
 use crate::base::ids::Id;
 use crate::context::compaction::configure::load_settings;
+use crate::context::compaction::settings::OwnSettings;
 use crate::log::sessions::LastCompactionError;
 use crate::log::tip::get_tip;
 use crate::store::changes;
@@ -143,7 +143,7 @@ impl CompactionTracker {
 pub async fn after_append(
     compactions: &CompactionTracker,
     compactor: &Compactor<'_>,
-    deployed: &Deployed,
+    deployed: &OwnSettings,
     session_id: &Id,
     load_fixed: &dyn Fn() -> Result<PromptOverhead>,
 ) -> Result<Option<CompactionOutcome>> {

@@ -3,7 +3,6 @@
 
 use super::settings::{CompactionSettings, OwnSettings};
 use crate::base::database::{Database, atomically};
-use crate::base::deployed::Deployed;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
@@ -25,14 +24,10 @@ fn read_agents(stored: Option<&str>) -> Result<OwnSettings> {
 /// The settings of a session, or the agent's settings if no session is given.
 pub fn load_settings(
     db: &dyn Database,
-    deployed: &Deployed,
+    deployed: &OwnSettings,
     session_id: Option<&Id>,
 ) -> Result<CompactionSettings> {
-    let own = load_agents(db)?;
-    let agents = match deployed.find::<OwnSettings>() {
-        Some(defaults) => defaults.with(own),
-        None => own,
-    };
+    let agents = deployed.with(load_agents(db)?);
     Ok(match session_id {
         Some(id) => agents.with(load_journal(db, id)?.settings).settings(),
         None => agents.settings(),
@@ -40,8 +35,12 @@ pub fn load_settings(
 }
 
 /// The settings of the session that an append has just written to.
-pub fn settings_of(session_id: &Id, stored: &StoredSettings) -> Result<CompactionSettings> {
-    let agents = read_agents(stored.agents.as_deref())?;
+pub fn settings_of(
+    session_id: &Id,
+    stored: &StoredSettings,
+    deployed: &OwnSettings,
+) -> Result<CompactionSettings> {
+    let agents = deployed.with(read_agents(stored.agents.as_deref())?);
     let journal = read_journal(session_id, stored.journal.as_deref())?;
     Ok(agents.with(journal.settings).settings())
 }
@@ -49,7 +48,7 @@ pub fn settings_of(session_id: &Id, stored: &StoredSettings) -> Result<Compactio
 /// Changes the settings that `change` names and keeps the others.
 pub fn change_settings(
     db: &dyn Database,
-    deployed: &Deployed,
+    deployed: &OwnSettings,
     session_id: Option<&Id>,
     change: OwnSettings,
 ) -> Result<CompactionSettings> {

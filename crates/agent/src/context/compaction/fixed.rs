@@ -61,7 +61,7 @@ fn count(
     prompt: &str,
     others: &[ToolDefinition],
 ) -> Result<PromptOverhead> {
-    let config = load_config(memory.db, &memory.outbound.deployed())?;
+    let config = load_config(memory.db, &memory.deployed.config)?;
     let calibration = load_calibration(memory.db, session_id)?;
     let instructions = config.system_instructions.0.iter();
     let system_prompt =

@@ -94,7 +94,7 @@ impl Summariser for ModelSummariser<'_> {
 
 impl ModelSummariser<'_> {
     fn config(&self) -> Result<Config> {
-        load_config(self.memory.db, &self.memory.outbound.deployed())
+        load_config(self.memory.db, &self.memory.deployed.config)
     }
 
     async fn ask(

@@ -50,7 +50,14 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
         since_ms: None,
         until_ms: None,
     };
-    let found = search(db, toolbox.memory.outbound, &wanted).await?.hits;
+    let found = search(
+        db,
+        toolbox.memory.outbound,
+        &toolbox.memory.deployed.config,
+        &wanted,
+    )
+    .await?
+    .hits;
     if found.is_empty() {
         return Ok(match progress.is_pending {
             true => format!("Nothing that was said matches. {STILL_INDEXING}"),

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::rights::ImportSender;
+use crate::store::config::DeployedConfig;
 use serde::Serialize;
 
 /// The session that an import writes, and who sends it.
@@ -13,7 +13,7 @@ use serde::Serialize;
 pub struct ImportTarget {
     pub sender: ImportSender,
     pub agent: String,
-    pub deployed: Rc<Deployed>,
+    pub deployed: Rc<DeployedConfig>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

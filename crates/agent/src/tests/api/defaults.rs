@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::api::dispatch::dispatch;
+use crate::testing::wait_for;
 use crate::tests::Alice;
 
 /// An agent of a Worker with this file and these variables.
@@ -212,6 +214,38 @@ fn compaction_is_the_sessions_then_the_agents_then_the_deployed() {
     assert_eq!(settings["protectHead"], 2);
     assert_eq!(settings["compactAfter"], Value::Null);
     assert_eq!(alice.ok("configureCompaction", json!({}))["protectHead"], 1);
+}
+
+#[test]
+fn an_append_has_work_behind_it_where_compaction_was_deployed() {
+    for (operation, body) in [
+        (
+            "appendEvents",
+            json!({"sessionId": "s", "events": [{"action": "user_message", "content": "a"}]}),
+        ),
+        (
+            "appendMessage",
+            json!({"sessionId": "s", "message": {"role": "user", "parts": [{"type": "text", "text": "a"}]}}),
+        ),
+        (
+            "persistWorkingContext",
+            json!({"sessionId": "s", "messages": [{"role": "user", "content": "a"}]}),
+        ),
+    ] {
+        let alice = deployed(json!({"compaction": {"compactAfter": 5000}}), &[]);
+        alice.ok("createSession", json!({"id": "s"}));
+        let grows = |alice: &Alice| {
+            let agent = alice.agent(&alice.db);
+            let reply = wait_for(dispatch(&agent, operation, body.to_string())).unwrap();
+            reply.grown.is_some()
+        };
+        assert!(grows(&alice), "{operation}");
+        alice.ok(
+            "configureCompaction",
+            json!({"sessionId": "s", "compactAfter": null}),
+        );
+        assert!(!grows(&alice), "{operation}");
+    }
 }
 
 #[test]

@@ -513,6 +513,7 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
             db: &alice.db,
             host: &alice.host,
             outbound: &alice.outbound,
+            deployed: &alice.outbound.deployed().memory.config,
             policy: &alice.policy,
             under_way: &alice.turns.callbacks,
         };

@@ -34,6 +34,7 @@ impl Alice {
             db: &self.db,
             host: &self.host,
             outbound: &self.outbound,
+            deployed: &self.outbound.deployed().memory.config,
             policy: &self.policy,
             under_way: &self.turns.callbacks,
         }

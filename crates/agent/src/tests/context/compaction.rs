@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
 use crate::base::outbound::LocalBoxFuture;
-use crate::base::outbound::Outbound;
 use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, Summarised, Summariser,
 };
@@ -84,7 +83,12 @@ async fn compacting(
     let task = CompactionTask {
         session_id: &session_id,
         leaf_seq: leaf.unwrap_or(tip.leaf.unwrap().seq),
-        settings: load_settings(&alice.db, &alice.outbound.deployed(), Some(&session_id)).unwrap(),
+        settings: load_settings(
+            &alice.db,
+            &alice.outbound.deployed().compaction,
+            Some(&session_id),
+        )
+        .unwrap(),
         fixed: load_fixed(&memory(alice), &session_id, &[]).unwrap(),
         is_auto: false,
         dry_run,
@@ -99,6 +103,7 @@ fn memory(alice: &Alice) -> Memory<'_> {
         db: &alice.db,
         host: &alice.host,
         outbound: &alice.outbound,
+        deployed: &alice.outbound.deployed().memory,
         via: &[],
     }
 }
@@ -126,7 +131,7 @@ fn grow(
     let outcome = wait_for(after_append(
         compactions,
         &compactor,
-        &alice.outbound.deployed(),
+        &alice.outbound.deployed().compaction,
         &session_id,
         &fixed,
     ))

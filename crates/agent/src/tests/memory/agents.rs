@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,6 @@ use crate::access::{Caller, Policy};
 use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
 use crate::api::table::RULES;
-use crate::base::deployed::Deployed;
 use crate::base::error::Error;
 use crate::base::outbound::{
     BucketObject, CallFailure, CallLimits, Endpoint, LocalBoxFuture, ObjectListing, Outbound,
@@ -66,6 +64,7 @@ impl Town {
             policy: &self.policy,
             caller: &Caller::Owner,
             outbound: self,
+            deployed: self.script.deployed(),
             compactions: &CompactionTracker::default(),
             turns: &RunningTurns::default(),
             audience: &Onlookers::default(),
@@ -94,10 +93,6 @@ impl Outbound for Town {
 
     fn find_setting(&self, setting: Setting) -> Option<String> {
         self.script.find_setting(setting)
-    }
-
-    fn deployed(&self) -> Rc<Deployed> {
-        self.script.deployed()
     }
 
     fn find_secret(&self, _: &str) -> Option<String> {

@@ -15,6 +15,7 @@ use crate::chat::tools::mcp::client::{ServerClient, ServerLink};
 use crate::chat::tools::mcp::failure::ServerFailure;
 use crate::chat::tools::mcp::listing::{ListingRoom, ServerListing};
 use crate::chat::tools::mcp::server::{MAX_SERVERS, ToolServer, change_state};
+use crate::chat::tools::registered::DeployedTools;
 use crate::chat::tools::registered::{MAX_TOOLS, RegisteredTool};
 use crate::chat::tools::rows::{AgentTools, RowToWrite, load_agent_tools, take_tools, write_row};
 use crate::memory::Memory;
@@ -47,6 +48,7 @@ struct HeardList {
 /// has listed its tools. Returns the server, and its tools apart.
 pub async fn define_server(
     memory: &Memory<'_>,
+    deployed: &DeployedTools,
     mut server: ToolServer,
 ) -> Result<(ToolServer, Vec<RegisteredTool>)> {
     let headers = server.at.check_reach(memory.outbound, &server.headers);
@@ -64,10 +66,9 @@ pub async fn define_server(
             format!("The server did not list its tools: {reason}."),
         )
     })?;
-    let deployed = memory.outbound.deployed();
     let now_ms = memory.host.now_ms();
     atomically(memory.db, || {
-        let others = load_agent_tools(memory.db, &deployed)?;
+        let others = load_agent_tools(memory.db, deployed)?;
         let is_other = |other: &&ToolServer| other.name != server.name;
         if others.servers.iter().filter(is_other).count() >= MAX_SERVERS {
             return Err(Error::invalid(
@@ -90,23 +91,26 @@ pub async fn define_server(
 }
 
 /// Asks the servers whose lists are old for their lists.
-pub async fn refresh_servers(memory: &Memory<'_>, stale: &[ToolServer]) -> Result<()> {
-    let refreshed = join_all(stale.iter().map(|server| refresh(memory, server))).await;
+pub async fn refresh_servers(
+    memory: &Memory<'_>,
+    deployed: &DeployedTools,
+    stale: &[ToolServer],
+) -> Result<()> {
+    let refreshed = join_all(stale.iter().map(|server| refresh(memory, deployed, server))).await;
     refreshed.into_iter().collect()
 }
 
-async fn refresh(memory: &Memory<'_>, server: &ToolServer) -> Result<()> {
+async fn refresh(memory: &Memory<'_>, deployed: &DeployedTools, server: &ToolServer) -> Result<()> {
     let heard = match server.at.check_reach(memory.outbound, &server.headers) {
         Ok(headers) => hear_list(memory, server, headers, REFRESH_MS).await,
         Err(error) => Err(error.into_message().trim_end_matches('.').to_owned()),
     };
-    let deployed = memory.outbound.deployed();
     let key = (server.name.as_str(), server.defined_at);
     let asked_at = Some(memory.host.now_ms());
     change_state(memory.db, key, asked_at, |state| {
         match heard {
             Ok(heard) => {
-                let others = load_agent_tools(memory.db, &deployed)?;
+                let others = load_agent_tools(memory.db, deployed)?;
                 let listing = heard.read(&server.name, &others);
                 state.tools = listing.tools;
                 state.left_out = listing.left_out;

@@ -1,0 +1,13 @@
+//! What was deployed for every agent, parsed once per isolate. Each district is given the part
+//! that it knows.
+
+use crate::chat::tools::registered::DeployedTools;
+use crate::context::compaction::settings::OwnSettings;
+use crate::memory::deployed::DeployedMemory;
+
+#[derive(Default)]
+pub struct Deployed {
+    pub memory: DeployedMemory,
+    pub compaction: OwnSettings,
+    pub tools: DeployedTools,
+}
