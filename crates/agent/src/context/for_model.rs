@@ -17,7 +17,7 @@ use crate::base::ids::Id;
 use crate::base::json::{self, RawValue};
 use crate::base::part::{PartKind, field, kind};
 use crate::memory::skills::loaded::{LoadedSkill, load_context_documents};
-use crate::messages::history::{MessagePage, WalkStart, walk_page};
+use crate::messages::history::{ReadPage, WalkStart, walk_page};
 use crate::messages::page::PageAsk;
 use crate::models::file::files_of_parts;
 
@@ -35,7 +35,7 @@ pub fn load_page_for_model(
     (leaf_seq, start): (i64, WalkStart),
     ask: PageAsk,
     keep_media: usize,
-) -> Result<MessagePage> {
+) -> Result<ReadPage> {
     let documents = load_context_documents(db, session_id)?;
     let needed = PageAsk {
         limit: keep_media.max(KEPT_MESSAGES) + 1,
@@ -56,7 +56,7 @@ pub fn load_page_for_model(
 
 impl ModelLines {
     /// `newest`: the branch's newest messages.
-    fn new(newest: &MessagePage, keep_media: usize) -> Self {
+    fn new(newest: &ReadPage, keep_media: usize) -> Self {
         let seqs = newest.first_seqs();
         // If the newest messages fill a page by themselves, all others are older.
         let above = match (seqs.last(), newest.is_cut()) {

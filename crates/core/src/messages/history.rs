@@ -19,20 +19,26 @@ use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
 /// Bytes of a page if the request has no other limit.
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
 
-pub struct MessagePage {
-    messages: PageMessages,
+/// A page as its reader gets it.
+pub enum MessagePage {
+    /// Made by SQLite, with what stands around the messages.
+    Whole(SqlText),
+    /// Made by SQLite, newest first: plain pieces, and what may have been read above them.
+    Pieces {
+        texts: Vec<SqlText>,
+        cursor: Option<HistoryCursor>,
+        form: PageForm,
+    },
+    Read(ReadPage),
+}
+
+/// A page whose messages were read one by one.
+pub struct ReadPage {
+    /// Oldest first.
+    messages: Vec<PageMessage>,
     /// Where the page above begins; `None`: this page begins with the root.
     cursor: Option<HistoryCursor>,
     form: PageForm,
-}
-
-enum PageMessages {
-    /// Made by SQLite, with what stands around the messages.
-    Whole(SqlText),
-    /// Made by SQLite, newest first: plain pieces. The last may have been read one by one.
-    Pieces(Vec<SqlText>),
-    /// Read one by one, oldest first.
-    Read(Vec<PageMessage>),
 }
 
 /// A message's JSON, and its place.
@@ -55,20 +61,57 @@ impl From<Message> for PageMessage {
 impl MessagePage {
     /// The page's text.
     pub fn into_json(self) -> SqlText {
+        match self {
+            Self::Whole(page) => page,
+            Self::Pieces {
+                texts: pieces,
+                cursor,
+                form,
+            } => {
+                let mut texts = vec![form.head().into()];
+                for (index, piece) in pieces.into_iter().rev().enumerate() {
+                    if index > 0 {
+                        texts.push(",".into());
+                    }
+                    texts.push(piece);
+                }
+                texts.push(form.tail(cursor).into());
+                SqlText::concat(texts)
+            }
+            Self::Read(page) => page.into_json(),
+        }
+    }
+}
+
+impl ReadPage {
+    /// The page's text.
+    pub fn into_json(self) -> SqlText {
         let tail = self.form.tail(self.cursor);
-        self.messages.into_json(self.form.head(), &tail)
+        self.join(self.form.head(), &tail)
     }
 
-    /// The first events of the page's messages, newest first. Only of a page from
-    /// [`walk_page`].
-    pub fn first_seqs(&self) -> Vec<i64> {
-        match &self.messages {
-            PageMessages::Whole(_) | PageMessages::Pieces(_) => Vec::new(),
-            PageMessages::Read(messages) => {
-                let seqs = messages.iter().rev().map(|message| message.first_seq);
-                seqs.collect()
+    fn join(&self, head: &str, tail: &str) -> SqlText {
+        let bytes: usize = self
+            .messages
+            .iter()
+            .map(|message| message.json.len() + 1)
+            .sum();
+        let mut json = String::with_capacity(bytes + head.len() + tail.len());
+        json.push_str(head);
+        for (index, message) in self.messages.iter().enumerate() {
+            if index > 0 {
+                json.push(',');
             }
+            json.push_str(&message.json);
         }
+        json.push_str(tail);
+        json.into()
+    }
+
+    /// The first events of the page's messages, newest first.
+    pub fn first_seqs(&self) -> Vec<i64> {
+        let seqs = self.messages.iter().rev().map(|message| message.first_seq);
+        seqs.collect()
     }
 
     /// Whether there are messages above the page.
@@ -76,45 +119,10 @@ impl MessagePage {
         self.cursor.is_some()
     }
 
-    /// Changes the JSON of each message, given with its first event. Only of a page from
-    /// [`walk_page`].
+    /// Changes the JSON of each message, given with its first event.
     pub fn rewrite(&mut self, rewrite: &mut dyn FnMut(&mut String, i64)) {
-        if let PageMessages::Read(messages) = &mut self.messages {
-            for message in messages {
-                rewrite(&mut message.json, message.first_seq);
-            }
-        }
-    }
-}
-
-impl PageMessages {
-    fn into_json(self, head: &str, tail: &str) -> SqlText {
-        match self {
-            PageMessages::Whole(page) => page,
-            PageMessages::Pieces(pieces) => {
-                let mut texts = vec![head.into()];
-                for (index, piece) in pieces.into_iter().rev().enumerate() {
-                    if index > 0 {
-                        texts.push(",".into());
-                    }
-                    texts.push(piece);
-                }
-                texts.push(tail.into());
-                SqlText::concat(texts)
-            }
-            PageMessages::Read(messages) => {
-                let bytes: usize = messages.iter().map(|message| message.json.len() + 1).sum();
-                let mut json = String::with_capacity(bytes + head.len() + tail.len());
-                json.push_str(head);
-                for (index, message) in messages.iter().enumerate() {
-                    if index > 0 {
-                        json.push(',');
-                    }
-                    json.push_str(&message.json);
-                }
-                json.push_str(tail);
-                json.into()
-            }
+        for message in &mut self.messages {
+            rewrite(&mut message.json, message.first_seq);
         }
     }
 }
@@ -213,7 +221,7 @@ pub fn load_newest(
     let start = WalkStart::At(leaf.seq);
     let is_scattered = matches!(newest, NewestPiece::Scattered) && leaf.seq == newest_seq;
     match is_scattered {
-        true => walk_page(db, session_id, start, ask),
+        true => walk_page(db, session_id, start, ask).map(MessagePage::Read),
         false => load_page(db, session_id, start, ask),
     }
     .map(Some)
@@ -233,7 +241,7 @@ pub fn load_page(
     {
         return load_pieces(db, session_id, first, ask);
     }
-    walk_page(db, session_id, start, ask)
+    walk_page(db, session_id, start, ask).map(MessagePage::Read)
 }
 
 /// The page whose newest piece is `first`.
@@ -283,7 +291,7 @@ pub fn walk_page(
     session_id: &Id,
     start: WalkStart,
     ask: PageAsk,
-) -> Result<MessagePage> {
+) -> Result<ReadPage> {
     let mut page = PageReader::new(ask.within_answer(), false);
     page.walk(db, session_id, start)?;
     page.finish()
@@ -291,32 +299,24 @@ pub fn walk_page(
 
 impl MessagePage {
     /// `pieces`: plain ones, newest first. `above`: what the page has above them.
-    fn of(mut pieces: Vec<Piece>, above: Option<Self>, form: PageForm) -> Self {
+    fn of(mut pieces: Vec<Piece>, above: Option<ReadPage>, form: PageForm) -> Self {
         let mut cursor = pieces.last().and_then(Piece::cursor);
         if let Some(page) = pieces.pop_if(|piece| piece.is_page) {
-            return Self {
-                messages: PageMessages::Whole(page.text),
-                cursor,
-                form,
-            };
+            return Self::Whole(page.text);
         }
         let mut texts: Vec<SqlText> = pieces.into_iter().map(|piece| piece.text).collect();
-        if let Some(above) = above.filter(|above| !above.is_empty()) {
+        if let Some(above) = above.filter(|above| !above.messages.is_empty()) {
             if texts.is_empty() {
-                return above;
+                return Self::Read(above);
             }
             cursor = above.cursor;
-            texts.push(above.messages.into_json("", ""));
+            texts.push(above.join("", ""));
         }
-        Self {
-            messages: PageMessages::Pieces(texts),
+        Self::Pieces {
+            texts,
             cursor,
             form,
         }
-    }
-
-    fn is_empty(&self) -> bool {
-        matches!(&self.messages, PageMessages::Read(messages) if messages.is_empty())
     }
 }
 
@@ -401,7 +401,7 @@ impl PageReader {
         self.messages.push(message);
     }
 
-    fn finish(mut self) -> Result<MessagePage> {
+    fn finish(mut self) -> Result<ReadPage> {
         if let Some(message) = self.gatherer.finish()? {
             self.add(message.into());
         }
@@ -410,8 +410,8 @@ impl PageReader {
         let cursor =
             oldest.and_then(|oldest| HistoryCursor::above(oldest.first_seq, oldest.parent_seq));
         messages.reverse();
-        Ok(MessagePage {
-            messages: PageMessages::Read(messages),
+        Ok(ReadPage {
+            messages,
             cursor,
             form: self.ask.form,
         })

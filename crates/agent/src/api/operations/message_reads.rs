@@ -185,16 +185,17 @@ impl RunAtOnce for GetHistory {
             return Ok(no_messages());
         }
         let page = match self.for_model {
-            false => load_page(agent.db, &self.session_id, start, ask)?,
+            false => load_page(agent.db, &self.session_id, start, ask)?.into_json(),
             true => load_page_for_model(
                 agent.db,
                 &self.session_id,
                 (leaf.unwrap_or(0), start),
                 ask,
                 keep_media(agent, self.keep_media)?,
-            )?,
+            )?
+            .into_json(),
         };
-        Ok(Reply::text(page.into_json()))
+        Ok(Reply::text(page))
     }
 }
 

@@ -138,7 +138,7 @@ fn compare(alice: &Alice, limit: usize, max_bytes: usize, game: &str) -> usize {
                 max_bytes,
                 form,
             };
-            let walked = text(walk_page(&alice.db, &id, start(), ask));
+            let walked = text(walk_page(&alice.db, &id, start(), ask).map(MessagePage::Read));
             let mut made = vec![text(load_page(&alice.db, &id, start(), ask))];
             if before.is_none() {
                 let newest = load_newest(&alice.db, &id, ask).unwrap().unwrap();
@@ -278,7 +278,7 @@ fn a_damaged_page_says_what_a_walk_says() {
             };
             let leaf = resolve_leaf(&alice.db, &id, "leafId", None).unwrap();
             let start = || WalkStart::At(leaf.unwrap());
-            let walked = text(walk_page(&alice.db, &id, start(), ask));
+            let walked = text(walk_page(&alice.db, &id, start(), ask).map(MessagePage::Read));
             assert_eq!(
                 text(load_page(&alice.db, &id, start(), ask)),
                 walked,
