@@ -2,7 +2,7 @@
 //! model, and reads the numbers that the provider gives. Each provider says this in its
 //! own words; `models/recorded/too_long/` holds them.
 
-use crate::base::error::Error;
+use crate::base::error::{Error, ErrorKind};
 
 /// Bytes of a failure in which the words are looked for.
 const MAX_READ_BYTES: usize = 4_000;
@@ -138,21 +138,22 @@ impl LengthRefusal {
             Some(most) => error.with("maxTokens", most),
             None => error,
         };
-        match self.window {
+        let error = match self.window {
             Some(window) => error.with("windowTokens", window),
             None => error,
-        }
+        };
+        let Self { sent, most, window } = self;
+        error.of_kind(ErrorKind::RefusedForLength { sent, most, window })
     }
 
-    /// The refusal that an error holds.
+    /// The refusal that an error is.
     pub fn of(error: &Error) -> Option<Self> {
-        let is_refusal = error.details.get("refused")? == "length";
-        let number = |name: &str| error.details.get(name).and_then(serde_json::Value::as_i64);
-        is_refusal.then(|| Self {
-            sent: number("sentTokens"),
-            most: number("maxTokens"),
-            window: number("windowTokens"),
-        })
+        match error.kind {
+            Some(ErrorKind::RefusedForLength { sent, most, window }) => {
+                Some(Self { sent, most, window })
+            }
+            _ => None,
+        }
     }
 }
 

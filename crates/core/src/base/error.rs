@@ -160,8 +160,22 @@ pub struct ErrorParts {
     pub details: Map<String, Value>,
     /// The cause of the error, for the log alone.
     pub cause: Option<String>,
-    /// Of a failure of the storage: which.
-    pub storage: Option<StorageFailure>,
+    /// What the code that gets the error decides by. The caller is not told of it.
+    pub kind: Option<ErrorKind>,
+}
+
+/// What an error is, beside its code.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ErrorKind {
+    Storage(StorageFailure),
+    /// A model refused a request for its length, in tokens. What it named is not `None`.
+    RefusedForLength {
+        sent: Option<i64>,
+        most: Option<i64>,
+        window: Option<i64>,
+    },
+    /// The home of a block gave no usable answer, or there is none: why.
+    HomeAway(String),
 }
 
 impl Deref for Error {
@@ -190,7 +204,7 @@ impl Error {
             message,
             details: Map::new(),
             cause: None,
-            storage: None,
+            kind: None,
         }))
     }
 
@@ -251,6 +265,19 @@ impl Error {
         .with("id", id)
     }
 
+    /// Of a failure of the storage: which.
+    pub fn storage_failure(&self) -> Option<StorageFailure> {
+        match self.kind {
+            Some(ErrorKind::Storage(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
+    pub fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
     /// `cause` is what the engine said. The caller is told of it only that the storage is
     /// full, because then sending the request again does not help.
     pub fn storage(cause: impl Into<String>) -> Self {
@@ -265,7 +292,7 @@ impl Error {
             }
         };
         let mut error = Self::new(Code::StorageFailed, message).with_cause(Some(cause));
-        error.storage = Some(failure);
+        error.kind = Some(ErrorKind::Storage(failure));
         error
     }
 }
@@ -303,9 +330,13 @@ mod tests {
             ("malformed JSON: SQLITE_ERROR", StorageFailure::DamagedJson),
             ("disk I/O error", StorageFailure::Other),
         ] {
-            assert_eq!(Error::storage(cause).storage, Some(failure), "{cause}");
+            assert_eq!(
+                Error::storage(cause).storage_failure(),
+                Some(failure),
+                "{cause}"
+            );
         }
-        assert_eq!(Error::invalid("a", "b").storage, None);
+        assert_eq!(Error::invalid("a", "b").storage_failure(), None);
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     match db.find_text(&sql, &params) {
         Ok(Some(text)) => Ok(text),
         Ok(None) => load_row_by_row(db, query),
-        Err(error) => match error.storage {
+        Err(error) => match error.storage_failure() {
             Some(StorageFailure::TextTooLong | StorageFailure::DamagedJson) => {
                 find_damaged(db, query)?;
                 load_row_by_row(db, query)

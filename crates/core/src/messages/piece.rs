@@ -266,7 +266,7 @@ impl Piece {
         let piece = match db.find_text_and_row(sql, &params) {
             Ok(Some((Some(text), row))) => Self::of(text, &row.read()?, ask),
             Ok(_) => None,
-            Err(error) => match error.storage {
+            Err(error) => match error.storage_failure() {
                 Some(StorageFailure::TextTooLong) => return Ok(NewestPiece::TooLong),
                 // A walk names the row.
                 Some(StorageFailure::DamagedJson) => None,

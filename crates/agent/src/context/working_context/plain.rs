@@ -194,7 +194,7 @@ impl PlainContext {
         ];
         let found = match db.find_text_and_row(sql, &params) {
             Ok(found) => found,
-            Err(error) => match error.storage {
+            Err(error) => match error.storage_failure() {
                 Some(StorageFailure::TextTooLong | StorageFailure::DamagedJson) => return Ok(None),
                 _ => return Err(error),
             },

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{DETAIL, ask, unavailable};
+use super::{ask, away, unavailable};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::{self, json};
 use crate::base::outbound::Endpoint;
@@ -135,7 +135,7 @@ fn check_way(via: &[String], next: &str) -> Result<()> {
         return Ok(());
     };
     // A prompt treats this error like an unavailable home.
-    Err(Error::invalid("source", message.clone()).with(DETAIL, message))
+    Err(away(Error::invalid("source", message.clone()), message))
 }
 
 /// Passes on an error of the other agent that the caller can fix. Any other error

@@ -2,7 +2,7 @@
 //! prefix are a block's documents. A document is an object `{prefix}{key}`, or a
 //! folder that contains a `SKILL.md`.
 
-use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, begin_write, failed, unsure};
+use super::{LIMITS, MAX_ANSWER_BYTES, away, begin_write, failed, unsure};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{CallFailure, PutCondition, WriteLock};
 use crate::memory::Memory;
@@ -58,7 +58,7 @@ pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredTex
 /// The error for an object that exists and can't be used. The caller can repair the
 /// object. A prompt treats the error like an unavailable home.
 fn unusable(code: Code, message: String) -> Error {
-    Error::new(code, message.clone()).with(DETAIL, message)
+    away(Error::new(code, message.clone()), message)
 }
 
 pub async fn put_text(

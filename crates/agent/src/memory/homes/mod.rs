@@ -7,7 +7,7 @@ pub mod bucket;
 pub mod service;
 
 use super::Memory;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, ErrorKind, Result};
 use crate::base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, OutboundResponse, WriteLock,
     in_time,
@@ -27,29 +27,39 @@ pub const LIMITS: CallLimits = CallLimits {
     max_bytes: MAX_ANSWER_BYTES,
 };
 
-const DETAIL: &str = "unavailable";
+/// Marks an error as one of a block's home: a prompt says the reason in the block's place, and
+/// the caller finds it in the error's details.
+fn away(error: Error, reason: String) -> Error {
+    error
+        .with("unavailable", reason.as_str())
+        .of_kind(ErrorKind::HomeAway(reason))
+}
 
 /// The error for a home that gave no usable answer. `who` names the home.
 pub fn unavailable(who: &str, reason: &str) -> Error {
-    Error::storage(reason)
-        .with_message(format!(
-            "{who} is unavailable: {reason}. Nothing is lost; try again when it is back."
-        ))
-        .with(DETAIL, format!("{who}: {reason}"))
+    let error = Error::storage(reason).with_message(format!(
+        "{who} is unavailable: {reason}. Nothing is lost; try again when it is back."
+    ));
+    away(error, format!("{who}: {reason}"))
 }
 
 /// The error for a block whose source leads nowhere for this agent.
 pub fn nowhere(reason: &str) -> Error {
-    Error::invalid(
+    let error = Error::invalid(
         "source",
-        format!("This block's `source` leads nowhere: {reason}. Define the block anew, or give it an agent of another name."),
-    )
-    .with(DETAIL, reason)
+        format!(
+            "This block's `source` leads nowhere: {reason}. Define the block anew, or give it an agent of another name."
+        ),
+    );
+    away(error, reason.to_owned())
 }
 
 /// Why the block's home is unavailable, if this error says so.
 pub fn find_unavailable(error: &Error) -> Option<&str> {
-    error.details.get(DETAIL)?.as_str()
+    match &error.kind {
+        Some(ErrorKind::HomeAway(reason)) => Some(reason),
+        _ => None,
+    }
 }
 
 /// Like [`find_unavailable`], but a home that isn't configured is unavailable, too.
