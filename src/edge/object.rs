@@ -75,7 +75,7 @@ struct Object {
     turns: RunningTurns,
     pace: ShowPace,
     /// Whether the object still has to look for turns that were cut off.
-    is_look_due: Cell<bool>,
+    is_recovery_due: Cell<bool>,
     /// When slow listeners were last checked.
     looked_at_ms: Cell<i64>,
     /// The time of the next alarm, as far as this instance knows.
@@ -101,7 +101,7 @@ impl SessionAgent {
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
             pace: ShowPace::default(),
-            is_look_due: Cell::new(false),
+            is_recovery_due: Cell::new(false),
             looked_at_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
             state,
@@ -161,13 +161,13 @@ impl SessionAgent {
 
     #[wasm_bindgen(js_name = webSocketClose)]
     pub fn web_socket_close(&self, socket: Socket) {
-        self.object.sockets.look_again();
+        self.object.sockets.forget_known();
         sockets::close_with(&socket, 1000, "");
     }
 
     #[wasm_bindgen(js_name = webSocketError)]
     pub fn web_socket_error(&self, socket: Socket) {
-        self.object.sockets.look_again();
+        self.object.sockets.forget_known();
         sockets::close_with(&socket, 1011, "");
     }
 }
@@ -194,12 +194,12 @@ impl Object {
             // The runtime retries an alarm that fails.
             return Err(JsValue::from_str(error.code.name()));
         }
-        self.is_look_due.set(false);
+        self.is_recovery_due.set(false);
         self.cut_off_silent();
-        self.look();
+        self.recover_now();
         // Turns that run, or whose answers are still read, need another alarm.
         if self.turns.is_busy() {
-            self.look_later().await;
+            self.recover_later().await;
         }
         self.begin_calling_back();
         self.go_on_indexing().await;
@@ -225,7 +225,7 @@ impl Object {
             );
             return;
         };
-        if let Err(error) = self.hear(socket, &String::from(text)).await {
+        if let Err(error) = self.handle_frame(socket, &String::from(text)).await {
             http::log(&error);
         }
         drop(reservation);
@@ -239,10 +239,10 @@ impl Object {
     ) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
         let handled = self.handle(request, body, granted, &db).await;
-        self.look_once();
+        self.recover_once();
         match handled {
             Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
-                self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
+                self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
                 http::answer(200, &body, &db.statements, reservation, &[])
             }
             Ok(ObjectAnswer::Stream(body)) => {
@@ -256,7 +256,7 @@ impl Object {
                 answer_turn(begun.listener, &db)
             }
             Ok(ObjectAnswer::Mcp(message)) => {
-                self.go_on(None, None, message.answer.indexing_goes_on);
+                self.follow_answer(None, None, message.answer.indexing_goes_on);
                 message.respond(&db.statements)
             }
             Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
@@ -266,7 +266,7 @@ impl Object {
     }
 
     /// Starts what follows an answer. The alarm for the index survives an eviction.
-    fn go_on(
+    fn follow_answer(
         self: &Rc<Self>,
         grown: Option<Id>,
         changed: Option<ShownChange>,
@@ -277,15 +277,15 @@ impl Object {
         }
         let object = Rc::clone(self);
         if let Some(grown) = grown {
-            self.keep(async move { object.follow_up(&grown).await });
+            self.run_later(async move { object.follow_up(&grown).await });
         }
         let object = Rc::clone(self);
         if indexing_goes_on {
-            self.keep(async move { object.index_later().await });
+            self.run_later(async move { object.index_later().await });
         }
     }
 
-    async fn hear(self: &Rc<Self>, socket: &Socket, text: &str) -> Result<()> {
+    async fn handle_frame(self: &Rc<Self>, socket: &Socket, text: &str) -> Result<()> {
         let Some(state) = sockets::find_state(socket) else {
             socket
                 .close_with_code_and_reason(1011, "")
@@ -300,8 +300,8 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         self.get_ready(&db)?;
         let caller = state.caller();
-        let heard = socket::hear(&self.agent(&db, &caller, &[]), &state, text).await;
-        self.look_once();
+        let heard = socket::handle_frame(&self.agent(&db, &caller, &[]), &state, text).await;
+        self.recover_once();
         let heard = heard?;
         // The turn begins first, so that it runs even if the socket is gone. It sends
         // nothing before this function awaits.
@@ -309,14 +309,14 @@ impl Object {
             self.begin(work);
         }
         if let Some(state) = &heard.state {
-            sockets::keep(socket, state).map_err(sockets::failed)?;
+            sockets::store_state(socket, state).map_err(sockets::failed)?;
         }
         // Another frame may have changed the state meanwhile.
         let state = sockets::find_state(socket).unwrap_or(state);
         for reply in heard.replies {
             sockets::send(socket, &state, &reply).map_err(sockets::failed)?;
         }
-        self.go_on(heard.grown, heard.changed, heard.indexing_goes_on);
+        self.follow_answer(heard.grown, heard.changed, heard.indexing_goes_on);
         if heard.empties_storage {
             self.empty().await?;
         }
@@ -331,9 +331,9 @@ impl TurnStarter for Object {
         }
     }
 
-    fn look(&self) {
+    fn recover(&self) {
         if let Some(object) = self.me.upgrade() {
-            object.look_once();
+            object.recover_once();
         }
     }
 
@@ -365,7 +365,7 @@ fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Respo
 
 impl Object {
     /// Starts the work after the running code ends, and keeps the object alive for it.
-    fn keep(&self, work: impl Future<Output = ()> + 'static) {
+    fn run_later(&self, work: impl Future<Output = ()> + 'static) {
         // `wait_until` fails only where the object is gone, and the work with it.
         let work = self.owner().run(work);
         let _ = self.state.wait_until(&tasks::promise_later(work));
@@ -374,9 +374,9 @@ impl Object {
     /// Runs a turn to its end, even if its client disconnects.
     fn begin(self: &Rc<Self>, work: TurnWork) {
         // The alarm is set concurrently: the model call does not wait for it.
-        self.begin_look_later();
+        self.begin_recovery_later();
         let object = Rc::clone(self);
-        self.keep(async move {
+        self.run_later(async move {
             if matches!(work, TurnWork::TakeUp(_))
                 && let Err(error) = settle(&object.storage).await
             {
@@ -385,40 +385,40 @@ impl Object {
             }
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
-            object.look_once();
+            object.recover_once();
             object.follow_up(&grown).await;
         });
     }
 
     /// Looks for turns that were cut off, if a look is due. This happens after the
     /// request that woke the object, so that the request's own turn is not among them.
-    fn look_once(self: &Rc<Self>) {
-        if self.is_look_due.replace(false) {
-            self.look();
+    fn recover_once(self: &Rc<Self>) {
+        if self.is_recovery_due.replace(false) {
+            self.recover_now();
         }
     }
 
     /// Takes up some of the turns that were cut off. A later look retries failures.
-    fn look(self: &Rc<Self>) {
+    fn recover_now(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             // The storage was emptied: there are no turns and no tables.
             return;
         }
         let db = Sqlite::new(&self.storage);
-        let look = take_up_some(&self.agent(&db, &Caller::Owner, &[]));
-        look.failures.iter().for_each(http::log);
-        for work in look.works {
+        let round = take_up_some(&self.agent(&db, &Caller::Owner, &[]));
+        round.failures.iter().for_each(http::log);
+        for work in round.works {
             self.begin(work);
         }
-        self.is_look_due.set(look.is_more_left);
-        if look.is_more_left {
-            self.begin_look_later();
+        self.is_recovery_due.set(round.is_more_left);
+        if round.is_more_left {
+            self.begin_recovery_later();
         }
     }
 
-    fn begin_look_later(self: &Rc<Self>) {
+    fn begin_recovery_later(self: &Rc<Self>) {
         let object = Rc::clone(self);
-        self.keep(async move { object.look_later().await });
+        self.run_later(async move { object.recover_later().await });
     }
 
     fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller, via: &'a [String]) -> Agent<'a> {

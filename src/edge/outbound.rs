@@ -481,7 +481,7 @@ impl ByteChunks for StreamedBody {
     }
 
     fn said_something(&mut self) {
-        self.clock.hear(Runtime.now_ms());
+        self.clock.note_said(Runtime.now_ms());
     }
 }
 

@@ -61,7 +61,7 @@ impl Sockets {
         self.state
             .accept_web_socket(&server, Array::of1(&tag(&state.session_id).into()))?;
         self.are_open.set(Some(true));
-        keep(&server, state)?;
+        store_state(&server, state)?;
         for frame in greeting {
             send(&server, state, frame)?;
         }
@@ -82,7 +82,7 @@ impl Sockets {
     }
 
     /// Looks for open sockets when somebody asks next: one was closed.
-    pub fn look_again(&self) {
+    pub fn forget_known(&self) {
         self.are_open.set(None);
     }
 
@@ -152,7 +152,7 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
             unheard_bytes,
             ..state.clone()
         };
-        keep(socket, &state)?;
+        store_state(socket, &state)?;
     }
     socket.send_with_str(frame)
 }
@@ -168,7 +168,7 @@ pub fn heard(socket: &Socket, state: SocketState) -> SocketState {
         unheard_bytes: 0,
         ..state
     };
-    let _ = keep(socket, &state);
+    let _ = store_state(socket, &state);
     state
 }
 
@@ -192,7 +192,7 @@ pub fn find_state(socket: &Socket) -> Option<SocketState> {
     json::decode(&kept).ok()
 }
 
-pub fn keep(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {
+pub fn store_state(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {
     let state = json::encode(state).map_err(|error| JsValue::from(error.into_message()))?;
     socket.serialize_attachment(state.into())
 }

@@ -32,7 +32,7 @@ impl Object {
         }
         let session_id = change.session_id;
         let object = Rc::clone(self);
-        self.keep(async move {
+        self.run_later(async move {
             let news = match planned {
                 NextList::Now(news) => news,
                 NextList::In { ms } => {
@@ -58,7 +58,7 @@ impl Object {
             return;
         }
         let object = Rc::clone(self);
-        self.keep(async move {
+        self.run_later(async move {
             let db = Sqlite::new(&object.storage);
             let sender = CallbackSender {
                 agent_name: object.name.get(),
@@ -71,7 +71,7 @@ impl Object {
             };
             match sender.find_next_due() {
                 // The alarm finds the calls if the object is evicted while it makes them.
-                Ok(Some(_)) => object.look_later().await,
+                Ok(Some(_)) => object.recover_later().await,
                 Ok(None) => return,
                 Err(error) => return http::log(&error),
             }
@@ -113,7 +113,7 @@ impl Object {
     }
 
     /// Sets an alarm that wakes the object if it is evicted while a turn runs.
-    pub(super) async fn look_later(&self) {
+    pub(super) async fn recover_later(&self) {
         let now_ms = Runtime.now_ms();
         let at_ms = now_ms + LOOK_AFTER_MS;
         // An alarm that is further away is for a call that is tried again later.

@@ -35,7 +35,7 @@ impl Object {
 
     async fn answer_call(self: &Rc<Self>, call: RpcCall, is_own: bool) -> Result<JsValue> {
         let answer = self.run_call(call, is_own).await;
-        self.look_once();
+        self.recover_once();
         answer
     }
 
@@ -71,7 +71,7 @@ impl Object {
         let may_be_repeated = may_be_repeated(&route);
         // The answer's memory is counted until the caller is handed the text.
         let (body, _reservation) = self.conclude(&mut reply, may_be_repeated).await?;
-        self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
+        self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
         rpc::to_text(body, may_be_repeated)
     }
 
@@ -95,7 +95,7 @@ impl Object {
 
     pub(super) async fn empty(&self) -> Result<()> {
         self.is_migrated.set(false);
-        self.is_look_due.set(false);
+        self.is_recovery_due.set(false);
         self.turns.cancel_all();
         empty(&self.storage).await?;
         // Emptying the storage deleted the alarm, too.

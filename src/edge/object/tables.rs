@@ -19,7 +19,7 @@ impl Object {
     pub(super) fn open_tables(&self, db: &Sqlite<'_>) -> Result<()> {
         if !self.is_migrated.get() && schema::open(db, &Runtime)? {
             self.is_migrated.set(true);
-            self.is_look_due.set(true);
+            self.is_recovery_due.set(true);
         }
         if self.is_migrated.get() {
             self.name.keep(db)?;

@@ -199,7 +199,11 @@ impl FrameOutcome {
 }
 
 /// Answers one frame.
-pub async fn hear(agent: &Agent<'_>, state: &SocketState, text: &str) -> Result<FrameOutcome> {
+pub async fn handle_frame(
+    agent: &Agent<'_>,
+    state: &SocketState,
+    text: &str,
+) -> Result<FrameOutcome> {
     match parse_frame(text) {
         Incoming::Chat { id, mut request } => Ok(ask(agent, state, id, &mut request)),
         Incoming::Cancel { id } => {
@@ -332,7 +336,7 @@ fn take_answer(
     if has_turn(agent.db, session_id)? {
         // The answer is stored before anything more is sent. The client sees it in the
         // updated message, once the turn is over.
-        early::keep(agent.db, session_id, &given)?;
+        early::insert(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
     }
     let Some(work) = replies::take_answer(agent, session_id, given)? else {

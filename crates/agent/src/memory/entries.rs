@@ -16,8 +16,8 @@ use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
 use super::past::{
-    self, ItemDeleted, ItemDeletion, ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, PastVersion, keep,
-    keep_deletion, next_version, place,
+    self, ItemDeleted, ItemDeletion, ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, PastVersion,
+    insert_deletion, insert_past, next_version, place,
 };
 use super::replacing::{forget_replacement, give_back, note_replacement, replace};
 use super::source::BlockHome;
@@ -160,7 +160,7 @@ fn write(
                 let is_indexed =
                     before.entry.title == entry.title && before.entry.content == entry.content;
                 let note = ItemNote::new(version, writer, entry.validity.clone());
-                keep(
+                insert_past(
                     db,
                     &item,
                     MAX_ENTRY_VERSIONS,
@@ -420,7 +420,7 @@ pub async fn delete(
                     writer,
                     counts: CountChange::without(db, &block.scope, &content_key, number)?,
                 };
-                keep_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
+                insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
                 unindex_entry(db, number)?;
                 db.run(
                     "DELETE FROM cf_agents_entries WHERE number = ?1",

@@ -38,7 +38,7 @@ pub struct EntryText<'a> {
 
 impl<'a> EntryText<'a> {
     /// A fact that holds from now on, until another one is written.
-    pub fn plain(key: &'a str, title: Option<&'a str>, content: &'a str) -> Self {
+    pub fn holding_from_now(key: &'a str, title: Option<&'a str>, content: &'a str) -> Self {
         Self {
             key,
             title,

@@ -152,12 +152,17 @@ impl FromRow<'_> for PastVersion {
 
 /// Writes a version's row. It takes the place of the oldest of `kept` versions. Part of a
 /// transaction.
-pub fn keep(db: &dyn Database, item: &ItemPlace<'_>, kept: i64, past: &PastVersion) -> Result<()> {
-    keep_row(db, item, kept, past)?.write(db, item.scope, item.block)
+pub fn insert_past(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    kept: i64,
+    past: &PastVersion,
+) -> Result<()> {
+    insert_row(db, item, kept, past)?.write(db, item.scope, item.block)
 }
 
 /// Like [`keep`]; leaves the block's counts to the caller.
-fn keep_row(
+fn insert_row(
     db: &dyn Database,
     item: &ItemPlace<'_>,
     kept: i64,
@@ -251,7 +256,7 @@ pub struct ItemDeletion<'a> {
 
 /// Keeps the last version of an item and that it was deleted after that version, and forgets
 /// the deleted item that is one too many. Part of a transaction.
-pub fn keep_deletion(
+pub fn insert_deletion(
     db: &dyn Database,
     item: &ItemPlace<'_>,
     kept: i64,
@@ -279,7 +284,7 @@ pub fn keep_deletion(
         written_at,
     };
     for past in [&deletion.last, &deleted] {
-        counts.deleted += keep_row(db, item, kept, past)?.deleted;
+        counts.deleted += insert_row(db, item, kept, past)?.deleted;
     }
     if count_deleted(db, item.scope, item.block)? + counts.deleted > MAX_DELETED
         && let Some(oldest) = find_oldest_deleted(db, item.scope, item.block)?

@@ -109,7 +109,7 @@ pub fn messages<'a>(
     let newest_user = request.newest_user();
     let reminder = request.reminder.and_then(text);
     let mut reminder = reminder.into_iter().collect();
-    let ids = write_ids(request.messages, plain);
+    let ids = write_ids(request.messages, allowed_name);
     for ((index, message), ids) in request.messages.iter().enumerate().zip(ids) {
         let (role, blocks) = match message.role {
             Role::System => continue,
@@ -192,7 +192,7 @@ fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<Con
     let calls = message.calls().iter().zip(ids).filter_map(|(call, id)| {
         Some(ContentBlock::ToolUse {
             id,
-            name: plain(call.name.as_str()),
+            name: allowed_name(call.name.as_str()),
             input: json::decode(call.arguments.as_str()).ok()?,
         })
     });
@@ -204,7 +204,7 @@ fn result<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> ContentBlo
     let is_error = message.is_error == Some(true);
     let id = ids.into_iter().next();
     ContentBlock::ToolResult {
-        tool_use_id: id.unwrap_or_else(|| plain("")),
+        tool_use_id: id.unwrap_or_else(|| allowed_name("")),
         content: match message.content.as_str() {
             "" if is_error => FAILED,
             content => content,
@@ -216,7 +216,7 @@ fn result<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> ContentBlo
 /// An id or a name in the characters that Anthropic allows. Other providers' ids have
 /// dots and colons (`functions.search:0`). These are written as numbers, so that
 /// different ids stay different.
-fn plain(text: &str) -> Cow<'_, str> {
+fn allowed_name(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.into();
@@ -317,10 +317,13 @@ mod tests {
 
     #[test]
     fn ids_of_other_providers_are_spelt_out_and_still_differ() {
-        assert_eq!(plain("toolu_01-A"), "toolu_01-A");
-        assert_eq!(plain("functions.search:0"), "functions_2e_search_3a_0");
-        assert_ne!(plain("a.b"), plain("a:b"));
-        assert_eq!(plain(""), "_");
+        assert_eq!(allowed_name("toolu_01-A"), "toolu_01-A");
+        assert_eq!(
+            allowed_name("functions.search:0"),
+            "functions_2e_search_3a_0"
+        );
+        assert_ne!(allowed_name("a.b"), allowed_name("a:b"));
+        assert_eq!(allowed_name(""), "_");
         let list = encoded(json!([
             {"role": "user", "content": "a"},
             {"role": "assistant", "toolCalls": [{"id": "a:0", "name": "t", "arguments": {}}]},

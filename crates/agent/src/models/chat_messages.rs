@@ -96,24 +96,24 @@ pub fn messages<'a>(
     habit: CompletionDialect,
 ) -> Vec<CompletionMessage<'a>> {
     let system = request.system.join("\n\n");
-    let system = (!system.trim().is_empty()).then(|| plain("system", Content::Text(system)));
+    let system = (!system.trim().is_empty()).then(|| message_of("system", Content::Text(system)));
     let newest_user = request.newest_user();
     let said = request.messages.iter().enumerate();
     let said = said.filter_map(|(index, message)| match message.role {
-        Role::System => text_of(message).map(|content| plain("system", content)),
+        Role::System => text_of(message).map(|content| message_of("system", content)),
         Role::User => {
             let reminder = request.reminder.filter(|_| newest_user == Some(index));
-            user(message, reminder, habit).map(|content| plain("user", content))
+            user(message, reminder, habit).map(|content| message_of("user", content))
         }
         Role::Assistant => assistant(message, habit),
         Role::Tool => Some(result(message, habit)),
     });
     let alone = request.reminder.filter(|_| newest_user.is_none());
-    let alone = alone.map(|text| plain("user", Content::Text(text.to_owned())));
+    let alone = alone.map(|text| message_of("user", Content::Text(text.to_owned())));
     system.into_iter().chain(said).chain(alone).collect()
 }
 
-fn plain<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
+fn message_of<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
     CompletionMessage {
         role,
         content,
@@ -205,7 +205,7 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
     };
     Some(CompletionMessage {
         tool_calls,
-        ..plain("assistant", content)
+        ..message_of("assistant", content)
     })
 }
 
@@ -220,7 +220,7 @@ fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessa
         tool_call_id: message.tool_call_id.as_ref().map(|id| id.as_str()),
         name: name
             .filter(|_| matches!(habit, CompletionDialect::WorkersAi | CompletionDialect::Own)),
-        ..plain("tool", Content::Text(content))
+        ..message_of("tool", Content::Text(content))
     }
 }
 

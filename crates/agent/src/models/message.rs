@@ -47,7 +47,7 @@ pub struct ContextMessage {
 }
 
 impl ContextMessage {
-    pub fn plain(role: Role, content: String) -> Self {
+    pub fn of_text(role: Role, content: String) -> Self {
         Self {
             role,
             content,

@@ -138,7 +138,7 @@ impl ByteChunks for TrickledBody {
     }
 
     fn said_something(&mut self) {
-        self.clock.hear(self.now_ms);
+        self.clock.note_said(self.now_ms);
     }
 }
 

@@ -52,7 +52,7 @@ impl TurnStarter for BegunWorks {
         self.0.borrow_mut().push_back(work);
     }
 
-    fn look(&self) {}
+    fn recover(&self) {}
 
     fn call_back(&self) {}
 }

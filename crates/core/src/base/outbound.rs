@@ -185,7 +185,7 @@ impl Clock {
     }
 
     /// The answer has said something.
-    pub fn hear(&mut self, now_ms: i64) {
+    pub fn note_said(&mut self, now_ms: i64) {
         self.said_at_ms = now_ms;
     }
 
@@ -589,9 +589,9 @@ mod tests {
         assert_eq!(clock.patience(60_000), silence);
         assert_eq!(clock.patience(60_001), mute(29_999));
         assert_eq!(clock.patience(100_000), mute(0));
-        clock.hear(60_001);
+        clock.note_said(60_001);
         assert_eq!(clock.patience(60_001), silence);
-        clock.hear(290_000);
+        clock.note_said(290_000);
         assert_eq!(clock.patience(290_000), total(10_000));
     }
 

@@ -176,9 +176,9 @@ impl SessionTally {
     }
 
     /// Moves the days away if they are many. Part of the transaction that writes the sum.
-    fn keep_days(&mut self, db: &dyn Database, session_id: &Id) -> Result<()> {
+    fn store_days(&mut self, db: &dyn Database, session_id: &Id) -> Result<()> {
         if self.days.len() > MAX_DAYS {
-            usage_days::keep(db, session_id, &self.days)?;
+            usage_days::store(db, session_id, &self.days)?;
             self.days.clear();
         }
         Ok(())
@@ -252,7 +252,7 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
             ..SessionTally::default()
         },
     };
-    tally.keep_days(db, new.session_id)?;
+    tally.store_days(db, new.session_id)?;
     db.run(
         "INSERT INTO cf_agents_last_turns
                 (session_id, turn_id, answer_seq, input_tokens, output_tokens,
@@ -310,7 +310,7 @@ pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
 
 /// Writes into the row that its turn is over, and what it leaves to the next turn.
 fn write_over(db: &dyn Database, session_id: &Id, mut tally: SessionTally) -> Result<()> {
-    tally.keep_days(db, session_id)?;
+    tally.store_days(db, session_id)?;
     db.run(
         "UPDATE cf_agents_last_turns
             SET answer_seq = NULL,

@@ -75,7 +75,7 @@ pub fn find_named_window(db: &dyn Database, now_ms: i64, model: &str) -> Result<
 }
 
 /// Keeps a window that the provider named. Part of a transaction.
-pub fn keep_named_window(db: &dyn Database, now_ms: i64, model: &str, tokens: i64) -> Result<()> {
+pub fn store_named_window(db: &dyn Database, now_ms: i64, model: &str, tokens: i64) -> Result<()> {
     let mut known = load(db)?;
     if tokens < MIN_NAMED_TOKENS || find_lesson(&known, now_ms, model) == Some(tokens) {
         return Ok(());
@@ -93,21 +93,21 @@ mod tests {
     fn a_named_window_holds_for_a_day_and_for_its_model() {
         let db = migrated();
         let find = |now_ms, model| find_named_window(&db, now_ms, model).unwrap();
-        keep_named_window(&db, 1_000, "openai:a", 8_000).unwrap();
+        store_named_window(&db, 1_000, "openai:a", 8_000).unwrap();
         assert_eq!(find(1_000, "openai:a"), Some(8_000));
         assert_eq!(find(1_000, "openai:b"), None);
         assert_eq!(find(1_000 + VALID_MS, "openai:a"), None);
-        keep_named_window(&db, 2_000, "openai:a", 4_000).unwrap();
+        store_named_window(&db, 2_000, "openai:a", 4_000).unwrap();
         assert_eq!(find(3_000, "openai:a"), Some(4_000));
     }
 
     #[test]
     fn a_number_that_is_no_window_and_one_that_is_known_write_nothing() {
         let db = migrated();
-        keep_named_window(&db, 1_000, "openai:a", MIN_NAMED_TOKENS).unwrap();
+        store_named_window(&db, 1_000, "openai:a", MIN_NAMED_TOKENS).unwrap();
         let before = db.dump();
-        keep_named_window(&db, 2_000, "openai:a", MIN_NAMED_TOKENS).unwrap();
-        keep_named_window(&db, 2_000, "openai:a", MIN_NAMED_TOKENS - 1).unwrap();
+        store_named_window(&db, 2_000, "openai:a", MIN_NAMED_TOKENS).unwrap();
+        store_named_window(&db, 2_000, "openai:a", MIN_NAMED_TOKENS - 1).unwrap();
         assert_eq!(db.dump(), before);
     }
 
@@ -115,7 +115,7 @@ mod tests {
     fn few_windows_are_kept_and_damage_is_forgotten() {
         let db = migrated();
         for number in 0..20 {
-            keep_named_window(&db, number, &number.to_string(), 5_000).unwrap();
+            store_named_window(&db, number, &number.to_string(), 5_000).unwrap();
         }
         assert_eq!(find_named_window(&db, 20, "3").unwrap(), None);
         assert_eq!(find_named_window(&db, 20, "19").unwrap(), Some(5_000));

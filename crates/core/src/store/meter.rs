@@ -120,7 +120,7 @@ impl<'a> Meter<'a> {
         for (bound, mut counted) in self.load(self.bounds(), now_ms, is_new)? {
             if is_new && bound.limits.turns_per_minute.is_some() {
                 counted.begin(now_ms);
-                self.keep(&bound, &counted)?;
+                self.store(&bound, &counted)?;
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl<'a> Meter<'a> {
             let mut counted_day = 0;
             for (bound, mut counted) in self.load(bounds, self.host.now_ms(), false)? {
                 counted.add(input_tokens, cost);
-                self.keep(&bound, &counted)?;
+                self.store(&bound, &counted)?;
                 counted_day = counted.day;
             }
             Ok(Some(ReservedCall {
@@ -175,7 +175,7 @@ impl<'a> Meter<'a> {
                 let counted = counted.filter(|counted| counted.day == reserved.day);
                 if let (true, Some(mut counted)) = (bound.limits.has_daily(), counted) {
                     counted.add(tokens, cost);
-                    self.keep(&bound, &counted)?;
+                    self.store(&bound, &counted)?;
                 }
             }
             Ok(())
@@ -284,7 +284,7 @@ impl<'a> Meter<'a> {
         find(self.db, &sql, &[day.into(), holder.into()])
     }
 
-    fn keep(&self, bound: &Bound<'_>, counted: &HolderCount) -> Result<()> {
+    fn store(&self, bound: &Bound<'_>, counted: &HolderCount) -> Result<()> {
         let starts = json::encode(&counted.starts)?;
         self.db.run(
             "INSERT INTO cf_agents_metered (day, holder, tokens, cost, starts)

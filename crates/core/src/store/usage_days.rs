@@ -151,7 +151,7 @@ fn join_oldest(kept: &mut Vec<DayUsage>) {
 }
 
 /// Adds the days to the session's row and to the agent's table. Part of a transaction.
-pub fn keep(db: &dyn Database, session_id: &Id, days: &[DayUsage]) -> Result<()> {
+pub fn store(db: &dyn Database, session_id: &Id, days: &[DayUsage]) -> Result<()> {
     if days.is_empty() {
         return Ok(());
     }

@@ -99,7 +99,7 @@ impl RunWaiting for RunTurn {
         let asked = ask(agent, &session_id, self.into_request(agent)?)?;
         // The turn may take minutes, and the message is stored now.
         agent.give_body_back();
-        agent.starter.look();
+        agent.starter.recover();
         let running = match asked {
             Asked::Over { answer_id, report } => {
                 return answer(agent, &session_id, &answer_id, &report);

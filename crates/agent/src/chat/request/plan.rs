@@ -54,7 +54,7 @@ pub enum TurnPosition {
 }
 
 #[derive(Debug)]
-pub struct Accepted<'a> {
+pub struct RequestPlan<'a> {
     pub place: TurnPosition,
     /// The messages to append, in this order, before the model is called.
     pub new_user_messages: Vec<&'a ClientMessage>,
@@ -75,7 +75,7 @@ pub struct Answered<T> {
     pub answer: T,
 }
 
-impl Accepted<'_> {
+impl RequestPlan<'_> {
     /// Whether the request changes nothing in the log and only asks the model to
     /// continue.
     pub fn is_continuation(&self) -> bool {
@@ -86,7 +86,7 @@ impl Accepted<'_> {
     }
 }
 
-impl Accepted<'_> {
+impl RequestPlan<'_> {
     /// The messages whose calls were answered.
     pub fn answered_messages(&self) -> impl Iterator<Item = &str> {
         let answers = self.answers.iter().map(|answer| answer.message_id.as_str());
@@ -119,7 +119,7 @@ impl<'s> Log<'s> {
 
 /// `stored`: the messages of the request that the log has, and the newest message of
 /// the session's current path. Their order is free, but the newest one is last.
-pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Accepted<'a>> {
+pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<RequestPlan<'a>> {
     let log = Log::new(stored);
     // The messages before a stored one are the client's past. If the log lacks one of
     // them, it was deleted there.
@@ -135,7 +135,7 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Acc
     let newest_known = past.last();
     let newest_stored = newest_known.and_then(|message| log.find(message.id.as_ref()));
 
-    let mut accepted = Accepted {
+    let mut planned = RequestPlan {
         place: TurnPosition::AtLeaf,
         new_user_messages: new_messages(rest)?,
         edited: None,
@@ -145,24 +145,24 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Acc
     };
     match &request.trigger {
         Trigger::Regenerate { message_id } => {
-            let has_new = !accepted.new_user_messages.is_empty();
-            accepted.place = regenerated(message_id.as_ref(), newest_stored, &log, has_new)?;
+            let has_new = !planned.new_user_messages.is_empty();
+            planned.place = regenerated(message_id.as_ref(), newest_stored, &log, has_new)?;
         }
         Trigger::Submit { message_id } => {
             if let Some(stored) = newest_stored {
-                accepted.place = TurnPosition::After(stored.id.clone());
+                planned.place = TurnPosition::After(stored.id.clone());
             }
             let is_edited = rest.is_empty() && newest_stored.is_some_and(|stored| stored.is_users);
-            accepted.edited = newest_known.filter(|message| {
+            planned.edited = newest_known.filter(|message| {
                 is_edited
                     && message.role == Some(Role::User)
                     && message_id.is_some()
                     && message.id == *message_id
             });
-            take_answers(&mut accepted, &log, request);
+            take_answers(&mut planned, &log, request);
         }
     }
-    Ok(accepted)
+    Ok(planned)
 }
 
 /// The user messages that the log doesn't have, each id once.
@@ -205,7 +205,7 @@ fn regenerated(
     }
 }
 
-fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatRequest) {
+fn take_answers(planned: &mut RequestPlan<'_>, log: &Log<'_>, request: &ChatRequest) {
     let mut answered: Vec<&NamedMessage> = Vec::new();
     let mut given: HashSet<String> = HashSet::new();
     for message in &request.messages {
@@ -233,22 +233,22 @@ fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatReques
             }
             let message_id = asking.id.clone();
             match answer {
-                CallAnswer::Tool(answer) => accepted.answers.push(Answered { message_id, answer }),
+                CallAnswer::Tool(answer) => planned.answers.push(Answered { message_id, answer }),
                 CallAnswer::Approval(answer) => {
-                    accepted.approvals.push(Answered { message_id, answer });
+                    planned.approvals.push(Answered { message_id, answer });
                 }
             }
         }
     }
-    accepted.still_open = answered
+    planned.still_open = answered
         .iter()
         .flat_map(|stored| &stored.open)
         .map(|open| open.tool_call_id.clone())
         .filter(|id| !given.contains(id))
         .collect();
     // If the request also has new user messages, the turn follows those instead.
-    if let (Some(asking), true) = (answered.last(), accepted.new_user_messages.is_empty()) {
-        accepted.place = TurnPosition::Within(asking.id.clone());
+    if let (Some(asking), true) = (answered.last(), planned.new_user_messages.is_empty()) {
+        planned.place = TurnPosition::Within(asking.id.clone());
     }
 }
 

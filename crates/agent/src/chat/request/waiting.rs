@@ -120,7 +120,7 @@ impl FromRow<'_> for WaitingPlace {
 }
 
 /// Stores a request, at the end of the line or before it.
-pub fn keep(
+pub fn insert(
     db: &dyn Database,
     session_id: &Id,
     turn_id: &str,

@@ -11,7 +11,7 @@ use crate::base::json;
 use crate::chat::request::answers::{ApprovalAnswer, ClientOutcome, DECLINED};
 use crate::chat::request::known_messages::{KnownMessage, find_answers_end};
 use crate::chat::request::open_calls::{AnsweredCalls, call_of, find_client_call, own_rows};
-use crate::chat::request::plan::Accepted;
+use crate::chat::request::plan::RequestPlan;
 use crate::chat::turn::{CallState, TurnCall, TurnStep, result_event};
 use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
@@ -30,12 +30,12 @@ impl AnswerLog<'_> {
     /// an approved call is made once all calls of its message are answered.
     pub fn take_answers(
         &self,
-        accepted: &Accepted<'_>,
+        planned: &RequestPlan<'_>,
         known: &[KnownMessage],
     ) -> Result<Vec<TurnStep>> {
         let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
         let mut answered: Vec<&KnownMessage> = Vec::new();
-        for answer in &accepted.answers {
+        for answer in &planned.answers {
             let Some(known) = find(&answer.message_id) else {
                 continue;
             };
@@ -64,7 +64,7 @@ impl AnswerLog<'_> {
             )?;
             answered.push(known);
         }
-        for answer in &accepted.approvals {
+        for answer in &planned.approvals {
             let Some(known) = find(&answer.message_id) else {
                 continue;
             };
@@ -74,7 +74,7 @@ impl AnswerLog<'_> {
         let mut ready = Vec::new();
         let mut seen = HashSet::new();
         for known in answered {
-            if !accepted.still_open.is_empty() || !seen.insert(&known.stored.id) {
+            if !planned.still_open.is_empty() || !seen.insert(&known.stored.id) {
                 continue;
             }
             ready.extend(self.load_approved(known)?);

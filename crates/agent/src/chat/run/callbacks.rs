@@ -180,7 +180,7 @@ impl FromRow<'_> for FailedCallback {
 /// Writes the call for a turn's end, if the agent's configuration names somebody to call;
 /// `false`: nobody is called. `message_id`: the message that holds what the turn said last.
 /// Part of the turn's last transaction.
-pub fn keep(
+pub fn insert(
     memory: &Memory<'_>,
     turn: &Turn,
     message_id: &str,

@@ -43,7 +43,7 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
     let running = Rc::clone(work.running());
     match work {
         TurnWork::Begin(running, turn) => driver::run(agent.turn_context(), &running, *turn).await,
-        TurnWork::TakeUp(taken) => driver::go_on(agent.turn_context(), *taken).await,
+        TurnWork::TakeUp(taken) => driver::resume(agent.turn_context(), *taken).await,
     }
     agent.turns.outlast(&running);
     agent.call_back();

@@ -25,7 +25,7 @@ use crate::chat::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
 use crate::chat::turn::partial_answer::PartialAnswer;
 use crate::chat::turn::place::find_place;
 use crate::chat::turn::store::{save_turn, state_bytes};
-use crate::chat::turn::window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, keep_window};
+use crate::chat::turn::window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, store_window};
 use crate::chat::turn::{CallState, NextAction, Turn, TurnEnding, kept_bytes};
 use crate::context::compaction::act::Compactor;
 use crate::context::compaction::auto::make_room;
@@ -93,7 +93,7 @@ pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
 }
 
 /// Continues a turn that was cut off, or closes it after too many recoveries.
-pub async fn go_on(context: TurnContext<'_>, taken: RecoveredTurn) {
+pub async fn resume(context: TurnContext<'_>, taken: RecoveredTurn) {
     let RecoveredTurn {
         running,
         turn,
@@ -158,7 +158,7 @@ impl TurnDriver<'_> {
         let meter = self.meter(&config, &turn);
         let outcome = self
             .running
-            .unless_cancelled(self.hear(&meter, &turn, &turn_tools, &mut heard))
+            .unless_cancelled(self.read_answer(&meter, &turn, &turn_tools, &mut heard))
             .await;
         let ended = EndedCall {
             usage: heard.usage,
@@ -308,7 +308,7 @@ impl TurnDriver<'_> {
         }
     }
 
-    async fn hear(
+    async fn read_answer(
         &self,
         meter: &Meter<'_>,
         turn: &Turn,
@@ -411,7 +411,7 @@ impl TurnDriver<'_> {
                 keep_media: shown.keep_media,
             };
             let fitted = build_fitting(memory.db, &turn.session_id, window, &budget()?)?;
-            keep_window(memory.db, &turn.session_id, &fitted)?;
+            store_window(memory.db, &turn.session_id, &fitted)?;
             if shown.window.is_filling(&fitted) {
                 let compactions = self.context.compactions;
                 compactions.mark_filling(&turn.session_id, shown.window.tokens);

@@ -24,7 +24,7 @@ pub struct EarlyAnswer {
 
 /// Stores an answer until the turn ends. Only the first answer to a call counts, since
 /// a client that lost its socket sends it again.
-pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
+pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
     let text = json::encode(reply)?;
     let call_id = reply.answer.tool_call_id();
     atomically(db, || {

@@ -33,7 +33,7 @@ pub fn write(
                     return Ok(false);
                 };
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
-                callbacks::keep(memory, turn, &turn.message_id, report)
+                callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
             // Whoever cancelled the turn knows why it ended.
             if is_cancelled {
@@ -76,7 +76,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
-    callbacks::keep(memory, turn, &message_id, report)
+    callbacks::insert(memory, turn, &message_id, report)
 }
 
 /// Whether the answer stands where the turn's row says. If it does, the answer ends the

@@ -12,9 +12,9 @@ use crate::chat::request::known_messages::load_known;
 use crate::chat::request::plan::{NamedMessage, plan};
 use crate::chat::request::waiting::{self, WaitingPlace, WaitingRequest};
 use crate::chat::request::{ChatRequest, ClientMessage, Trigger};
-use crate::chat::run::accept::{Accepting, is_for_later, turn_in_progress};
 use crate::chat::run::agent::{Agent, CANCEL_RULE};
 use crate::chat::run::recover;
+use crate::chat::run::request_writer::{RequestWriter, is_for_later, turn_in_progress};
 use crate::chat::run::running_turns::AwaitedTurn;
 use crate::chat::run::watchers::show_if_watched;
 use crate::chat::run::work::TurnWork;
@@ -75,7 +75,7 @@ pub fn line_up(
     atomically(agent.db, || {
         // The request counts when it comes, so that nobody waits in line in vain.
         meter(agent, &config).admit(true)?;
-        waiting::keep(agent.db, session_id, turn_id, &waiting, replaces)
+        waiting::insert(agent.db, session_id, turn_id, &waiting, replaces)
     })?;
     if replaces {
         agent.turns.cancel(session_id);
@@ -129,12 +129,12 @@ fn find_waiting_messages<'a>(
             .collect(),
         false => Vec::new(),
     };
-    let accepted = plan(&stored, request)?;
+    let planned = plan(&stored, request)?;
     let is_message_alone = matches!(request.trigger, Trigger::Submit { .. })
-        && accepted.edited.is_none()
-        && accepted.answered_messages().next().is_none();
-    match is_message_alone && !accepted.new_user_messages.is_empty() {
-        true => Ok(accepted.new_user_messages),
+        && planned.edited.is_none()
+        && planned.answered_messages().next().is_none();
+    match is_message_alone && !planned.new_user_messages.is_empty() {
+        true => Ok(planned.new_user_messages),
         false => Err(turn_in_progress()),
     }
 }
@@ -170,10 +170,10 @@ fn accept_waiting(
     let asker = waiting.asker();
     let request = waiting.into_request()?;
     let reservation = agent.turns.reserve(request.kept_bytes())?;
-    let accepting = Accepting::of(agent, session_id, asker);
+    let writer = RequestWriter::of(agent, session_id, asker);
     let started = atomically(agent.db, || {
         waiting::forget(agent.db, session_id, place)?;
-        accepting.accept_waiting(&request, &place.turn_id)
+        writer.write_waiting(&request, &place.turn_id)
     })?;
     // The turn is stored now: nothing below may keep it from beginning.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));

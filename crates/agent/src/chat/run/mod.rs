@@ -1,7 +1,6 @@
 //! Running turns: what a request makes of them, what drives them, who listens, how they end,
 //! and how they go on after the object died.
 
-pub mod accept;
 pub mod agent;
 mod answer_log;
 pub mod callbacks;
@@ -15,6 +14,7 @@ pub mod line;
 pub mod listener;
 pub mod recover;
 pub mod replies;
+pub mod request_writer;
 pub mod retell;
 pub mod running_turns;
 pub mod show_pace;

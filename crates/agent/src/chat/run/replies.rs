@@ -3,9 +3,9 @@
 use crate::base::database::atomically;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::chat::run::accept::{Accepting, is_for_later};
 use crate::chat::run::agent::Agent;
 use crate::chat::run::early::{EarlyAnswer, find_oldest, forget};
+use crate::chat::run::request_writer::{RequestWriter, is_for_later};
 use crate::chat::run::running_turns::ClientReply;
 use crate::chat::run::watchers::show_updated;
 use crate::chat::run::work::TurnWork;
@@ -46,13 +46,13 @@ fn take_reply(
     early: Option<i64>,
 ) -> Result<Option<TurnWork>> {
     let reservation = agent.turns.reserve(0)?;
-    let accepting = Accepting::of(agent, session_id, given.asker());
+    let writer = RequestWriter::of(agent, session_id, given.asker());
     let turn_id = Id::mint_turn(agent.host);
     let started = atomically(agent.db, || {
         if let Some(number) = early {
             forget(agent.db, session_id, number)?;
         }
-        accepting.accept_answer(
+        writer.write_answer(
             given.answer,
             given.continues,
             &given.client_tools,

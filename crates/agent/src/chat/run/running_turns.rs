@@ -100,7 +100,7 @@ impl RunningTurns {
     pub fn cut_off_silent(&self) {
         self.outlasted
             .borrow_mut()
-            .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.look_at_listeners()));
+            .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.check_listeners()));
     }
 
     /// Stops all turns, because the log they would write to is gone: they write nothing
@@ -204,7 +204,7 @@ impl RunningTurns {
             has_lost_log: Cell::new(false),
             has_news: Cell::new(false),
             reads: Cell::new(0),
-            silent_looks: Cell::new((0, 0)),
+            silent_checks: Cell::new((0, 0)),
             wakers: RefCell::default(),
         });
         self.running
@@ -334,10 +334,10 @@ pub struct RunningTurn {
     has_news: Cell<bool>,
     /// The turn was cut off before and recovered.
     was_cut_off: bool,
-    /// `reads` counts the chunks that listeners took. `silent_looks` holds that count
+    /// `reads` counts the chunks that listeners took. `silent_checks` holds that count
     /// at the last look, and for how many looks it has not changed.
     reads: Cell<u64>,
-    silent_looks: Cell<(u64, u32)>,
+    silent_checks: Cell<(u64, u32)>,
     /// Wakers of all who wait for a chunk or for a cancellation.
     wakers: RefCell<Vec<Waker>>,
 }
@@ -440,11 +440,11 @@ impl RunningTurn {
 
     /// Checks for silent listeners. Drops the chunks and returns `true` once they were
     /// silent too long.
-    fn look_at_listeners(&self) -> bool {
-        let (seen, looks) = self.silent_looks.get();
+    fn check_listeners(&self) -> bool {
+        let (seen, looks) = self.silent_checks.get();
         let reads = self.reads.get();
         let looks = if reads == seen { looks + 1 } else { 0 };
-        self.silent_looks.set((reads, looks));
+        self.silent_checks.set((reads, looks));
         if looks < MAX_SILENT_LOOKS {
             return false;
         }

@@ -8,9 +8,9 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::chat::request::ChatRequest;
 use crate::chat::request::delivery::Delivery;
-use crate::chat::run::accept::Accepting;
 use crate::chat::run::agent::{Agent, CHAT_RULE};
 use crate::chat::run::line::line_up;
+use crate::chat::run::request_writer::RequestWriter;
 use crate::chat::run::running_turns::AwaitedTurn;
 use crate::chat::run::watchers::show_if_watched;
 use crate::chat::run::work::TurnWork;
@@ -54,8 +54,8 @@ pub fn start_permitted(
         return Ok(Started::Queued(place));
     }
     let reservation = agent.turns.reserve(request.kept_bytes())?;
-    let accepting = Accepting::of(agent, session_id, agent.caller.asker());
-    let started = accepting.accept(request, turn_id)?;
+    let writer = RequestWriter::of(agent, session_id, agent.caller.asker());
+    let started = writer.write(request, turn_id)?;
     // The turn is stored now: nothing below may keep it from beginning.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));
     if started.has_changed {

@@ -28,7 +28,7 @@ pub struct RecoveryRound {
     pub works: Vec<TurnWork>,
     /// Why some turns could not be taken up. One failure does not stop the other turns.
     pub failures: Vec<Error>,
-    /// More turns are left, for when these have ended or for the next look.
+    /// More turns are left, for when these have ended or for the next round.
     pub is_more_left: bool,
 }
 
@@ -67,21 +67,21 @@ impl RecoveryRound {
 /// Takes up a few of the turns that were cut off, and early answers and waiting messages
 /// that are left after a turn's end.
 pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
-    let mut look = RecoveryRound::default();
+    let mut round = RecoveryRound::default();
     let free = MAX_TAKEN_UP.saturating_sub(agent.turns.count_taken_up());
     match load_sessions_cut_off(agent.db, &agent.turns.sessions(), free + 1) {
         Ok(sessions) => {
-            look.is_more_left = sessions.len() > free;
+            round.is_more_left = sessions.len() > free;
             for session_id in sessions.iter().take(free) {
-                look.take(take_up(agent, session_id));
+                round.take(take_up(agent, session_id));
             }
         }
-        Err(error) => look.take(Err(error)),
+        Err(error) => round.take(Err(error)),
     }
     if let Err(error) = settle_surplus(agent.db) {
-        look.take(Err(error));
+        round.take(Err(error));
     }
-    look.take_left(agent, early::load_sessions_left, take_early_answers);
-    look.take_left(agent, waiting::load_sessions_left, take_waiting);
-    look
+    round.take_left(agent, early::load_sessions_left, take_early_answers);
+    round.take_left(agent, waiting::load_sessions_left, take_waiting);
+    round
 }

@@ -28,7 +28,7 @@ pub trait TurnStarter {
 
     /// Looks for turns that were cut off, if the object has yet to do so: a caller may
     /// wait for one of them.
-    fn look(&self);
+    fn recover(&self);
 
     /// Makes the calls that tell of turns' ends.
     fn call_back(&self);

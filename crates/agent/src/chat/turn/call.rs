@@ -125,7 +125,7 @@ impl TurnCall {
             tool_call_id: Some(self.id.clone()),
             tool_name: Some(self.name.clone()),
             is_error: is_error.then_some(true),
-            ..ContextMessage::plain(Role::Tool, content.to_owned())
+            ..ContextMessage::of_text(Role::Tool, content.to_owned())
         })
     }
 

@@ -340,7 +340,7 @@ impl Turn {
                 let calls: Vec<ToolCall> = step.calls.iter().map(TurnCall::to_tool_call).collect();
                 messages.push(ContextMessage {
                     tool_calls: (!calls.is_empty()).then_some(calls),
-                    ..ContextMessage::plain(Role::Assistant, step.text.clone())
+                    ..ContextMessage::of_text(Role::Assistant, step.text.clone())
                 });
             }
             messages.extend(step.calls.iter().filter_map(TurnCall::to_result_message));

@@ -16,7 +16,7 @@ use crate::store::calibration::Calibration;
 use crate::store::config::Config;
 use crate::store::last_turns::load_calibration;
 use crate::store::learned_windows::{
-    add_lesson, find_lesson, find_named_window, keep_named_window,
+    add_lesson, find_lesson, find_named_window, store_named_window,
 };
 
 use crate::chat::turn::Turn;
@@ -118,7 +118,7 @@ impl TurnWindow {
 }
 
 /// Keeps where the window stands now, if it moved.
-pub fn keep_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) -> Result<()> {
+pub fn store_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) -> Result<()> {
     match fitted.moved {
         Some(moved) => change_journal(db, session_id, |journal| journal.window = Some(moved)),
         None => Ok(()),
@@ -169,7 +169,7 @@ impl RefusedRequest<'_> {
                 add_lesson(lessons, MAX_LESSONS, now_ms, (self.model, lesson));
             })?;
             if let Some(window) = self.refusal.window {
-                keep_named_window(db, now_ms, self.model, window)?;
+                store_named_window(db, now_ms, self.model, window)?;
             }
             save_turn(db, turn)
         })?;

@@ -9,7 +9,7 @@ use super::boundary::{PathUnit, find_middle, parts};
 use super::estimate::{MessageLength, PromptOverhead, load_units};
 use super::journal::{CompactionDecision, change_journal, record_failure};
 use super::settings::CompactionSettings;
-use super::summary::{accept, render_conversation, render_prompt, summary_tokens};
+use super::summary::{check, render_conversation, render_prompt, summary_tokens};
 use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlText, atomically};
 use crate::base::error::{Error, Result};
@@ -340,7 +340,7 @@ impl Compactor<'_> {
             if answer.usage != TokenUsage::default() {
                 used.model = answer.model;
             }
-            summary = Some(accept(&answer.summary?)?);
+            summary = Some(check(&answer.summary?)?);
         }
         summary.ok_or_else(|| Error::storage("a compaction of nothing"))
     }

@@ -109,7 +109,7 @@ impl ModelSummariser<'_> {
         let choice = choose_model(outbound, named.map(Id::as_str))?;
         let model = choice.name.to_string();
         let sent = tokens::estimate(&prompt);
-        let messages = [ContextMessage::plain(Role::User, prompt)];
+        let messages = [ContextMessage::of_text(Role::User, prompt)];
         let request = ModelRequest {
             messages: &messages,
             max_output_tokens: Some(max_tokens),

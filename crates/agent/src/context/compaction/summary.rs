@@ -111,7 +111,7 @@ fn shortened(text: &str, limit: usize) -> String {
 }
 
 /// Turns a summariser's answer into the summary to store.
-pub fn accept(answer: &str) -> Result<String> {
+pub fn check(answer: &str) -> Result<String> {
     let mut summary = answer.trim().to_owned();
     if summary.is_empty() {
         return Err(Error::new(
@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_trimmed_bounded_and_never_empty() {
-        assert_eq!(accept("  ok \n").unwrap(), "ok");
-        assert_eq!(accept(" \n").unwrap_err().code, Code::ModelFailed);
+        assert_eq!(check("  ok \n").unwrap(), "ok");
+        assert_eq!(check(" \n").unwrap_err().code, Code::ModelFailed);
         assert_eq!(
-            accept(&"é".repeat(MAX_SUMMARY_BYTES)).unwrap().len(),
+            check(&"é".repeat(MAX_SUMMARY_BYTES)).unwrap().len(),
             MAX_SUMMARY_BYTES
         );
     }

@@ -207,7 +207,7 @@ async fn set_entry(
             .map(|end| end + 1)
             .or(held.valid_until),
         supersedes: supersedes.as_deref(),
-        ..EntryText::plain(&key, Some(&title), &content)
+        ..EntryText::holding_from_now(&key, Some(&title), &content)
     };
     vectors::entries::set(memory, block, &text, toolbox.writer()).await?;
     Ok(format!(

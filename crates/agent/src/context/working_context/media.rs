@@ -102,7 +102,7 @@ mod tests {
     fn placed(seq: i64, role: Role) -> PlacedMessage {
         PlacedMessage {
             seq,
-            message: ContextMessage::plain(role, "x".to_owned()),
+            message: ContextMessage::of_text(role, "x".to_owned()),
         }
     }
 

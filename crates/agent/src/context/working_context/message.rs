@@ -24,7 +24,7 @@ pub fn from_row(row: &EventRow) -> Result<Vec<ContextMessage>> {
 
 /// The message that replaces those that an overlay covers.
 pub fn from_overlay(overlay: &Overlay) -> ContextMessage {
-    ContextMessage::plain(Role::Assistant, overlay.summary.clone())
+    ContextMessage::of_text(Role::Assistant, overlay.summary.clone())
 }
 
 fn from_event(row: &EventRow) -> Result<ContextMessage> {
@@ -35,7 +35,7 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
         .map(json::decode::<CheckedTool>)
         .transpose()
         .map_err(damaged)?;
-    let mut message = ContextMessage::plain(row.action.role(), row.content.clone());
+    let mut message = ContextMessage::of_text(row.action.role(), row.content.clone());
     if let Some(tool) = tool {
         message.tool_calls = tool.tool_calls;
         message.tool_call_id = tool.tool_call_id;
@@ -61,7 +61,7 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
         };
         return Ok(vec![ContextMessage {
             files,
-            ..ContextMessage::plain(role, row.content.clone())
+            ..ContextMessage::of_text(role, row.content.clone())
         }]);
     };
     let mut unfolding = Unfolding::default();
@@ -123,7 +123,7 @@ impl Unfolding {
                 tool_call_id: Some(id.clone()),
                 tool_name: Some(name.clone()),
                 is_error,
-                ..ContextMessage::plain(Role::Tool, content)
+                ..ContextMessage::of_text(Role::Tool, content)
             });
         }
         self.calls.push(ToolCall {
@@ -139,7 +139,7 @@ impl Unfolding {
         if !content.is_empty() || !calls.is_empty() {
             self.done.push(ContextMessage {
                 tool_calls: (!calls.is_empty()).then_some(calls),
-                ..ContextMessage::plain(Role::Assistant, content)
+                ..ContextMessage::of_text(Role::Assistant, content)
             });
         }
         self.done.append(&mut self.results);

@@ -85,7 +85,7 @@ mod tests {
     use crate::base::action::Role;
 
     fn said(text: &str) -> ContextMessage {
-        ContextMessage::plain(Role::User, text.to_owned())
+        ContextMessage::of_text(Role::User, text.to_owned())
     }
 
     fn tokens(messages: &[ContextMessage]) -> i64 {

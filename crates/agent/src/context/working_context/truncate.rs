@@ -100,7 +100,7 @@ mod tests {
     fn placed(seq: i64, role: Role, length: usize) -> PlacedMessage {
         PlacedMessage {
             seq,
-            message: ContextMessage::plain(role, "é".repeat(length)),
+            message: ContextMessage::of_text(role, "é".repeat(length)),
         }
     }
 

@@ -102,7 +102,7 @@ fn stand_in(seq: i64, call: &ToolCall) -> PlacedMessage {
             tool_call_id: Some(call.id.clone()),
             tool_name: Some(call.name.clone()),
             is_error: Some(true),
-            ..ContextMessage::plain(Role::Tool, CUT_OFF.to_owned())
+            ..ContextMessage::of_text(Role::Tool, CUT_OFF.to_owned())
         },
     }
 }

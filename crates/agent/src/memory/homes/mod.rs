@@ -133,7 +133,7 @@ async fn ask(
         .await
         .map_err(|failure| failed(who, &failure))?;
     let status = answer.status;
-    let bytes = hear(answer)
+    let bytes = read_answer(answer)
         .await
         .map_err(|failure| failed(who, &failure))?;
     let body =
@@ -142,7 +142,7 @@ async fn ask(
 }
 
 /// Reads the body, chunk by chunk, up to [`MAX_ANSWER_BYTES`].
-async fn hear(mut answer: OutboundResponse<'_>) -> Result<Vec<u8>, CallFailure> {
+async fn read_answer(mut answer: OutboundResponse<'_>) -> Result<Vec<u8>, CallFailure> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.body.next().await? {
         if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {

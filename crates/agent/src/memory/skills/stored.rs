@@ -9,8 +9,8 @@ use crate::memory::content::Version;
 use crate::memory::counts::CountChange;
 use crate::memory::definition::Definition;
 use crate::memory::past::{
-    self, ItemDeleted, ItemDeletion, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep,
-    keep_deletion, next_version,
+    self, ItemDeleted, ItemDeletion, ItemNote, MAX_SKILL_VERSIONS, PastVersion, insert_deletion,
+    insert_past, next_version,
 };
 use crate::memory::skills::skill::Skill;
 use crate::memory::validity::Validity;
@@ -136,7 +136,7 @@ pub fn write_skill(
             }
             Some(row) => {
                 let next = (row.note.version + 1, row.updated_at);
-                keep(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
+                insert_past(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
                 next
             }
             None => {
@@ -252,7 +252,7 @@ pub fn delete_skill(
             writer,
             counts: CountChange::default(),
         };
-        keep_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
+        insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
         let [scope, label] = place(block);
         db.run(
             "DELETE FROM cf_agents_skills

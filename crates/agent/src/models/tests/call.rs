@@ -27,7 +27,7 @@ fn script(settings: &[(&str, &str)], answers: Vec<Said>) -> Script {
 }
 
 fn ask(script: &Script, model: Option<&str>) -> Result<Vec<AnswerPart>> {
-    let messages = [ContextMessage::plain(Role::User, "Hello".to_owned())];
+    let messages = [ContextMessage::of_text(Role::User, "Hello".to_owned())];
     let request = ModelRequest {
         system: &[],
         messages: &messages,

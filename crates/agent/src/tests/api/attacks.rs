@@ -16,7 +16,7 @@ use crate::api::dispatch::dispatch;
 use crate::api::mcp::{McpHeaders, McpRequest, answer};
 use crate::api::operations::message_reads::get_messages;
 use crate::api::operations::tokens::Preset;
-use crate::api::socket::{SocketState, hear, open};
+use crate::api::socket::{SocketState, handle_frame, open};
 use crate::api::table::{OPERATIONS, RULES};
 use crate::api::transfer::{begin_export, begin_import};
 use crate::base::error::{Code, Error, Result};
@@ -202,7 +202,9 @@ fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(),
             };
             let frame = json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
             let frame = frame.to_string();
-            let heard = alice.finish(&agent, hear(&agent, &kept, &frame)).unwrap();
+            let heard = alice
+                .finish(&agent, handle_frame(&agent, &kept, &frame))
+                .unwrap();
             let answer: Value = serde_json::from_str(&heard.replies[0]).unwrap();
             match answer["success"].as_bool() {
                 Some(true) => Ok(()),
@@ -631,7 +633,7 @@ fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
         };
         let agent = alice.agent(&alice.db);
         let frame = json!({"type": "cf_agent_chat_request_cancel", "id": "turn"});
-        let heard = wait_for(hear(&agent, &state, &frame.to_string())).unwrap();
+        let heard = wait_for(handle_frame(&agent, &state, &frame.to_string())).unwrap();
         assert!(heard.replies.is_empty());
         let is_stopped = agent.turns.find(&id("s")).unwrap().is_cancelled();
         assert_eq!(is_stopped, stops, "{asked:?} {operations:?}");
@@ -644,7 +646,7 @@ fn frame_of_a_page(alice: &mut Alice, frame: &Value) -> Result<Vec<String>> {
     enter(alice, token.as_deref()).unwrap();
     let state = SocketState::new(id("s"), &alice.caller);
     let agent = alice.agent(&alice.db);
-    wait_for(hear(&agent, &state, &frame.to_string())).map(|heard| {
+    wait_for(handle_frame(&agent, &state, &frame.to_string())).map(|heard| {
         assert!(heard.work.is_none());
         heard.replies
     })
@@ -758,7 +760,7 @@ fn no_door_lets_a_token_spend_more_than_its_limits() {
                 caller: &caller,
                 ..alice.agent(&alice.db)
             };
-            let outcome = wait_for(hear(&agent, &kept, &frame.to_string())).unwrap();
+            let outcome = wait_for(handle_frame(&agent, &kept, &frame.to_string())).unwrap();
             assert!(outcome.work.is_none(), "{frame}");
             let reply = &outcome.replies[0];
             assert!(

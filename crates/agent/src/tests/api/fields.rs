@@ -11,7 +11,7 @@ use crate::access::{Allow, Caller, Needs, TokenScope};
 use crate::api::chat::begin_chat;
 use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
-use crate::api::socket::{SocketState, hear};
+use crate::api::socket::{SocketState, handle_frame};
 use crate::api::table::OPERATIONS;
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
@@ -374,7 +374,8 @@ fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
             let frame = json!({"type": "cf_agent_use_chat_request", "id": "1",
                 "init": {"method": "POST", "body": body.to_string()}});
             let state = SocketState::new(id("s"), agent.caller);
-            let heard = wait_for(hear(&agent, &state, &frame.to_string())).map_err(named)?;
+            let heard =
+                wait_for(handle_frame(&agent, &state, &frame.to_string())).map_err(named)?;
             if let Some(refusal) = heard.replies.first() {
                 let field = more.as_object().unwrap().keys().next().unwrap();
                 // A frame has a sentence and no code.

@@ -15,7 +15,7 @@ use crate::api::mcp::{McpHeaders, McpRequest, answer};
 use crate::api::operation::Agent;
 use crate::api::operations::message_reads::get_messages;
 use crate::api::operations::tokens::Preset;
-use crate::api::socket::{SocketState, hear};
+use crate::api::socket::{SocketState, handle_frame};
 use crate::api::table::RULES;
 use crate::api::transfer::begin_import;
 use crate::base::database::atomically;
@@ -276,7 +276,7 @@ impl Ask {
             Ask::Frame(frame) => {
                 let state = SocketState::new(id("s"), agent.caller);
                 let frame = frame.to_string();
-                let heard = alice.finish(agent, hear(agent, &state, &frame))?;
+                let heard = alice.finish(agent, handle_frame(agent, &state, &frame))?;
                 if let Some(work) = heard.work {
                     wait_for(crate::chat::run::cycle::run(agent, work));
                 }

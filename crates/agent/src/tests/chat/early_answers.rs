@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::socket::{FrameOutcome, SocketState, hear};
+use crate::api::socket::{FrameOutcome, SocketState, handle_frame};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::Error;
@@ -38,7 +38,11 @@ impl Alice {
         let tools: Value = serde_json::from_str(TOOLS).unwrap();
         let frame = json!({"type": "cf_agent_tool_result", "toolCallId": call_id, "toolName": "place",
             "output": output, "autoContinue": true, "clientTools": tools});
-        wait_for(hear(&self.agent(&self.db), &seat, &frame.to_string()))
+        wait_for(handle_frame(
+            &self.agent(&self.db),
+            &seat,
+            &frame.to_string(),
+        ))
     }
 
     pub fn early_rows(&self) -> usize {

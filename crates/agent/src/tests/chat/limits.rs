@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::access::{Allow, Caller, TokenScope};
 use crate::api::dispatch::dispatch;
-use crate::api::socket::{SocketState, hear as hear_frame};
+use crate::api::socket::{SocketState, handle_frame as hear_frame};
 use crate::base::database::Database as _;
 use crate::base::error::Error;
 use crate::base::host::Host as _;

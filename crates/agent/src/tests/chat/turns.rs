@@ -1054,7 +1054,12 @@ fn an_answer_that_comes_while_the_turn_runs_is_taken_at_its_end() {
     let agent = alice.agent(&alice.db);
     let seat = crate::api::socket::open(&agent, "s".to_owned()).unwrap();
     let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "where", "output": "Rome", "autoContinue": true});
-    let heard = wait_for(crate::api::socket::hear(&agent, &seat, &frame.to_string())).unwrap();
+    let heard = wait_for(crate::api::socket::handle_frame(
+        &agent,
+        &seat,
+        &frame.to_string(),
+    ))
+    .unwrap();
     assert!(heard.work.is_none() && heard.replies.is_empty());
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
     alice.outbound.answer(said("You are in Rome."));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::access::{Caller, TokenScope};
 use crate::api::chat::BegunTurn;
 use crate::api::dispatch::dispatch;
-use crate::api::socket::{SocketState, hear as hear_frame};
+use crate::api::socket::{SocketState, handle_frame as hear_frame};
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::chat::request::waiting::MAX_WAITING;

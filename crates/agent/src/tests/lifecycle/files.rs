@@ -56,7 +56,8 @@ impl Alice {
             ] {
                 let agent = self.agent(&self.db);
                 let seat = socket::open(&agent, session_id.to_owned()).unwrap();
-                let heard = wait_for(socket::hear(&agent, &seat, &frame.to_string())).unwrap();
+                let heard =
+                    wait_for(socket::handle_frame(&agent, &seat, &frame.to_string())).unwrap();
                 assert!(heard.work.is_none(), "{frame}");
             }
         }

@@ -16,7 +16,7 @@ impl ReadError {
         };
         match problem {
             Problem::Syntax(read) => syntax(text, read),
-            Problem::Unexpected { expected } => must(format!("must be {}", plain(&expected))),
+            Problem::Unexpected { expected } => must(format!("must be {}", in_words(&expected))),
             Problem::UnknownVariant(known) => {
                 must(format!("must be one of `{}`", known.join("`, `")))
             }
@@ -33,7 +33,7 @@ impl ReadError {
                 Error::invalid(&field, format!("`{field}` is given twice."))
             }
             Problem::Other(sentence) => match sentence.rsplit_once(", expected ") {
-                Some((_, expected)) => must(format!("must be {}", plain(expected))),
+                Some((_, expected)) => must(format!("must be {}", in_words(expected))),
                 None => must(sentence),
             },
         }
@@ -72,7 +72,7 @@ fn unknown_field(field: &str, name: &str, known: &[&str]) -> String {
 }
 
 /// serde's name for a type, as a person would say it.
-fn plain(expected: &str) -> &str {
+fn in_words(expected: &str) -> &str {
     match expected {
         "a string" | "string" => "a string",
         "a boolean" => "true or false",

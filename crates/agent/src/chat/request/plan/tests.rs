@@ -65,8 +65,8 @@ fn beside(id: &str) -> TurnPosition {
     TurnPosition::Beside(id.to_owned())
 }
 
-fn new_ids<'a>(accepted: &'a Accepted<'_>) -> Vec<&'a str> {
-    let ids = accepted.new_user_messages.iter();
+fn new_ids<'a>(planned: &'a RequestPlan<'_>) -> Vec<&'a str> {
+    let ids = planned.new_user_messages.iter();
     ids.map(|message| message.id.as_ref().unwrap().as_str())
         .collect()
 }
@@ -74,18 +74,18 @@ fn new_ids<'a>(accepted: &'a Accepted<'_>) -> Vec<&'a str> {
 #[test]
 fn of_a_whole_history_only_the_new_message_is_taken() {
     let request = sent(&[user("u1"), agent("a1", &[]), user("u2")]);
-    let accepted = plan(&[users("u1"), agents("a1", &[])], &request).unwrap();
-    assert_eq!(new_ids(&accepted), ["u2"]);
-    assert_eq!(accepted.place, after("a1"));
-    assert!(!accepted.is_continuation());
+    let planned = plan(&[users("u1"), agents("a1", &[])], &request).unwrap();
+    assert_eq!(new_ids(&planned), ["u2"]);
+    assert_eq!(planned.place, after("a1"));
+    assert!(!planned.is_continuation());
 }
 
 #[test]
 fn the_newest_message_alone_goes_to_the_leaf() {
     let request = request(json!({"message": user("u2")}));
-    let accepted = plan(&[agents("a1", &[])], &request).unwrap();
-    assert_eq!(new_ids(&accepted), ["u2"]);
-    assert_eq!(accepted.place, TurnPosition::AtLeaf);
+    let planned = plan(&[agents("a1", &[])], &request).unwrap();
+    assert_eq!(new_ids(&planned), ["u2"]);
+    assert_eq!(planned.place, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -102,16 +102,16 @@ fn what_others_are_said_to_have_said_is_not_taken() {
         ),
         user("u2"),
     ]);
-    let accepted = plan(&[], &request).unwrap();
-    assert_eq!(new_ids(&accepted), ["u1", "u2"]);
-    assert!(accepted.answers.is_empty() && accepted.approvals.is_empty());
+    let planned = plan(&[], &request).unwrap();
+    assert_eq!(new_ids(&planned), ["u1", "u2"]);
+    assert!(planned.answers.is_empty() && planned.approvals.is_empty());
 }
 
 #[test]
 fn a_message_that_was_deleted_from_the_log_does_not_come_back() {
     let request = sent(&[user("deleted"), agent("a1", &[]), user("u2")]);
-    let accepted = plan(&[agents("a1", &[])], &request).unwrap();
-    assert_eq!(new_ids(&accepted), ["u2"]);
+    let planned = plan(&[agents("a1", &[])], &request).unwrap();
+    assert_eq!(new_ids(&planned), ["u2"]);
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn a_list_that_was_cut_back_goes_on_where_it_was_cut() {
 #[test]
 fn a_send_that_failed_is_made_up_for_by_the_next() {
     let request = sent(&[user("u1"), agent("a1", &[]), user("lost"), user("u3")]);
-    let accepted = plan(&[users("u1"), agents("a1", &[])], &request).unwrap();
-    assert_eq!(new_ids(&accepted), ["lost", "u3"]);
+    let planned = plan(&[users("u1"), agents("a1", &[])], &request).unwrap();
+    assert_eq!(new_ids(&planned), ["lost", "u3"]);
 }
 
 #[test]
@@ -137,13 +137,13 @@ fn a_message_that_is_sent_twice_is_taken_once() {
 #[test]
 fn nothing_new_is_a_continuation() {
     let request = sent(&[user("u1")]);
-    let accepted = plan(&[users("u1")], &request).unwrap();
-    assert!(accepted.is_continuation());
-    assert_eq!(accepted.place, after("u1"));
+    let planned = plan(&[users("u1")], &request).unwrap();
+    assert!(planned.is_continuation());
+    assert_eq!(planned.place, after("u1"));
     let request = sent(&[]);
-    let accepted = plan(&[users("u1")], &request).unwrap();
-    assert!(accepted.is_continuation());
-    assert_eq!(accepted.place, TurnPosition::AtLeaf);
+    let planned = plan(&[users("u1")], &request).unwrap();
+    assert!(planned.is_continuation());
+    assert_eq!(planned.place, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -151,45 +151,45 @@ fn a_message_sent_again_by_its_name_is_edited() {
     let body = json!({"messages": [user("u1")], "messageId": "u1", "trigger": "submit-message"});
     let request = request(body);
     let log = [users("u1"), agents("a1", &[])];
-    let accepted = plan(&log, &request).unwrap();
-    assert_eq!(accepted.edited.unwrap().id.as_ref().unwrap().as_str(), "u1");
-    assert_eq!(accepted.place, after("u1"));
-    assert!(!accepted.is_continuation());
+    let planned = plan(&log, &request).unwrap();
+    assert_eq!(planned.edited.unwrap().id.as_ref().unwrap().as_str(), "u1");
+    assert_eq!(planned.place, after("u1"));
+    assert!(!planned.is_continuation());
 }
 
 #[test]
 fn the_agents_message_is_never_edited() {
     let messages = [user("u1"), agent("a1", &[])];
     let request = request(json!({"messages": messages, "messageId": "a1"}));
-    let accepted = plan(&[users("u1"), agents("a1", &[])], &request).unwrap();
-    assert!(accepted.edited.is_none());
+    let planned = plan(&[users("u1"), agents("a1", &[])], &request).unwrap();
+    assert!(planned.edited.is_none());
 }
 
 #[test]
 fn a_client_tools_output_goes_into_the_message_that_asked() {
     let request = sent(&[user("u1"), agent("a1", &[output("c1")])]);
     let log = [users("u1"), agents("a1", &[("c1", AwaitedAnswer::Output)])];
-    let accepted = plan(&log, &request).unwrap();
-    let [answered] = accepted.answers.as_slice() else {
-        panic!("one answer: {accepted:?}")
+    let planned = plan(&log, &request).unwrap();
+    let [answered] = planned.answers.as_slice() else {
+        panic!("one answer: {planned:?}")
     };
     assert_eq!(answered.message_id, "a1");
     assert_eq!(answered.answer.tool_call_id.as_str(), "c1");
     assert!(
         matches!(&answered.answer.outcome, ClientOutcome::Output(value) if value.get() == r#""here""#)
     );
-    assert_eq!(accepted.place, TurnPosition::Within("a1".to_owned()));
-    assert!(accepted.still_open.is_empty() && !accepted.is_continuation());
+    assert_eq!(planned.place, TurnPosition::Within("a1".to_owned()));
+    assert!(planned.still_open.is_empty() && !planned.is_continuation());
 }
 
 #[test]
 fn an_approval_goes_into_the_message_that_asked() {
     let request = sent(&[user("u1"), agent("a1", &[approved("c1", "ap")])]);
     let log = [agents("a1", &[("c1", approval())])];
-    let accepted = plan(&log, &request).unwrap();
-    assert_eq!(accepted.approvals.len(), 1);
-    assert!(accepted.approvals[0].answer.approved);
-    assert_eq!(accepted.approvals[0].message_id, "a1");
+    let planned = plan(&log, &request).unwrap();
+    assert_eq!(planned.approvals.len(), 1);
+    assert!(planned.approvals[0].answer.approved);
+    assert_eq!(planned.approvals[0].message_id, "a1");
 }
 
 #[test]
@@ -206,8 +206,8 @@ fn what_nobody_asked_is_not_taken() {
     ];
     for (part, awaits) in cases {
         let request = sent(&[agent("a1", std::slice::from_ref(&part))]);
-        let accepted = plan(&[agents("a1", &[("c1", awaits)])], &request).unwrap();
-        assert!(accepted.is_continuation(), "{part}");
+        let planned = plan(&[agents("a1", &[("c1", awaits)])], &request).unwrap();
+        assert!(planned.is_continuation(), "{part}");
     }
 }
 
@@ -225,16 +225,16 @@ fn an_answer_in_a_message_that_did_not_ask_is_not_taken() {
 fn a_message_under_the_clients_own_id_is_known_by_its_calls() {
     let request = sent(&[user("u1"), agent("of the client", &[output("c1")])]);
     let log = [users("u1"), agents("a1", &[("c1", AwaitedAnswer::Output)])];
-    let accepted = plan(&log, &request).unwrap();
-    assert_eq!(accepted.answers[0].message_id, "a1");
-    assert_eq!(accepted.place, TurnPosition::Within("a1".to_owned()));
+    let planned = plan(&log, &request).unwrap();
+    assert_eq!(planned.answers[0].message_id, "a1");
+    assert_eq!(planned.place, TurnPosition::Within("a1".to_owned()));
 }
 
 #[test]
 fn a_call_is_answered_once() {
     let request = sent(&[agent("a1", &[output("c1"), output("c1")])]);
-    let accepted = plan(&[agents("a1", &[("c1", AwaitedAnswer::Output)])], &request).unwrap();
-    assert_eq!(accepted.answers.len(), 1);
+    let planned = plan(&[agents("a1", &[("c1", AwaitedAnswer::Output)])], &request).unwrap();
+    assert_eq!(planned.answers.len(), 1);
 }
 
 #[test]
@@ -254,10 +254,10 @@ fn calls_that_still_wait_are_named() {
 #[test]
 fn words_beside_an_answer_follow_the_message_that_asked() {
     let request = sent(&[agent("a1", &[output("c1")]), user("u2")]);
-    let accepted = plan(&[agents("a1", &[("c1", AwaitedAnswer::Output)])], &request).unwrap();
-    assert_eq!(accepted.answers.len(), 1);
-    assert_eq!(new_ids(&accepted), ["u2"]);
-    assert_eq!(accepted.place, after("a1"));
+    let planned = plan(&[agents("a1", &[("c1", AwaitedAnswer::Output)])], &request).unwrap();
+    assert_eq!(planned.answers.len(), 1);
+    assert_eq!(new_ids(&planned), ["u2"]);
+    assert_eq!(planned.place, after("a1"));
 }
 
 #[test]
@@ -290,13 +290,13 @@ fn regenerating_answers_beside_the_old_answer() {
 #[test]
 fn a_send_that_failed_is_regenerated_by_sending_it() {
     let request = regenerate(&[agent("a1", &[]), user("u2")], None);
-    let accepted = plan(&[agents("a1", &[])], &request).unwrap();
-    assert_eq!(new_ids(&accepted), ["u2"]);
-    assert_eq!(accepted.place, after("a1"));
-    let accepted = regenerate(&[user("u1")], Some("u1"));
-    let accepted = plan(&[], &accepted).unwrap();
-    assert_eq!(new_ids(&accepted), ["u1"]);
-    assert_eq!(accepted.place, TurnPosition::AtLeaf);
+    let planned = plan(&[agents("a1", &[])], &request).unwrap();
+    assert_eq!(new_ids(&planned), ["u2"]);
+    assert_eq!(planned.place, after("a1"));
+    let planned = regenerate(&[user("u1")], Some("u1"));
+    let planned = plan(&[], &planned).unwrap();
+    assert_eq!(new_ids(&planned), ["u1"]);
+    assert_eq!(planned.place, TurnPosition::AtLeaf);
 }
 
 #[test]

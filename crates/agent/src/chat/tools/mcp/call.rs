@@ -5,7 +5,7 @@ use crate::base::outbound::{CallLimits, Endpoint};
 use crate::chat::address::tool_headers::ResolvedHeaders;
 use crate::chat::tools::mcp::client::ServerClient;
 use crate::chat::tools::mcp::result::read_result;
-use crate::chat::tools::mcp::server::{ServerTool, keep_link};
+use crate::chat::tools::mcp::server::{ServerTool, store_link};
 use crate::chat::turn::CallState;
 use crate::memory::Memory;
 
@@ -29,7 +29,7 @@ pub async fn call_server_tool(
     let outcome = client.call(&tool.name, arguments, &headers).await;
     if client.link != tool.link {
         // A session that is not kept is begun anew by the next call.
-        let _ = keep_link(memory.db, tool, &client.link);
+        let _ = store_link(memory.db, tool, &client.link);
     }
     match outcome {
         Ok(result) => read_result(name, &result, &client.headers),

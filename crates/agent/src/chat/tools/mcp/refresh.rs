@@ -59,7 +59,7 @@ pub async fn define_server(
         }
         _ => error,
     })?;
-    let listing = hear_list(memory, &server, headers, DEFINE_MS).await;
+    let listing = list_tools(memory, &server, headers, DEFINE_MS).await;
     let heard = listing.map_err(|reason| {
         Error::invalid(
             "mcp",
@@ -102,7 +102,7 @@ pub async fn refresh_servers(
 
 async fn refresh(memory: &Memory<'_>, deployed: &DeployedTools, server: &ToolServer) -> Result<()> {
     let heard = match server.at.check_reach(memory.outbound, &server.headers) {
-        Ok(headers) => hear_list(memory, server, headers, REFRESH_MS).await,
+        Ok(headers) => list_tools(memory, server, headers, REFRESH_MS).await,
         Err(error) => Err(error.into_message().trim_end_matches('.').to_owned()),
     };
     let key = (server.name.as_str(), server.defined_at);
@@ -126,7 +126,7 @@ async fn refresh(memory: &Memory<'_>, deployed: &DeployedTools, server: &ToolSer
 }
 
 /// The server's list, or why there is none, as the end of a sentence.
-async fn hear_list(
+async fn list_tools(
     memory: &Memory<'_>,
     server: &ToolServer,
     headers: ResolvedHeaders,

@@ -132,7 +132,7 @@ pub fn change_state(
 }
 
 /// Keeps how the tool's server is spoken to from now on.
-pub fn keep_link(db: &dyn Database, tool: &ServerTool, link: &ServerLink) -> Result<()> {
+pub fn store_link(db: &dyn Database, tool: &ServerTool, link: &ServerLink) -> Result<()> {
     change_state(db, (&tool.server, tool.defined_at), None, |state| {
         state.link = link.clone();
         Ok(())

@@ -28,7 +28,7 @@ use crate::memory::entry::Entry;
 use crate::memory::frozen;
 use crate::memory::kind::BlockKind;
 use crate::memory::past::{
-    ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, keep,
+    ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, insert_past,
 };
 use crate::memory::skills::SkillDocument;
 use crate::memory::skills::loaded::{self, LoadedSkill};
@@ -298,7 +298,7 @@ impl MemoryImport {
                     block: &block.0,
                     key,
                 };
-                keep(db, &item, self.kept(block), past)
+                insert_past(db, &item, self.kept(block), past)
             }
             PendingMemoryLine::Loaded(loaded, loaded_at) => {
                 loaded::restore(db, session_id, loaded, *loaded_at)

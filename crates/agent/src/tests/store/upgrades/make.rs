@@ -502,7 +502,7 @@ fn wait_in_line(alice: &Alice) {
     let messages: Vec<_> = request.messages.iter().collect();
     let waiting = WaitingRequest::new(&request, &messages, Asker::default());
     let session = Id::parse(WAITING.to_owned()).unwrap();
-    waiting::keep(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
+    waiting::insert(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
 }
 
 /// An early answer of a client to a call that the running turn has not made.
@@ -519,7 +519,7 @@ fn answer_early(alice: &Alice, session: &str) {
         reach: ModelReach::Agent,
         limits: None,
     };
-    early::keep(&alice.db, &id(session), &reply).unwrap();
+    early::insert(&alice.db, &id(session), &reply).unwrap();
 }
 
 fn import_half(alice: &Alice) {

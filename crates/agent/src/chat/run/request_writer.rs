@@ -13,7 +13,7 @@ use crate::chat::request::known_messages::{
     KnownMessage, find_answers_end, find_last_id, find_leaf_id, load_known, load_newest,
 };
 use crate::chat::request::plan::{
-    Accepted, Answered, NamedMessage, TurnPosition, find_asking, plan,
+    Answered, NamedMessage, RequestPlan, TurnPosition, find_asking, plan,
 };
 use crate::chat::request::{ChatRequest, ClientMessage};
 use crate::chat::run::agent::Agent;
@@ -32,7 +32,7 @@ use crate::models::{TokenUsage, ToolDefinition};
 use crate::store::config::{Config, DeployedConfig, load_config};
 use crate::store::meter::Meter;
 
-pub struct AcceptedRequest {
+pub struct WrittenRequest {
     /// `None`: calls still wait for the client, so the model can't go on.
     pub turn: Option<Turn>,
     /// The assistant's message that was answered or will be written.
@@ -54,7 +54,7 @@ struct TurnOptions<'a> {
     is_limited: bool,
 }
 
-pub struct Accepting<'a> {
+pub struct RequestWriter<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub deployed: &'a DeployedConfig,
@@ -64,7 +64,7 @@ pub struct Accepting<'a> {
     pub asker: Asker,
 }
 
-impl<'a> Accepting<'a> {
+impl<'a> RequestWriter<'a> {
     pub fn of(agent: &Agent<'a>, session_id: &'a Id, asker: Asker) -> Self {
         Self {
             db: agent.db,
@@ -77,14 +77,14 @@ impl<'a> Accepting<'a> {
     }
 }
 
-impl Accepting<'_> {
+impl RequestWriter<'_> {
     /// Takes a chat request. The client knows the turn by `turn_id`.
-    pub fn accept(&self, request: &ChatRequest, turn_id: &str) -> Result<AcceptedRequest> {
+    pub fn write(&self, request: &ChatRequest, turn_id: &str) -> Result<WrittenRequest> {
         self.accept_request(request, turn_id, true)
     }
 
     /// Takes a request that has waited. It counted against the limits when it came.
-    pub fn accept_waiting(&self, request: &ChatRequest, turn_id: &str) -> Result<AcceptedRequest> {
+    pub fn write_waiting(&self, request: &ChatRequest, turn_id: &str) -> Result<WrittenRequest> {
         self.accept_request(request, turn_id, false)
     }
 
@@ -93,7 +93,7 @@ impl Accepting<'_> {
         request: &ChatRequest,
         turn_id: &str,
         is_limited: bool,
-    ) -> Result<AcceptedRequest> {
+    ) -> Result<WrittenRequest> {
         atomically(self.db, || {
             if !session_exists(self.db, self.session_id)? {
                 self.create_session()?;
@@ -105,7 +105,7 @@ impl Accepting<'_> {
             let known = load_known(self.db, self.session_id, request)?;
             let stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();
-            let accepted = plan(&stored, request)?;
+            let planned = plan(&stored, request)?;
             let options = TurnOptions {
                 turn_id,
                 model: request.model.as_ref().map(Id::as_str),
@@ -115,20 +115,20 @@ impl Accepting<'_> {
                 calls_nobody_back: request.calls_nobody_back,
                 is_limited,
             };
-            self.take(&options, &config, &known, &accepted)
+            self.take(&options, &config, &known, &planned)
         })
     }
 
     /// Takes an answer from a socket, to one call of the newest message. `None`: no call
     /// waits for this answer. Without `continues` the answer starts no turn: the client
     /// asks for the turn later.
-    pub fn accept_answer(
+    pub fn write_answer(
         &self,
         answer: CallAnswer,
         continues: bool,
         client_tools: &[ToolDefinition],
         turn_id: &str,
-    ) -> Result<Option<AcceptedRequest>> {
+    ) -> Result<Option<WrittenRequest>> {
         atomically(self.db, || {
             if !session_exists(self.db, self.session_id)? {
                 return Ok(None);
@@ -153,7 +153,7 @@ impl Accepting<'_> {
             if !continues {
                 still_open.push(answer.tool_call_id().to_owned());
             }
-            let mut accepted = Accepted {
+            let mut planned = RequestPlan {
                 place: TurnPosition::Within(message_id.clone()),
                 new_user_messages: Vec::new(),
                 edited: None,
@@ -162,9 +162,9 @@ impl Accepting<'_> {
                 still_open,
             };
             match answer {
-                CallAnswer::Tool(answer) => accepted.answers.push(Answered { message_id, answer }),
+                CallAnswer::Tool(answer) => planned.answers.push(Answered { message_id, answer }),
                 CallAnswer::Approval(answer) => {
-                    accepted.approvals.push(Answered { message_id, answer });
+                    planned.approvals.push(Answered { message_id, answer });
                 }
             }
             let options = TurnOptions {
@@ -176,7 +176,7 @@ impl Accepting<'_> {
                 calls_nobody_back: false,
                 is_limited: false,
             };
-            self.take(&options, &config, &known, &accepted).map(Some)
+            self.take(&options, &config, &known, &planned).map(Some)
         })
     }
 
@@ -190,17 +190,17 @@ impl Accepting<'_> {
         create_session(self.db, self.host, self.agent_name, &new).map(drop)
     }
 
-    /// Writes what was accepted, and the turn.
+    /// Writes what was planned, and the turn.
     fn take(
         &self,
         options: &TurnOptions<'_>,
         config: &Config,
         known: &[KnownMessage],
-        accepted: &Accepted<'_>,
-    ) -> Result<AcceptedRequest> {
+        planned: &RequestPlan<'_>,
+    ) -> Result<WrittenRequest> {
         let find = |id: &str| known.iter().find(|known| known.stored.id == id);
-        let has_changed = !accepted.is_continuation();
-        if let Some(message) = accepted.edited {
+        let has_changed = !planned.is_continuation();
+        if let Some(message) = planned.edited {
             let message = self.parse(message, config)?;
             update_message(self.db, self.host, self.session_id, &message)?;
         }
@@ -209,13 +209,13 @@ impl Accepting<'_> {
             host: self.host,
             session_id: self.session_id,
         };
-        let approved = answers.take_answers(accepted, known)?;
-        let mut parent = self.parent(&accepted.place, known)?;
+        let approved = answers.take_answers(planned, known)?;
+        let mut parent = self.parent(&planned.place, known)?;
         let run_answer = match options.is_run {
-            true => Some(self.find_run_answer(accepted, known)?),
+            true => Some(self.find_run_answer(planned, known)?),
             false => None,
         };
-        for message in &accepted.new_user_messages {
+        for message in &planned.new_user_messages {
             let mut message = self.parse(message, config)?;
             message.note = run_answer.as_ref().map(|id| Note {
                 run_answer: Some(id.as_str().to_owned()),
@@ -229,9 +229,9 @@ impl Accepting<'_> {
                 append_message(self.db, self.host, self.session_id, message, &after, None)?;
             parent = Some(Id::parse(appended.message.id).map_err(Error::storage)?);
         }
-        let continued = match &accepted.place {
+        let continued = match &planned.place {
             TurnPosition::Within(id) => find(id),
-            TurnPosition::AtLeaf if accepted.is_continuation() => {
+            TurnPosition::AtLeaf if planned.is_continuation() => {
                 known.last().filter(|known| !known.stored.is_users)
             }
             _ => None,
@@ -239,12 +239,12 @@ impl Accepting<'_> {
         let continued =
             continued.filter(|known| known.rows.last().is_some_and(|row| row.is_run_member));
         if let Some(known) = continued {
-            parent = match &accepted.place {
+            parent = match &planned.place {
                 TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id)?,
                 _ => find_answers_end(self.db, self.session_id, &known.stored.id)?,
             };
         }
-        if parent.is_none() && accepted.is_continuation() {
+        if parent.is_none() && planned.is_continuation() {
             return Err(Error::invalid(
                 "messages",
                 "There is nothing to answer: send a user's message in `message` or `messages`.",
@@ -256,8 +256,8 @@ impl Accepting<'_> {
             (None, Some(id)) => id.as_str().to_owned(),
             (None, None) => Id::mint_event(self.host, answer_seq).as_str().to_owned(),
         };
-        if !accepted.still_open.is_empty() && accepted.new_user_messages.is_empty() {
-            return Ok(AcceptedRequest {
+        if !planned.still_open.is_empty() && planned.new_user_messages.is_empty() {
+            return Ok(WrittenRequest {
                 turn: None,
                 message_id,
                 has_changed,
@@ -271,10 +271,10 @@ impl Accepting<'_> {
                 token: self.asker.limits.as_ref(),
             };
             // A turn that goes on after a client's answer is the same turn.
-            meter.admit(!matches!(accepted.place, TurnPosition::Within(_)))?;
+            meter.admit(!matches!(planned.place, TurnPosition::Within(_)))?;
         }
         let mut reach = self.asker.reach;
-        let answered = accepted.answered_messages().filter_map(find);
+        let answered = planned.answered_messages().filter_map(find);
         for known in continued.into_iter().chain(answered) {
             reach = reach.min(known.reach()?);
         }
@@ -291,7 +291,7 @@ impl Accepting<'_> {
             client_tools: options.client_tools.to_vec(),
             only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
             agent_memory: reach == ModelReach::SessionAndMemory,
-            declined: accepted
+            declined: planned
                 .approvals
                 .iter()
                 .filter(|answer| !answer.answer.approved)
@@ -308,7 +308,7 @@ impl Accepting<'_> {
             limits: self.asker.limits.clone(),
         };
         insert_turn(self.db, &turn, answer_seq)?;
-        Ok(AcceptedRequest {
+        Ok(WrittenRequest {
             turn: Some(turn),
             message_id,
             has_changed,
@@ -317,9 +317,9 @@ impl Accepting<'_> {
 
     /// The id of the message that will answer a message of `runTurn`. If the message is
     /// stored already, its note says the id.
-    fn find_run_answer(&self, accepted: &Accepted<'_>, known: &[KnownMessage]) -> Result<Id> {
-        if let TurnPosition::After(id) = &accepted.place
-            && accepted.new_user_messages.is_empty()
+    fn find_run_answer(&self, planned: &RequestPlan<'_>, known: &[KnownMessage]) -> Result<Id> {
+        if let TurnPosition::After(id) = &planned.place
+            && planned.new_user_messages.is_empty()
             && let Some(asked) = known.iter().find(|known| known.stored.id == *id)
             && let Some(first) = asked.rows.first()
             && let Some(answer) = first.note()?.run_answer
@@ -327,7 +327,7 @@ impl Accepting<'_> {
             return Id::parse(answer).map_err(Error::storage);
         }
         let last_seq = get_tip(self.db, self.session_id)?.last_seq();
-        let messages = accepted.new_user_messages.len() as i64;
+        let messages = planned.new_user_messages.len() as i64;
         Ok(Id::mint_event(self.host, last_seq + messages + 1))
     }
 
