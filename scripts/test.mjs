@@ -30,7 +30,7 @@ import { NODE } from "./wrangler.mjs";
 
 /** What the parts need besides what building does. */
 const PACKAGES = {
-  workerd: [testPackages, conformancePackages],
+  workerd: [testPackages, clientTestPackages, conformancePackages],
   alone: [testPackages],
   player: [testPackages],
   client: [testPackages, clientTestPackages],

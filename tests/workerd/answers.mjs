@@ -2,41 +2,26 @@
 // response through `held`, and each socket of the process is one of `heldSockets`, so no
 // test can forget the check. A field that the document does not name, a missing field, a
 // wrong type and an error that differs from the document throw. The exception names the
-// operation, the place in the answer, and what was expected there.
+// operation, the place in the answer, and what was expected there. A keyword that Ajv does
+// not know throws as soon as the schema is used.
 
 import { readFile } from "node:fs/promises";
+import Ajv from "ajv/dist/2020.js";
 import { OPENAPI } from "../../scripts/places.mjs";
 
-const COMPONENTS = "#/components/schemas/";
-
-/** The keywords that this file checks, and the ones that are only for the document's readers. */
-const HELD = new Set(["$ref", "type", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "const", "enum", "minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"]);
-const TOLD = new Set(["description", "format", "default"]);
-
-const TYPES = {
-  null: (value) => value === null,
-  boolean: (value) => typeof value === "boolean",
-  integer: (value) => Number.isInteger(value),
-  number: (value) => typeof value === "number",
-  string: (value) => typeof value === "string",
-  array: (value) => Array.isArray(value),
-  object: (value) => value !== null && typeof value === "object" && !Array.isArray(value),
-};
-
-/** A place in an answer that differs from the document, and what was expected there. */
-class Mismatch extends Error {
-  constructor(place, expected) {
-    super(`${place === "" ? "the answer" : place}: ${expected}`);
-    this.place = place;
-  }
-}
+const ANY_ERROR = { $ref: "#/components/schemas/Error" };
 
 export class Answers {
+  #ajv = new Ajv({ strict: true, strictTypes: false, strictRequired: false, allErrors: true, validateFormats: false });
   #components;
   #operations;
+  /** The functions that check a schema, by the schema. */
+  #checks = new Map();
 
   constructor({ paths, components }) {
-    this.#components = components.schemas;
+    const schemas = Object.entries(components.schemas).map(([name, schema]) => [name, closedWithin(schema, false)]);
+    this.#components = { schemas: Object.fromEntries(schemas) };
+    this.#ajv.addKeyword("components");
     this.#operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
         name: operation.operationId,
@@ -46,8 +31,6 @@ export class Answers {
         refusal: operation.responses.default?.content["application/json"].schema,
       })),
     );
-    for (const schema of Object.values(this.#components)) check(schema);
-    for (const { answer, refusal } of this.#operations) for (const schema of [answer, refusal]) if (schema !== undefined) check(schema);
   }
 
   /**
@@ -108,104 +91,55 @@ export class Answers {
   holdAnswer(name, body) {
     const operation = this.#operations.find((one) => one.name === name);
     if (operation?.answer === undefined) throw new Error(`openapi.json has no answer of \`${name}\``);
-    this.#tell(name, () => this.hold(operation.answer, body));
+    this.#tell(name, operation.answer, body);
   }
 
   /** Checks an error's answer. */
   holdError(name, body) {
     const operation = this.#operations.find((one) => one.name === name);
-    this.#tell(name, () => this.hold(operation?.refusal ?? { $ref: `${COMPONENTS}Error` }, body));
+    this.#tell(name, operation?.refusal ?? ANY_ERROR, body);
   }
 
-  #tell(name, hold) {
-    try {
-      hold();
-    } catch (error) {
-      if (!(error instanceof Mismatch)) throw error;
-      throw new Error(`${name} answered what openapi.json does not say. ${error.message}`);
-    }
+  #tell(name, schema, body) {
+    const wrong = this.find(schema, body);
+    if (wrong !== undefined) throw new Error(`${name} answered what openapi.json does not say. ${wrong}`);
   }
 
-  /** `unnamed` is the schema for fields that `schema` does not name. */
-  hold(schema, value, place = "", unnamed = false) {
-    if (schema === true) return;
-    if (schema === false) throw new Mismatch(place, "nothing may stand here");
-    const types = [schema.type ?? []].flat();
-    if (types.length > 0 && !types.some((type) => TYPES[type](value))) {
-      throw new Mismatch(place, `expected ${types.join(" or ")}, found ${shown(value)}`);
-    }
-    if ("const" in schema && value !== schema.const) {
-      throw new Mismatch(place, `expected ${shown(schema.const)}, found ${shown(value)}`);
-    }
-    if (schema.enum !== undefined && !schema.enum.includes(value)) {
-      throw new Mismatch(place, `expected one of ${schema.enum.map(shown).join(", ")}, found ${shown(value)}`);
-    }
-    if (schema.$ref !== undefined) this.hold(this.#find(schema.$ref), value, place, unnamed);
-    for (const [keyword, most] of [["anyOf", Infinity], ["oneOf", 1]]) {
-      // If this schema names the fields itself, a choice may leave fields out.
-      if (schema[keyword] !== undefined) this.#holdChoice(schema[keyword], most, value, place, schema.properties ? true : unnamed);
-    }
-    if (TYPES.number(value)) within(place, "a number", value, schema.minimum, schema.maximum);
-    if (TYPES.string(value)) within(place, "characters", [...value].length, schema.minLength, schema.maxLength);
-    if (TYPES.array(value)) {
-      within(place, "items", value.length, schema.minItems, schema.maxItems);
-      value.forEach((item, n) => this.hold(schema.items ?? true, item, `${place}[${n}]`));
-    }
-    if (TYPES.object(value)) this.#holdFields(schema, value, place, unnamed);
-  }
-
-  #holdFields(schema, value, place, unnamed) {
-    const { properties = {}, required = [] } = schema;
-    for (const name of required) {
-      if (!Object.hasOwn(value, name)) throw new Mismatch(`${place}.${name}`, "is required and missing");
-    }
-    // If this schema names no field, the reference or the choices name the fields.
-    const isDescribedElsewhere = ["$ref", "anyOf", "oneOf"].some((keyword) => keyword in schema);
-    const others = schema.additionalProperties ?? (schema.properties === undefined && isDescribedElsewhere ? true : unnamed);
-    for (const [name, field] of Object.entries(value)) {
-      const named = Object.hasOwn(properties, name) ? properties[name] : others;
-      if (named === false) throw new Mismatch(`${place}.${name}`, "the schema names no such field");
-      this.hold(named, field, `${place}.${name}`);
-    }
-  }
-
-  #holdChoice(choices, most, value, place, unnamed) {
-    const misfits = [];
-    for (const choice of choices) {
-      try {
-        this.hold(choice, value, place, unnamed);
-      } catch (error) {
-        if (!(error instanceof Mismatch)) throw error;
-        misfits.push(error);
-      }
-    }
-    const fit = choices.length - misfits.length;
-    // The choice that was meant is the one whose mismatch lies deepest.
-    if (fit === 0) throw misfits.reduce((meant, misfit) => (misfit.place.length >= meant.place.length ? misfit : meant));
-    if (fit > most) throw new Mismatch(place, `${fit} of \`oneOf\` fit, and only one may`);
-  }
-
-  #find(reference) {
-    const schema = this.#components[reference.slice(COMPONENTS.length)];
-    if (!reference.startsWith(COMPONENTS) || schema === undefined) throw new Error(`the document has nothing at ${reference}`);
-    return schema;
+  /** What of a value is not as the schema says; `undefined`: nothing. */
+  find(schema, value) {
+    const isRight = this.#checks.get(schema) ?? this.#ajv.compile({ allOf: [closed(schema)], components: this.#components });
+    this.#checks.set(schema, isRight);
+    if (isRight(value)) return undefined;
+    const { errors } = isRight;
+    const said = errors.map(({ instancePath, message, params }) => `${instancePath || "the answer"} ${message} ${JSON.stringify(params)}`);
+    return said.join("; ").slice(0, MAX_SAID);
   }
 }
 
-/** Refuses a schema with a keyword or a type that this file doesn't check. */
-function check(schema) {
-  if (typeof schema === "boolean") return;
-  for (const [keyword, value] of Object.entries(schema)) {
-    if (!HELD.has(keyword) && !TOLD.has(keyword)) throw new Error(`answers.mjs does not know the keyword \`${keyword}\``);
-    if (keyword === "type") for (const type of [value].flat()) if (!Object.hasOwn(TYPES, type)) throw new Error(`there is no type \`${type}\``);
-    if (keyword === "items" || keyword === "additionalProperties") check(value);
-    if (keyword === "properties") Object.values(value).forEach(check);
-    if (keyword === "anyOf" || keyword === "oneOf") value.forEach(check);
-  }
+/** The most characters of an exception. */
+const MAX_SAID = 2_000;
+
+/** The schema of a value that has no field but those that are named. */
+function closed(schema) {
+  return typeof schema === "boolean" ? schema : { ...closedWithin(schema, false), unevaluatedProperties: false };
 }
 
-function within(place, what, actual, least = -Infinity, most = Infinity) {
-  if (actual < least || actual > most) throw new Mismatch(place, `expected ${what} from ${least} to ${most}, found ${actual}`);
+/**
+ * Closes the values within a schema, but not the value itself: whoever refers to the schema may
+ * name more fields. `isOpen`: the schema only says more of fields that are named beside it, so it
+ * closes nothing.
+ */
+function closedWithin(schema, isOpen) {
+  if (typeof schema === "boolean") return schema;
+  const value = (within) => (isOpen ? closedWithin(within, true) : closed(within));
+  const choice = (within) => closedWithin(within, isOpen || schema.properties !== undefined);
+  const entries = Object.entries(schema).map(([keyword, said]) => {
+    if (keyword === "properties") return [keyword, Object.fromEntries(Object.entries(said).map(([name, field]) => [name, value(field)]))];
+    if (keyword === "items" || keyword === "additionalProperties") return [keyword, value(said)];
+    if (keyword === "anyOf" || keyword === "oneOf") return [keyword, said.map(choice)];
+    return [keyword, said];
+  });
+  return Object.fromEntries(entries);
 }
 
 function isJson(response) {
@@ -219,12 +153,6 @@ function parsed(data) {
   } catch {
     return undefined;
   }
-}
-
-/** The beginning of a value, for an error's message. */
-function shown(value) {
-  const text = JSON.stringify(value);
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }
 
 /** The answers that the document in the tree describes. */

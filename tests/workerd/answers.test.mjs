@@ -14,62 +14,35 @@ function documented(schema, schemas = {}) {
 }
 
 function fits(schema, ...values) {
-  for (const value of values) documented(schema).hold(schema, value);
+  for (const value of values) assert.equal(documented(schema).find(schema, value), undefined);
 }
 
 function refused(schema, value, message) {
-  assert.throws(() => documented(schema).hold(schema, value), { message }, JSON.stringify(value));
+  assert.match(documented(schema).find(schema, value) ?? "", message, JSON.stringify(value));
 }
-
-test("a_wrong_type_is_refused", () => {
-  fits({ type: "null" }, null);
-  fits({ type: "boolean" }, true, false);
-  fits({ type: "integer" }, -5, 5);
-  fits({ type: "number" }, 5, 5.5);
-  fits({ type: "string" }, "");
-  fits({ type: "array" }, [1, null]);
-  fits({ type: "object" }, {});
-  fits({ type: ["string", "null"] }, null, "a");
-  for (const [type, value] of [["null", 0], ["boolean", 0], ["integer", 5.5], ["integer", "5"], ["number", "5"], ["string", null], ["array", {}], ["object", []], ["object", null]]) {
-    refused({ type }, value, `the answer: expected ${type}, found ${JSON.stringify(value)}`);
-  }
-});
 
 test("a_field_must_be_named_there_and_right", () => {
   const schema = { type: "object", properties: { a: { type: "integer" }, b: true }, required: ["a"] };
   fits(schema, { a: 1 }, { a: 1, b: { c: 1 } });
-  refused(schema, { b: 1 }, ".a: is required and missing");
-  refused(schema, { a: 1, c: 1 }, ".c: the schema names no such field");
-  refused(schema, { a: "1" }, '.a: expected integer, found "1"');
+  refused(schema, { b: 1 }, /must have required property 'a'/);
+  refused(schema, { a: 1, c: 1 }, /"unevaluatedProperty":"c"/);
+  refused(schema, { a: "1" }, /\/a must be integer/);
 });
 
 test("more_fields_stand_only_where_the_schema_says_so", () => {
   fits({ additionalProperties: true }, { x: 1 });
   fits({ additionalProperties: { type: "integer" } }, { x: 1 });
-  refused({ additionalProperties: { type: "integer" } }, { x: null }, ".x: expected integer, found null");
-  refused({ additionalProperties: false }, { x: 1 }, ".x: the schema names no such field");
-  refused({ type: "object" }, { x: 1 }, ".x: the schema names no such field");
+  refused({ additionalProperties: { type: "integer" } }, { x: null }, /\/x must be integer/);
+  refused({ additionalProperties: false }, { x: 1 }, /"additionalProperty":"x"/);
+  refused({ type: "object" }, { x: 1 }, /"unevaluatedProperty":"x"/);
+  refused({ type: "array", items: { properties: { a: true } } }, [{ a: 1, x: 1 }], /\/0 .*"unevaluatedProperty":"x"/);
 });
 
-test("lists_values_and_bounds_are_held", () => {
-  const ids = { type: "array", items: { type: "string", minLength: 1, maxLength: 2 }, minItems: 1, maxItems: 2 };
-  fits(ids, ["a", "😀😀"]);
-  refused(ids, [], "the answer: expected items from 1 to 2, found 0");
-  refused(ids, ["a", "b", "c"], "the answer: expected items from 1 to 2, found 3");
-  refused(ids, ["a", ""], "[1]: expected characters from 1 to 2, found 0");
-  refused(ids, ["a", "abc"], "[1]: expected characters from 1 to 2, found 3");
-  refused({ minimum: 0 }, -1, "the answer: expected a number from 0 to Infinity, found -1");
-  refused({ maximum: 9 }, 10, "the answer: expected a number from -Infinity to 9, found 10");
-  refused({ const: "a" }, "b", 'the answer: expected "a", found "b"');
-  refused({ enum: ["a", null] }, 1, 'the answer: expected one of "a", null, found 1');
-});
-
-test("a_choice_needs_one_that_fits_and_tells_of_the_nearest", () => {
+test("a_choice_needs_one_that_fits", () => {
   const any = { anyOf: [{ type: "null" }, { type: "object", properties: { n: { type: "integer" } } }] };
   fits(any, null, { n: 1 });
-  refused(any, { n: "1" }, '.n: expected integer, found "1"');
-  refused(any, { m: 1 }, ".m: the schema names no such field");
-  refused({ oneOf: [{ type: "integer" }, { type: "number" }] }, 1, "the answer: 2 of `oneOf` fit, and only one may");
+  refused(any, { n: "1" }, /\/n must be integer/);
+  refused(any, { m: 1 }, /"unevaluatedProperty":"m"/);
 });
 
 test("a_choice_may_say_more_of_the_fields_beside_it", () => {
@@ -82,23 +55,21 @@ test("a_choice_may_say_more_of_the_fields_beside_it", () => {
     ],
   };
   fits(schema, { code: "a", details: { n: 1 } }, { code: "b", details: { x: 1 } });
-  refused(schema, { code: "a", details: {} }, ".details.n: is required and missing");
-  refused(schema, { code: "d", details: {} }, '.code: expected one of "b", "c", found "d"');
-  refused(schema, { code: "b", more: 1 }, ".more: the schema names no such field");
+  refused(schema, { code: "a", details: {} }, /required property 'n'/);
+  refused(schema, { code: "d", details: {} }, /\/code must be equal to one of the allowed values/);
+  refused(schema, { code: "b", more: 1 }, /"unevaluatedProperty":"more"/);
 });
 
 test("a_value_has_only_the_fields_that_its_reference_names", () => {
   const schema = { $ref: "#/components/schemas/A" };
   const one = documented(schema, { A: { type: "object", properties: { n: true } } });
-  one.hold(schema, { n: [] });
-  assert.throws(() => one.hold(schema, { m: 1 }), /\.m: the schema names no such field/);
-  assert.throws(() => documented(true).hold(schema, {}), /the document has nothing at #\/components\/schemas\/A/);
+  assert.equal(one.find(schema, { n: [] }), undefined);
+  assert.match(one.find(schema, { m: 1 }), /"unevaluatedProperty":"m"/);
+  assert.throws(() => documented(true).find(schema, {}), /can't resolve reference #\/components\/schemas\/A/);
 });
 
-test("a_keyword_that_is_not_listed_is_refused", () => {
-  assert.throws(() => documented({ pattern: "^a$" }), /the keyword `pattern`/);
-  assert.throws(() => documented({ properties: { a: { items: { allOf: [] } } } }), /the keyword `allOf`/);
-  assert.throws(() => documented({ type: "set" }), /no type `set`/);
+test("a_keyword_that_nobody_knows_is_refused", () => {
+  assert.throws(() => documented({ patern: "^a$" }).find({ patern: "^a$" }, 1), /unknown keyword: "patern"/);
 });
 
 test("a_response_is_held_when_it_is_read", async () => {
@@ -107,8 +78,8 @@ test("a_response_is_held_when_it_is_read", async () => {
     one.held(Response.json(body, { status }), "POST", address).json();
   assert.deepEqual(await read({ n: 1 }, 200), { n: 1 });
   assert.deepEqual(await read({ error: "no" }, 404), { error: "no" });
-  await assert.rejects(read({ n: "1" }, 200), { message: 'ask answered what openapi.json does not say. .n: expected integer, found "1"' });
-  await assert.rejects(read({ n: 1 }, 500), { message: "ask answered what openapi.json does not say. .error: is required and missing" });
+  await assert.rejects(read({ n: "1" }, 200), /^Error: ask answered what openapi.json does not say\. \/n must be integer/);
+  await assert.rejects(read({ n: 1 }, 500), /must have required property 'error'/);
   // Another address has another answer, but the same errors.
   assert.deepEqual(await read({ x: 1 }, 200, "/health"), { x: 1 });
   await assert.rejects(read({ x: 1 }, 500, "/health"), /^Error: \/health answered/);
@@ -137,19 +108,19 @@ test("a_sockets_answers_and_messages_are_held_as_they_come", () => {
   call("3", "getPathLength");
   socket.say({ type: "rpc", id: "2", success: true, result: { length: 1 }, done: true });
   socket.say({ type: "rpc", id: "3", success: false, error: "No." });
-  assert.throws(() => socket.say({ type: "rpc", id: "1", success: true, result: {}, done: true }), /getPathLength answered .* \.length: is required/);
+  assert.throws(() => socket.say({ type: "rpc", id: "1", success: true, result: {}, done: true }), /getPathLength answered .* required property 'length'/);
   const message = { id: "m", role: "user", parts: [], createdAt: 5 };
   socket.say({ type: "cf_agent_chat_messages", messages: [message] });
-  assert.throws(() => socket.say({ type: "cf_agent_chat_messages", messages: [{ ...message, role: "me" }] }), /\[0\]\.role/);
+  assert.throws(() => socket.say({ type: "cf_agent_chat_messages", messages: [{ ...message, role: "me" }] }), /\/0\/role/);
   socket.say({ type: "cf_agent_message_updated", message });
-  assert.throws(() => socket.say({ type: "cf_agent_message_updated", message: { id: "m" } }), /\[0\]\.role: is required/);
+  assert.throws(() => socket.say({ type: "cf_agent_message_updated", message: { id: "m" } }), /\/0 must have required property .role./);
   socket.say("no JSON");
 });
 
 test("the_document_in_the_tree_describes_answers", () => {
   answers.holdAnswer("getPathLength", { length: 1 });
-  assert.throws(() => answers.holdAnswer("getPathLength", { size: 1 }), /getPathLength answered .* \.length: is required/);
+  assert.throws(() => answers.holdAnswer("getPathLength", { size: 1 }), /getPathLength answered .* required property 'length'/);
   assert.throws(() => answers.holdAnswer("nothing", {}), /no answer of `nothing`/);
   answers.holdError("getPathLength", { error: { code: "forbidden", message: "No.", details: {} } });
-  assert.throws(() => answers.holdError("getPathLength", { error: { code: "forbidden", message: "No." } }), /\.error\.details: is required/);
+  assert.throws(() => answers.holdError("getPathLength", { error: { code: "forbidden", message: "No." } }), /required property .details./);
 });

@@ -1,0 +1,116 @@
+//! Two rules that are stricter than JSON Schema: an answer has no field that its schema does
+//! not name, unless `additionalProperties` allows such fields, and no field twice.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// The schema of a value that has no unnamed fields.
+pub fn close(schema: &Value) -> Value {
+    let mut closed = close_within(schema, false);
+    if let Some(keywords) = closed.as_object_mut() {
+        keywords.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
+    }
+    closed
+}
+
+/// Closes the values within a schema, but not the value itself: whoever refers to the schema
+/// may name more fields. `is_open`: the schema only says more of fields that are named beside
+/// it, so it closes nothing.
+pub fn close_within(schema: &Value, is_open: bool) -> Value {
+    let Value::Object(keywords) = schema else {
+        return schema.clone();
+    };
+    let value = |schema: &Value| match is_open {
+        true => close_within(schema, true),
+        false => close(schema),
+    };
+    let names_fields = keywords.contains_key("properties");
+    let closed: Map<String, Value> = keywords
+        .iter()
+        .map(|(keyword, said)| {
+            let closed = match (keyword.as_str(), said) {
+                ("properties", Value::Object(fields)) => {
+                    let fields = fields
+                        .iter()
+                        .map(|(name, field)| (name.clone(), value(field)));
+                    Value::Object(fields.collect())
+                }
+                ("items" | "additionalProperties", said) => value(said),
+                ("anyOf" | "oneOf", Value::Array(choices)) => {
+                    let choices = choices.iter();
+                    choices
+                        .map(|choice| close_within(choice, is_open || names_fields))
+                        .collect()
+                }
+                (_, said) => said.clone(),
+            };
+            (keyword.clone(), closed)
+        })
+        .collect();
+    Value::Object(closed)
+}
+
+/// JSON in which no object has a field twice.
+pub struct OnceNamed;
+
+impl<'de> Deserialize<'de> for OnceNamed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Walk)
+    }
+}
+
+struct Walk;
+
+impl<'de> Visitor<'de> for Walk {
+    type Value = OnceNamed;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OnceNamed, A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if names.contains(&name) {
+                return Err(A::Error::custom(format!(
+                    "the field `{name}` stands there twice"
+                )));
+            }
+            names.insert(name);
+            map.next_value::<OnceNamed>()?;
+        }
+        Ok(OnceNamed)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OnceNamed, A::Error> {
+        while items.next_element::<OnceNamed>()?.is_some() {}
+        Ok(OnceNamed)
+    }
+
+    fn visit_unit<E>(self) -> Result<OnceNamed, E> {
+        Ok(OnceNamed)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<OnceNamed, E> {
+        Ok(OnceNamed)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<OnceNamed, E> {
+        Ok(OnceNamed)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<OnceNamed, E> {
+        Ok(OnceNamed)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<OnceNamed, E> {
+        Ok(OnceNamed)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<OnceNamed, E> {
+        Ok(OnceNamed)
+    }
+}
