@@ -111,21 +111,18 @@ pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
 // Not `Send`: an object runs in one thread.
 pub use futures_util::future::LocalBoxFuture;
 
-/// An address as a caller without the secret sees it: a query, and what stands before the
-/// host, may hold a credential.
+/// An address as a caller without the secret sees it: its scheme and host. All else may hold
+/// a credential: many services put one into the path.
 pub fn conceal_url(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
     };
-    let (authority, path) = match rest.split_once('/') {
-        Some((authority, path)) => (authority, format!("/{path}")),
-        None => (rest, String::new()),
-    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
+    format!("{scheme}{host}")
 }
 
 /// The receiver of a call.

@@ -56,7 +56,7 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
 
 /// Shows the configuration of the whole agent, and where each value comes from.
 ///
-/// Without the secret, the address of `onTurnEnd` is shown without its query.
+/// Without the secret, the address of `onTurnEnd` is shown by its host.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

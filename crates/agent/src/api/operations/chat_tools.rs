@@ -248,8 +248,8 @@ impl RunAtOnce for RemoveTool {
 
 /// Lists the registered tools, those of servers included, by name.
 ///
-/// Without the secret, a header is shown by its name, with the value `set`, and an address
-/// without its query.
+/// Without the secret, a header is shown by its name, with the value `set`, and an address by
+/// its host.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -28,7 +28,7 @@ fn with_credentials() -> Alice {
     alice.ok(
         "defineTool",
         json!({"name": "weather", "description": "Weather.",
-        "url": "https://tools.example/weather?key=in-the-query", "headers": headers}),
+        "url": "https://tools.example/weather/in-the-path?key=in-the-query", "headers": headers}),
     );
     let result = |id: i64, result: &Value| {
         Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
@@ -43,10 +43,10 @@ fn with_credentials() -> Alice {
     ] {
         alice.outbound.answer(answer);
     }
-    alice.ok("defineTool", json!({"name": "gh", "mcp": "https://tools.example/mcp?key=in-the-query", "headers": headers}));
+    alice.ok("defineTool", json!({"name": "gh", "mcp": "https://tools.example/mcp/in-the-path?key=in-the-query", "headers": headers}));
     alice.ok(
         "configureAgent",
-        json!({"onTurnEnd": {"url": "https://tools.example/ended?key=in-the-query"}}),
+        json!({"onTurnEnd": {"url": "https://tools.example/ended/in-the-path?key=in-the-query"}}),
     );
     alice
 }
@@ -73,7 +73,7 @@ fn credentials_are_shown_to_the_secret_alone() {
             };
             let told = told.to_string();
             let what = format!("{} by {kind:?}", entry.name);
-            for credential in ["literal", "in-the-query", "the-secret-key"] {
+            for credential in ["literal", "in-the-path", "in-the-query", "the-secret-key"] {
                 let shows = told.contains(credential);
                 let may = kind == Kind::Secret && credential != "the-secret-key";
                 assert!(may || !shows, "{what}: {told}");
@@ -94,27 +94,22 @@ fn a_reader_sees_which_headers_are_set_and_where_calls_go() {
         let tools = listed["tools"].as_array().unwrap();
         let weather = tools.iter().find(|tool| tool["name"] == "weather").unwrap();
         let config = alice.ok("getConfig", json!({}));
-        let (headers, query) = match kind {
+        let (headers, place) = match kind {
             Kind::Secret => (
                 json!({"authorization": REFERENCE, "x-key": "literal-key"}),
-                "?key=in-the-query",
+                "/in-the-path?key=in-the-query",
             ),
             _ => (json!({"authorization": "set", "x-key": "set"}), ""),
         };
+        let address = |path: &str| match place {
+            "" => "https://tools.example".to_owned(),
+            place => format!("https://tools.example/{path}{place}"),
+        };
         assert_eq!(weather["headers"], headers);
-        assert_eq!(
-            weather["url"],
-            format!("https://tools.example/weather{query}")
-        );
+        assert_eq!(weather["url"], address("weather"));
         assert_eq!(listed["servers"][0]["headers"], headers);
-        assert_eq!(
-            listed["servers"][0]["mcp"],
-            format!("https://tools.example/mcp{query}")
-        );
-        assert_eq!(
-            config["onTurnEnd"]["url"],
-            format!("https://tools.example/ended{query}")
-        );
+        assert_eq!(listed["servers"][0]["mcp"], address("mcp"));
+        assert_eq!(config["onTurnEnd"]["url"], address("ended"));
     }
 }
 
@@ -122,14 +117,14 @@ fn a_reader_sees_which_headers_are_set_and_where_calls_go() {
 fn an_address_is_shown_without_what_may_be_a_credential() {
     use crate::base::outbound::conceal_url;
     for (url, shown) in [
-        ("https://a.example/x/y?k=1#f", "https://a.example/x/y"),
+        ("https://a.example/x/y?k=1#f", "https://a.example"),
         (
             "https://user:pass@a.example:8443/x@y?k",
-            "https://a.example:8443/x@y",
+            "https://a.example:8443",
         ),
         ("https://a.example?k=1", "https://a.example"),
         ("https://u@v@a.example", "https://a.example"),
-        ("https://a.example/#k", "https://a.example/"),
+        ("https://a.example/#k", "https://a.example"),
         ("a.example?k", "a.example"),
     ] {
         assert_eq!(conceal_url(url), shown);
