@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// `npm create session-agent@latest [folder] -- [--template worker|class]`: copies a template
+// `npm create session-agent@latest [folder] -- [--template worker|class|react]`: copies a template
 // into a new folder. Nothing is installed and nobody is asked anything over the network.
 
+import { randomBytes } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,29 +21,49 @@ try {
 
 function main() {
   const [major] = process.versions.node.split(".");
-  if (Number(major) < OLDEST_NODE) throw new Error(`wrangler needs Node ${OLDEST_NODE} or later, and this is Node ${process.versions.node}.`);
+  if (Number(major) < OLDEST_NODE)
+    throw new Error(`wrangler needs Node ${OLDEST_NODE} or later, and this is Node ${process.versions.node}.`);
   const templates = readdirSync(TEMPLATES).sort();
-  const { values, positionals } = parseArgs({ options: { template: { type: "string", short: "t", default: USUAL } }, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    options: { template: { type: "string", short: "t", default: USUAL } },
+    allowPositionals: true,
+  });
   const { template } = values;
   if (!templates.includes(template)) throw new Error(`There is no template \`${template}\`: ${templates.join(", ")}.`);
   const given = positionals[0] ?? "my-agent";
   const folder = resolve(given);
   const name = nameOf(basename(folder));
-  if (existsSync(folder) && readdirSync(folder).length > 0) throw new Error(`${given} is there already, and not empty.`);
+  if (existsSync(folder) && readdirSync(folder).length > 0)
+    throw new Error(`${given} is there already, and not empty.`);
 
   mkdirSync(folder, { recursive: true });
   cpSync(join(TEMPLATES, template), folder, { recursive: true });
   // npm leaves a file of this name out of every archive.
   renameSync(join(folder, "gitignore"), join(folder, ".gitignore"));
-  for (const file of ["package.json", "wrangler.toml"]) {
-    const path = join(folder, file);
-    writeFileSync(path, readFileSync(path, "utf8").replaceAll("PROJECT_NAME", name));
-  }
-  console.log(`${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${given}\n  npm install\n  npm run dev\n`);
+  if (existsSync(join(folder, "dev.vars"))) renameSync(join(folder, "dev.vars"), join(folder, ".dev.vars"));
+  for (const path of filesIn(folder)) writeFileSync(path, filled(readFileSync(path, "utf8"), name));
+  console.log(
+    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${given}\n  npm install\n  npm run dev\n`,
+  );
+}
+
+/** The paths of all files under a folder. */
+function filesIn(folder) {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** A template's text. A secret is made for each project, and is for its maker's machine. */
+function filled(text, name) {
+  return text.replaceAll("PROJECT_NAME", name).replaceAll("PROJECT_SECRET", () => randomBytes(32).toString("hex"));
 }
 
 /** A folder's name as the name of a Worker: at most 54 lower-case letters, digits and dashes. */
 function nameOf(text) {
-  const name = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").slice(0, 54).replaceAll(/^-+|-+$/g, "");
+  const name = text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, 54)
+    .replaceAll(/^-+|-+$/g, "");
   return name || "my-agent";
 }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -27,16 +27,33 @@ export async function project(sources, links = []) {
   await runFile("npm", ["pack", CLIENT, "--pack-destination", archives], { env: quietly() });
   const [archive] = await readdir(archives);
   await cp(sources, folder, { recursive: true });
-  await writeFile(join(folder, "package.json"), JSON.stringify({ name: "a-project", private: true, type: "module" }));
+  const { scripts } = existsSync(join(folder, "package.json")) ? JSON.parse(await readFile(join(folder, "package.json"), "utf8")) : {};
+  await writeFile(join(folder, "package.json"), JSON.stringify({ name: "a-project", private: true, type: "module", scripts }));
   await runFile("npm", ["install", "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps", join(archives, archive)], { cwd: folder, env: quietly() });
   await rm(archives, { recursive: true });
   for (const name of links) {
     const to = join(folder, "node_modules", name);
     await mkdir(dirname(to), { recursive: true });
-    const [found] = ["tests/node_modules", "node_modules"].map((place) => join(ROOT, place, name)).filter(existsSync);
+    const [found] = ["tests/node_modules", "tests/client/node_modules", "node_modules"].map((place) => join(ROOT, place, name)).filter(existsSync);
     await symlink(found, to, "dir");
+    await linkPrograms(found, join(folder, "node_modules/.bin"));
   }
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** Where npm's scripts find the programs of a package. */
+async function linkPrograms(from, bin) {
+  const { name, bin: programs = {} } = JSON.parse(await readFile(join(from, "package.json"), "utf8"));
+  await mkdir(bin, { recursive: true });
+  for (const [program, file] of Object.entries(typeof programs === "string" ? { [name]: programs } : programs)) {
+    await symlink(join(from, file), join(bin, program));
+  }
+}
+
+/** Runs a script of a project's package.json to its end. Gives what it said. */
+export async function npmRun(folder, ...args) {
+  const { stdout, stderr } = await runFile("npm", ["run", ...args], { cwd: folder, env: { ...quietly(), CI: "1" } });
+  return `${stdout}\n${stderr}`;
 }
 
 /** Runs wrangler in a project to its end. Gives what it said. */
@@ -45,19 +62,23 @@ export async function wrangler(folder, ...args) {
   return `${stdout}\n${stderr}`;
 }
 
-/** `wrangler dev` of a project: `{ url, stop, said }`. */
+/** `npm run dev` of a project, or `wrangler dev` where it has no such script: `{ url, stop, said }`. */
 export async function dev(folder, ...args) {
   const taken = await takePort();
   const { port } = taken.address();
   taken.close();
-  const options = ["dev", "--local", "--ip", "127.0.0.1", "--port", `${port}`, "--inspector-port", "0", "--show-interactive-dev-session=false", ...args];
-  const child = spawn(NODE, [WRANGLER, ...options], { cwd: folder, env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") }, stdio: ["ignore", "pipe", "pipe"] });
+  const { scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+  const [program, ...first] = scripts?.dev === undefined ? [NODE, WRANGLER, "dev", "--local"] : ["npm", "run", "dev", "--"];
+  const options = ["--ip", "127.0.0.1", "--port", `${port}`, "--inspector-port", "0", "--show-interactive-dev-session=false", ...args];
+  const env = { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") };
+  // A group of its own: npm does not pass a signal on to what it runs.
+  const child = spawn(program, [...first, ...options], { cwd: folder, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
-  const ended = once(child, "exit");
+  const ended = once(child, "close");
   const url = `http://127.0.0.1:${port}`;
   const stop = async () => {
-    child.kill("SIGINT");
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, "SIGINT");
     await ended;
   };
   try {

@@ -1,0 +1,222 @@
+// `npm create session-agent -- --template react`: the page is used in a browser as a visitor
+// uses it, first with the demo that needs no account, then with a model that is told what to say.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, skip, until } from "../console/browser.mjs";
+import { callTool, gate, refuse, say, startModel } from "../workerd/model_server.mjs";
+import { made } from "./created.mjs";
+import { dev, npmRun } from "./packed.mjs";
+
+const TYPES = ["@types/react", "@types/react-dom", "@cloudflare/workers-types"];
+const LINKS = ["ai", "zod", "wrangler", "react", "react-dom", "@ai-sdk/react", "vite", "typescript", ...TYPES];
+const PATIENCE_MS = 60_000;
+
+let project;
+let browser;
+before(async () => {
+  project = await made("react", LINKS);
+  if (!skip) browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await project?.remove();
+});
+
+/** The page in a browser that has never been there. */
+async function visit(t, url) {
+  const context = await browser.newContext();
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(error.stack));
+  page.on("request", (request) => {
+    if (request.url().startsWith("http") && new URL(request.url()).origin !== new URL(url).origin)
+      wrong.push(`asked ${request.url()}`);
+  });
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(wrong, []);
+  });
+  const button = (name) => page.getByRole("button", { name, exact: true });
+  return {
+    context,
+    page,
+    button,
+    list: page.getByRole("list", { name: "Messages" }),
+    shows: (text) => page.getByRole("list", { name: "Messages" }).getByText(text, { exact: true }).waitFor(),
+    alerts: (text) => page.getByRole("alert").getByText(text).waitFor(),
+    write: async (text) => {
+      await page.getByRole("textbox", { name: "Message" }).fill(text);
+      await button("Send").click();
+    },
+  };
+}
+
+async function serving(t, ...options) {
+  const server = await dev(project.folder, ...options);
+  t.after(() => server.stop());
+  return server;
+}
+
+async function servingModel(t) {
+  const model = await startModel();
+  t.after(() => model.stop());
+  const vars = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key" };
+  return {
+    model,
+    ...(await serving(t, ...Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}:${value}`]))),
+  };
+}
+
+test("its_types_hold_and_it_is_deployed_dry", async () => {
+  assert.match(await npmRun(project.folder, "check"), /env\.SESSION_AGENT \(Assistant\)/);
+});
+
+test("a_visitor_chats_with_the_demo_and_decides_what_it_may_do", { skip }, async (t) => {
+  const { url } = await serving(t);
+  const { page, button, shows, write, list } = await visit(t, url);
+  await page.goto(url);
+  await write("Remember that I like tea.");
+  await page.getByText(/set_context/).waitFor();
+  await button("Answer anew").click({ trial: true });
+
+  await write('call book {"place":"Maaemo"}');
+  await button("Allow").click();
+  await page.getByText("A table at Maaemo is booked.").first().waitFor({ state: "attached" });
+  await button("Answer anew").click({ trial: true });
+  await write('call book {"place":"No\\u200bma"}');
+  // What can't be seen is written out where a person decides.
+  await page.getByText("\\u{200B}").first().waitFor();
+  // A reload changes nothing of what is asked.
+  await page.reload();
+  await button("Refuse").click();
+  await shows("You refused this.");
+  assert.equal(await page.getByText("A table at Noma").count(), 0);
+
+  // Another chat of the visitor's has other messages, and the same memory.
+  await button("New chat").click();
+  await until(
+    () => list.getByRole("listitem").count(),
+    (count) => count === 0,
+  );
+  await write("What do you remember?");
+  await list
+    .getByText(/I like tea/)
+    .first()
+    .waitFor();
+  await page.goBack();
+  await shows("You refused this.");
+
+  // Another visitor has another agent.
+  const other = await visit(t, url);
+  await other.page.goto(page.url());
+  await other.button("Send").waitFor();
+  assert.equal(await other.list.getByRole("listitem").count(), 0);
+});
+
+test("a_turn_is_stopped_resumed_and_refused_as_the_page_says", { skip }, async (t) => {
+  const { url, model } = await servingModel(t);
+  const { page, button, shows, write, list, alerts } = await visit(t, url);
+  await page.goto(url);
+
+  // A page that is loaded again in the middle of an answer hears all of it.
+  const rest = gate();
+  model.next(say("Before, ", rest, "and after."));
+  await write("Go on.");
+  await shows("Before,");
+  await page.reload();
+  await shows("Before,");
+  rest.open();
+  await shows("Before, and after.");
+
+  // A turn that is stopped is stopped: the model's answer is given up, and the log has what was said.
+  const never = gate();
+  model.next(say("This far ", never, "and no further."));
+  await write("And on.");
+  await shows("This far");
+  await button("Stop").click();
+  await button("Send").waitFor();
+  await until(
+    () => model.abandoned,
+    (count) => count === 1,
+  );
+  never.open();
+  await page.reload();
+  await shows("This far");
+  assert.equal(await list.getByText("no further").count(), 0);
+
+  // The next message is one of a conversation that the agent has.
+  model.next(say("I see."));
+  await write("And now?");
+  await shows("I see.");
+  const said = model.requests
+    .at(-1)
+    .messages.filter(({ role }) => role !== "system")
+    .map(({ content }) => content);
+  assert.deepEqual(said, ["Go on.", "Before, and after.", "And on.", "This far ", "And now?"]);
+
+  // What goes wrong is a sentence, and the next message goes through.
+  model.next(refuse(401, "No such key."));
+  await write("Are you there?");
+  await alerts(/^[A-Z][^{}]+\.$/);
+  model.next(say("I am."));
+  await write("Again?");
+  await shows("I am.");
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await page.context().setOffline(true);
+  await write("Hello?");
+  await alerts("The agent can't be reached. Is the connection there?");
+  await page.context().setOffline(false);
+
+  // Another answer stands in the place of the first.
+  model.next(say("One."), say("Two."));
+  await write("Count.");
+  await shows("One.");
+  await button("Answer anew").click();
+  await shows("Two.");
+  assert.equal(await list.getByText("One.", { exact: true }).count(), 0);
+  assert.equal(model.left, 0);
+});
+
+test("a_token_is_renewed_before_its_time_and_when_it_is_no_longer_taken", { skip }, async (t) => {
+  const { url, model } = await servingModel(t);
+  const { page, shows, write } = await visit(t, url);
+  const change = { next: {} };
+  let logins = 0;
+  await page.route("**/api/login", async (route) => {
+    logins += 1;
+    const response = await route.fetch();
+    const { next } = change;
+    change.next = {};
+    await route.fulfill({ response, json: { ...(await response.json()), ...next } });
+  });
+
+  // A token of another secret's: the agent refuses it, and the page logs in again.
+  change.next = { token: "sa2.eyJhIjoxfQ.AAAA" };
+  await page.goto(url);
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  assert.equal(logins, 2);
+  model.next(say("Yes."));
+  await write("Am I in?");
+  await shows("Yes.");
+  assert.equal(logins, 2);
+
+  // One whose time is nearly over is not sent any more.
+  change.next = { expiresIn: 30 };
+  await page.reload();
+  await shows("Yes.");
+  const before = logins;
+  model.next(callTool("clock", {}), say("Noon."));
+  await write("What time is it?");
+  await shows("Noon.");
+  assert.ok(logins >= 4 && logins <= before + 1, `${before}, then ${logins}`);
+  assert.equal(model.left, 0);
+});
+
+test("without_a_secret_the_page_says_what_to_do", { skip }, async (t) => {
+  const { url } = await serving(t, "--var", "SESSION_AGENT_TOKEN:");
+  const { page, alerts } = await visit(t, url);
+  await page.goto(url);
+  await alerts(/SESSION_AGENT_TOKEN/);
+});
