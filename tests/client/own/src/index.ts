@@ -59,7 +59,8 @@ export class Assistant extends SessionAgent<Env> {
       { label: "facts", kind: "searchable" as const, provider: { search: (query: string) => [{ key: "tea", content: `Known of ${query}: tea.` }] } },
       { label: "guides", kind: "loadable" as const, provider: { get: () => [{ key: "deploy", description: "How we deploy" }], load: (key: string) => (key === "deploy" ? "Test, then ship." : null) } },
       { label: "lost", kind: "readonly" as const, provider: { get: () => Promise.reject(new Error("away")) } },
-      { label: "slow", kind: "readonly" as const, provider: { get: () => never } },
+      // Each prompt waits for such a block as long as for a service: one agent alone has it.
+      ...(this.ctx.id.name === "homes" ? [{ label: "slow", kind: "readonly" as const, provider: { get: () => never } }] : []),
     ];
   }
 
