@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // `npm create session-agent@latest [folder] -- [--template worker|class|react]`: copies a template
 // into a new folder. Nothing is installed and nobody is asked anything over the network.
 
@@ -8,7 +7,6 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-const OLDEST_NODE = 22;
 const TEMPLATES = fileURLToPath(new URL("templates", import.meta.url));
 const USUAL = "class";
 
@@ -20,9 +18,6 @@ try {
 }
 
 function main() {
-  const [major] = process.versions.node.split(".");
-  if (Number(major) < OLDEST_NODE)
-    throw new Error(`wrangler needs Node ${OLDEST_NODE} or later, and this is Node ${process.versions.node}.`);
   const templates = readdirSync(TEMPLATES).sort();
   const { values, positionals } = parseArgs({
     options: { template: { type: "string", short: "t", default: USUAL } },

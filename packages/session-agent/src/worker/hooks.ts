@@ -4,6 +4,7 @@
 import { type AskedBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
 import { OwnCounter } from "./counter.js";
 import { within } from "./deadline.js";
+import { problemOfModel } from "./fitting.js";
 import { type AskedModel, isLanguageModel, type LanguageModelLike, lateAnswer, OwnModel, promptIn } from "./model.js";
 import { type AskedTool, OwnToolbox, type OwnTools } from "./tools.js";
 
@@ -155,6 +156,7 @@ export class HookedObject {
       this.#listed("blocks", async () => this.#blocks.define((await this.#hooks.blocks?.()) ?? [], SERVICE)),
     ]);
     this.#model = model;
+    if (isLanguageModel(model)) sayProblem(model);
     this.#defaults = this.#merged(tools ?? [], blocks ?? []);
     this.#isReady = true;
   }
@@ -246,6 +248,9 @@ export class HookedObject {
       // Asked for each answer: what a model holds may expire.
       const model = await within(LISTING_MS, "model", () => this.#hooks.model?.());
       if (!isLanguageModel(model)) throw new TypeError("`model` gave no language model of the AI SDK");
+      const problem = sayProblem(model);
+      // The core then says that the log says why.
+      if (problem !== null) return Response.json({ error: { message: problem } }, { status: 422 });
       return await this.#own.answer(model, asked, signal);
     } catch (error) {
       tell("`model` failed", error);
@@ -286,6 +291,13 @@ export class HookedObject {
       return new Response(null, { status: 500 });
     }
   }
+}
+
+/** What is wrong with a model's version, which the log says. */
+function sayProblem(model: LanguageModelLike): string | null {
+  const problem = problemOfModel(model);
+  if (problem !== null) console.error(`session-agent: ${problem}`);
+  return problem;
 }
 
 function tell(what: string, error: unknown): void {

@@ -9,6 +9,7 @@ import Entrypoint, { SessionAgent as Built } from "#built";
 import type { DurableObject } from "cloudflare:workers";
 import type { ObjectOperations, ObjectRpcOptions, RpcAnswer } from "../bindings.js";
 import { OPERATIONS } from "../operations.js";
+import { problemOfDate } from "./fitting.js";
 import { HookedObject, type Hooks } from "./hooks.js";
 
 export type { ObjectOperations, ObjectRpcOptions, RpcAnswer, SessionAgentNamespace, SessionAgentObject, SessionAgentService } from "../bindings.js";
@@ -19,8 +20,18 @@ export type { LanguageModelLike } from "./model.js";
 export { routeSessionAgent, type RouteOptions } from "./route.js";
 export type { OwnTools } from "./tools.js";
 
+/** Why this Worker can't serve: its date is too old. `null`: it can. */
+const PROBLEM = problemOfDate();
+if (PROBLEM !== null) console.error(`session-agent: ${PROBLEM}`);
+
+/** The answer of a Worker that can't serve. */
+function refused(): Response {
+  const error = { code: "not_configured", message: PROBLEM, details: { field: "compatibility_date" } };
+  return Response.json({ error }, { status: 501 });
+}
+
 /** The Worker in front of the objects, with every address. */
-const worker: any = Entrypoint;
+const worker: any = PROBLEM === null ? Entrypoint : { fetch: refused };
 export default worker;
 
 /**
@@ -56,13 +67,28 @@ class Extensible extends Built {
     super(ctx, env, hooked.bindings());
     hooks = this as Hooks;
     this.#hooked = hooked;
+    if (new.target.operationsForBindings === false) this.#keepOperations();
     ctx.blockConcurrencyWhile(async () => {
       await null;
       await hooked.prepare();
     });
   }
 
+  /** See the class that is exported. */
+  static operationsForBindings = true;
+
+  /** The runtime lets nobody call what an object has of its own over a binding. */
+  #keepOperations(): void {
+    const methods = this as unknown as { [operation: string]: unknown };
+    for (const operation of Object.keys(OPERATIONS)) {
+      const value = methods[operation];
+      // What the class has overridden stays its own.
+      if (value === (Extensible.prototype as any)[operation]) Object.defineProperty(this, operation, { value });
+    }
+  }
+
   override async fetch(request: Request): Promise<Response> {
+    if (PROBLEM !== null) return refused();
     const granted = await this.#hooked?.granted(request);
     return await Built.inside.fetch(this, request, granted);
   }
@@ -72,8 +98,9 @@ class Extensible extends Built {
     for (const operation of Object.keys(OPERATIONS)) {
       const asked = methods[operation] as (input?: object, options?: object) => Promise<unknown>;
       methods[operation] = async function (this: Extensible, ...given: [input?: object, options?: object]) {
-        // A call without options is the class's own: only a Worker that binds the class can
-        // make one, too. A call with options is held to the token in them.
+        // A call without options is the class's own. A Worker that binds the class can make
+        // one, too, since the runtime does not tell the two apart: see `operationsForBindings`.
+        // A call with options is held to the token in them.
         if (this.#hooked === null || given.length > 1) return await asked.apply(this, given);
         return JSON.parse(await Built.inside.call(this, operation, JSON.stringify(given[0] ?? {})));
       };
@@ -81,4 +108,15 @@ class Extensible extends Built {
   }
 }
 
-export const SessionAgent: new <Env = unknown>(ctx: State, env: Env) => SessionAgent<Env> = Extensible as never;
+/** The class to extend. */
+export interface SessionAgentClass {
+  new <Env = unknown>(ctx: State, env: Env): SessionAgent<Env>;
+  /**
+   * Whether a Worker that binds the class may call operations as methods. Without options
+   * such a call has all rights: being bound is the permission. A class that says `false` keeps
+   * the methods for itself; `call` and `request`, which ask for a token, stay.
+   */
+  operationsForBindings: boolean;
+}
+
+export const SessionAgent: SessionAgentClass = Extensible as never;

@@ -1,6 +1,7 @@
 // The AI SDK's tool objects as registered tools, run in the object.
 
 import { within } from "./deadline.js";
+import { problemOfTool } from "./fitting.js";
 import { type InputSchema, schemaOf } from "./schema.js";
 
 /**
@@ -20,6 +21,7 @@ export type OwnTools = { [name: string]: object };
 interface OwnTool {
   description?: unknown;
   inputSchema?: any;
+  parameters?: unknown;
   execute?: (input: any, options: any) => any;
   needsApproval?: unknown;
   toModelOutput?: any;
@@ -50,6 +52,8 @@ export class OwnToolbox {
     for (const [name, tool] of Object.entries(tools as { [name: string]: OwnTool })) {
       try {
         if (typeof tool?.execute !== "function") throw new TypeError("it has no `execute`; a page brings its own tools with its request");
+        const problem = problemOfTool(tool);
+        if (problem !== null) throw new TypeError(problem);
         const schema = await within(SCHEMA_MS, "inputSchema", () => schemaOf(tool.inputSchema));
         this.#tools.set(name, { tool, schema });
         const needsApproval = typeof tool.needsApproval === "function" || tool.needsApproval === true;

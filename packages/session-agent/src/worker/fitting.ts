@@ -1,0 +1,38 @@
+// Whether what the class is used with is of a version that it works with. What is not is said
+// in a sentence that names the version and what to do.
+
+import { VERSIONS } from "../versions.js";
+
+/** Without this flag of the runtime, no Worker can call a method of an object. */
+const NEEDED = "rpc";
+
+/** What is wrong with the Worker's date and flags, or `null`. Older runtimes don't say them. */
+export function problemOfDate(flags: { [flag: string]: boolean } | undefined = (globalThis as any).Cloudflare?.compatibilityFlags): string | null {
+  if (flags === undefined || flags[NEEDED] === true) return null;
+  const { oldest, newest } = VERSIONS.compatibilityDate;
+  return `The Worker's \`compatibility_date\` is older than ${oldest}, or it has the flag \`no_rpc\`. Write a date from ${oldest} to ${newest} into its wrangler.toml.`;
+}
+
+/** What is wrong with the version of a language model, or `null`. */
+export function problemOfModel({ specificationVersion }: { specificationVersion?: unknown }): string | null {
+  const known: string[] = Object.values(VERSIONS.ai.majors);
+  if (known.includes(specificationVersion as string)) return null;
+  return `\`model\` gave a model of the specification ${JSON.stringify(specificationVersion)}. ${taken()} ${advice(specificationVersion !== "v1" && specificationVersion !== undefined)}`;
+}
+
+/** What is wrong with the version of a tool, or `null`. Version 4 called its schema `parameters`. */
+export function problemOfTool({ inputSchema, parameters }: { inputSchema?: unknown; parameters?: unknown }): string | null {
+  if (inputSchema !== undefined || parameters === undefined) return null;
+  return `it has \`parameters\` and no \`inputSchema\`, as tools of \`ai\` 4. ${taken()} ${advice(false)}`;
+}
+
+const MAJORS = Object.keys(VERSIONS.ai.majors);
+
+function taken(): string {
+  return `Session Agent takes those of \`ai\` ${MAJORS.slice(0, -1).join(", ")} and ${MAJORS.at(-1)}.`;
+}
+
+function advice(isNewer: boolean): string {
+  if (isNewer) return "Install a newer `session-agent`, or an older package of the provider.";
+  return `Install \`ai@${MAJORS.at(-1)}\` and the provider's package for it, with Node ${VERSIONS.node.worker} or later: under Node 20, npm chooses old versions.`;
+}
