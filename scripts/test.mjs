@@ -21,7 +21,7 @@ import { close, fromCargo, fromCheck, sum } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
-import { clientTestPackages, conformancePackages, testPackages } from "./setup/packages.mjs";
+import { clientTestPackages, conformancePackages, testPackages, versionPackages } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { PARTS_IN_NODE, testsOf } from "./test/files.mjs";
 import { runFiles } from "./test/pool.mjs";
@@ -33,7 +33,7 @@ const PACKAGES = {
   workerd: [testPackages, clientTestPackages, conformancePackages],
   alone: [testPackages],
   player: [testPackages],
-  client: [testPackages, clientTestPackages],
+  client: [testPackages, clientTestPackages, versionPackages],
   console: [testPackages],
 };
 

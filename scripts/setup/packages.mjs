@@ -16,6 +16,9 @@ export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the test
 /** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
 export const clientTestPackages = packagesIn(join(ROOT, "tests/client"), "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)");
 
+/** The oldest versions that the npm package says it works with, and other ways to run a Worker. */
+export const versionPackages = packagesIn(join(ROOT, "tests/client/versions"), "Installing the oldest versions of wrangler and of the AI SDK that the package is tried with");
+
 /** The conformance suites of the Model Context Protocol, which the tests run as programs, and its SDK. */
 export const conformancePackages = packagesIn(join(ROOT, "tests/conformance"), "Installing the conformance suites of the Model Context Protocol");
 

@@ -19,10 +19,11 @@ const START_MS = 120_000;
 
 /**
  * A folder with the package from its archive, and `sources`. `links`: the names of other
- * packages, which are linked. `remove` ends it.
+ * packages, which are linked. `parent`: the folder that it stands in, whose packages it has.
+ * `remove` ends it.
  */
-export async function project(sources, links = []) {
-  const folder = await mkdtemp(join(tmpdir(), "session-agent-project-"));
+export async function project(sources, links = [], parent = undefined) {
+  const folder = await mkdtemp(parent === undefined ? join(tmpdir(), "session-agent-project-") : join(parent, ".project-"));
   const archives = await mkdtemp(join(tmpdir(), "session-agent-archive-"));
   await runFile("npm", ["pack", CLIENT, "--pack-destination", archives], { env: quietly() });
   const [archive] = await readdir(archives);
@@ -56,9 +57,15 @@ export async function npmRun(folder, ...args) {
   return `${stdout}\n${stderr}`;
 }
 
+/** The wrangler of the folder that a project stands in, or the newest. */
+function wranglerOf(folder) {
+  const own = join(dirname(folder), "node_modules/wrangler/bin/wrangler.js");
+  return existsSync(own) ? own : WRANGLER;
+}
+
 /** Runs wrangler in a project to its end. Gives what it said. */
 export async function wrangler(folder, ...args) {
-  const { stdout, stderr } = await runFile(NODE, [WRANGLER, ...args], { cwd: folder, env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") } });
+  const { stdout, stderr } = await runFile(NODE, [wranglerOf(folder), ...args], { cwd: folder, env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") } });
   return `${stdout}\n${stderr}`;
 }
 
@@ -68,7 +75,7 @@ export async function dev(folder, ...args) {
   const { port } = taken.address();
   taken.close();
   const { scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
-  const [program, ...first] = scripts?.dev === undefined ? [NODE, WRANGLER, "dev", "--local"] : ["npm", "run", "dev", "--"];
+  const [program, ...first] = scripts?.dev === undefined ? [NODE, wranglerOf(folder), "dev", "--local"] : ["npm", "run", "dev", "--"];
   const options = ["--ip", "127.0.0.1", "--port", `${port}`, "--inspector-port", "0", "--show-interactive-dev-session=false", ...args];
   const env = { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") };
   // A group of its own: npm does not pass a signal on to what it runs.
