@@ -32,7 +32,10 @@ after(async () => {
 });
 
 async function ask(agent, operation, input, at = server.url) {
-  const response = await fetch(`${at}/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body: JSON.stringify(input) });
+  const response = await fetch(`${at}/agents/session-agent/${agent}/rpc/${operation}`, {
+    method: "POST",
+    body: JSON.stringify(input),
+  });
   return { status: response.status, body: await response.json() };
 }
 
@@ -44,7 +47,8 @@ async function ok(agent, operation, input) {
 
 /** Waits until wrangler has written so into its log. */
 async function saysSoon(sentence) {
-  for (const until = Date.now() + 20_000; !sentence.test(server.said()); await wait(50)) assert.ok(Date.now() < until, server.said());
+  for (const until = Date.now() + 20_000; !sentence.test(server.said()); await wait(50))
+    assert.ok(Date.now() < until, server.said());
 }
 
 let turns = 0;
@@ -56,7 +60,10 @@ function turnOf(text = "How is Oslo?") {
 
 /** A method over the binding: what it gave, or the message of what it threw. */
 async function method(binding, agent, name, ...given) {
-  const response = await fetch(`${server.url}/own/call`, { method: "POST", body: JSON.stringify({ binding, agent, method: name, given }) });
+  const response = await fetch(`${server.url}/own/call`, {
+    method: "POST",
+    body: JSON.stringify({ binding, agent, method: name, given }),
+  });
   return await response.json();
 }
 
@@ -67,18 +74,27 @@ test("the_oldest_wrangler_serves_it_and_deploys_it_dry", async () => {
   assert.match(said, /env\.CLOSED \(Closed\)/);
 });
 
-for (const [major, name] of [["5", "five"], ["6", "six"], ["7", "seven"]]) {
+for (const [major, name] of [
+  ["5", "five"],
+  ["6", "six"],
+  ["7", "seven"],
+]) {
   test(`a_model_and_a_tool_of_ai_${major}_answer_a_turn`, async () => {
     const { version } = JSON.parse(await readFile(join(PACKAGES, `node_modules/ai-${major}/package.json`), "utf8"));
     assert.ok(major in VERSIONS.ai.majors && version.startsWith(`${major}.`), version);
     model.next(callTool(name, { city: "Oslo" }, "c1"), say("It ", "rains."));
     const { message, usage, steps } = await ok(`model:${major}`, "runTurn", turnOf());
     const called = message.parts.find(({ type }) => type === `tool-${name}`);
-    assert.deepEqual([called.state, called.input, called.output], ["output-available", { city: "Oslo" }, "Rain in Oslo."]);
+    assert.deepEqual(
+      [called.state, called.input, called.output],
+      ["output-available", { city: "Oslo" }, "Rain in Oslo."],
+    );
     assert.equal(message.parts.at(-1).text, "It rains.");
     assert.deepEqual([usage.inputTokens, usage.outputTokens, steps], [22, 14, 2]);
     const [asked, again] = model.requests.slice(-2);
-    assert.deepEqual(asked.tools.find((tool) => tool.function.name === name).function.parameters.properties, { city: { type: "string" } });
+    assert.deepEqual(asked.tools.find((tool) => tool.function.name === name).function.parameters.properties, {
+      city: { type: "string" },
+    });
     const result = again.messages.at(-1);
     assert.deepEqual([result.role, result.tool_call_id, result.content], ["tool", "c1", "Rain in Oslo."]);
   });
@@ -88,20 +104,34 @@ test("a_model_and_a_tool_of_an_older_ai_are_said_in_a_sentence", async () => {
   const { status, body } = await ask("model:4", "runTurn", turnOf());
   assert.deepEqual([status, body.error.code], [502, "model_failed"]);
   assert.match(body.error.message, /The Worker's log says why\.$/);
-  await saysSoon(/`model` gave a model of the specification "v1"\. Session Agent takes those of `ai` 5, 6 and 7\. Install `ai@7`/);
-  await saysSoon(/the tool `old` is left out TypeError: it has `parameters` and no `inputSchema`, as tools of `ai` 4\./);
+  await saysSoon(
+    /`model` gave a model of the specification "v1"\. Session Agent takes those of `ai` 5, 6 and 7\. Install `ai@7`/,
+  );
+  await saysSoon(
+    /the tool `old` is left out TypeError: it has `parameters` and no `inputSchema`, as tools of `ai` 4\./,
+  );
   await saysSoon(/under Node 20, npm chooses old versions/);
 });
 
 test("an_input_by_valibot_is_shown_to_the_model_and_checked", async () => {
-  model.next(callTool("valibot", { city: "x".repeat(21) }, "c1"), callTool("valibot", { city: "Oslo" }, "c2"), callTool("standard", { city: 7 }, "c3"), say("So."));
+  model.next(
+    callTool("valibot", { city: "x".repeat(21) }, "c1"),
+    callTool("valibot", { city: "Oslo" }, "c2"),
+    callTool("standard", { city: 7 }, "c3"),
+    say("So."),
+  );
   const { message } = await ok("valibot:7", "runTurn", turnOf());
   const [wrong, right, untyped] = message.parts.filter(({ type }) => /^tool-/.test(type));
   assert.match(wrong.errorText, /The arguments are wrong: city: Invalid length: Expected <=20 but received 21/);
   assert.equal(right.output, "Rain in Oslo.");
   assert.match(untyped.errorText, /The arguments are wrong: city: Invalid type: Expected string but received 7/);
-  const shown = Object.fromEntries(model.requests.at(-1).tools.map((tool) => [tool.function.name, tool.function.parameters]));
-  assert.deepEqual([shown.valibot.properties, shown.valibot.required], [{ city: { type: "string", maxLength: 20 } }, ["city"]]);
+  const shown = Object.fromEntries(
+    model.requests.at(-1).tools.map((tool) => [tool.function.name, tool.function.parameters]),
+  );
+  assert.deepEqual(
+    [shown.valibot.properties, shown.valibot.required],
+    [{ city: { type: "string", maxLength: 20 } }, ["city"]],
+  );
   assert.ok(!("old" in shown), "a tool without a schema is left out");
 });
 
@@ -114,7 +144,10 @@ test("a_tool_whose_approval_is_a_function_asks_each_time", async () => {
 test("a_summary_that_fails_is_told_and_costs_nothing", async () => {
   const agent = "compacting:7";
   await ok(agent, "createSession", { id: "s" });
-  const events = Array.from({ length: 40 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `${n} ${"word ".repeat(200)}` }));
+  const events = Array.from({ length: 40 }, (_, n) => ({
+    action: n % 2 ? "agent_message" : "user_message",
+    content: `${n} ${"word ".repeat(200)}`,
+  }));
   await ok(agent, "appendEvents", { sessionId: "s", events });
   await ok(agent, "configureCompaction", { sessionId: "s", tailTokenBudget: 1000 });
   const { compaction, reason } = await ok(agent, "compact", { sessionId: "s" });
@@ -131,27 +164,46 @@ test("a_summary_that_fails_is_told_and_costs_nothing", async () => {
 
 test("being_bound_is_the_permission_unless_the_class_says_otherwise", async () => {
   // The Worker has a secret. A call without options is as one of the class's own.
-  assert.deepEqual(await method("SESSION_AGENT", "bound:7", "listSessions", {}), { answer: { sessions: [], cursor: null } });
+  assert.deepEqual(await method("SESSION_AGENT", "bound:7", "listSessions", {}), {
+    answer: { sessions: [], cursor: null },
+  });
   // One with options is held to the token in them, and so are `call` and `request`, always.
   assert.match((await method("SESSION_AGENT", "bound:7", "listSessions", {}, {})).thrown, /secret/);
   assert.match((await method("SESSION_AGENT", "bound:7", "call", "listSessions", "{}")).thrown, /secret/);
-  assert.equal((await method("SESSION_AGENT", "bound:7", "request", "listSessions", "{}")).answer.error.code, "unauthorized");
+  assert.equal(
+    (await method("SESSION_AGENT", "bound:7", "request", "listSessions", "{}")).answer.error.code,
+    "unauthorized",
+  );
 
   // A class that keeps its operations: its own methods run them, nobody else calls them.
   assert.equal((await method("CLOSED", "shut", "note", "hello")).answer.events[0].seq, 1);
   for (const operation of ["loadEvents", "createSession", "mintToken"]) {
-    assert.match((await method("CLOSED", "shut", operation, { sessionId: "s" })).thrown, /does not implement the method/);
-    assert.match((await method("CLOSED", "shut", operation, { sessionId: "s" }, { token: SECRET })).thrown, /does not implement the method/);
+    assert.match(
+      (await method("CLOSED", "shut", operation, { sessionId: "s" })).thrown,
+      /does not implement the method/,
+    );
+    assert.match(
+      (await method("CLOSED", "shut", operation, { sessionId: "s" }, { token: SECRET })).thrown,
+      /does not implement the method/,
+    );
   }
-  assert.equal((await method("CLOSED", "shut", "request", "getPathLength", '{"sessionId":"s"}')).answer.error.code, "unauthorized");
-  assert.deepEqual(await method("CLOSED", "shut", "request", "getPathLength", '{"sessionId":"s"}', { token: SECRET }), { answer: { ok: true, value: '{"length":1}' } });
+  assert.equal(
+    (await method("CLOSED", "shut", "request", "getPathLength", '{"sessionId":"s"}')).answer.error.code,
+    "unauthorized",
+  );
+  assert.deepEqual(await method("CLOSED", "shut", "request", "getPathLength", '{"sessionId":"s"}', { token: SECRET }), {
+    answer: { ok: true, value: '{"length":1}' },
+  });
 });
 
 test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
   const old = await dev(made.folder, "--compatibility-date", "2024-04-02", "--persist-to", "old");
   try {
     const { status, body } = await ask("old", "createSession", {}, old.url);
-    assert.deepEqual([status, body.error.code, body.error.details], [501, "not_configured", { field: "compatibility_date" }]);
+    assert.deepEqual(
+      [status, body.error.code, body.error.details],
+      [501, "not_configured", { field: "compatibility_date" }],
+    );
     const { oldest, newest } = VERSIONS.compatibilityDate;
     assert.match(body.error.message, new RegExp(`is older than ${oldest}, .* from ${oldest} to ${newest} `));
     assert.ok(old.said().includes(body.error.message));
@@ -161,12 +213,23 @@ test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
 });
 
 test("the_oldest_date_serves_methods_and_turns", async () => {
-  const oldest = await dev(made.folder, "--compatibility-date", VERSIONS.compatibilityDate.oldest, "--var", `MODEL_URL:${model.url}`, "--persist-to", "oldest");
+  const oldest = await dev(
+    made.folder,
+    "--compatibility-date",
+    VERSIONS.compatibilityDate.oldest,
+    "--var",
+    `MODEL_URL:${model.url}`,
+    "--persist-to",
+    "oldest",
+  );
   try {
     model.next(say("Here."));
     const { status, body } = await ask("model:7", "runTurn", turnOf(), oldest.url);
     assert.deepEqual([status, body.message?.parts.at(-1).text], [200, "Here."], JSON.stringify(body));
-    const response = await fetch(`${oldest.url}/own/call`, { method: "POST", body: JSON.stringify({ binding: "CLOSED", agent: "a", method: "note", given: ["x"] }) });
+    const response = await fetch(`${oldest.url}/own/call`, {
+      method: "POST",
+      body: JSON.stringify({ binding: "CLOSED", agent: "a", method: "note", given: ["x"] }),
+    });
     assert.equal((await response.json()).answer.events[0].seq, 1);
   } finally {
     await oldest.stop();
@@ -176,19 +239,38 @@ test("the_oldest_date_serves_methods_and_turns", async () => {
 test("a_test_of_the_vitest_pool_passes", { timeout: 120_000 }, async () => {
   const { NODE_TEST_CONTEXT, ...env } = quietly();
   const program = join(PACKAGES, "node_modules/vitest/vitest.mjs");
-  const { stdout } = await promisify(execFile)(NODE, [program, "run", "--reporter=json"], { cwd: made.folder, env: { ...env, CI: "1" } }).catch((error) => error);
+  const { stdout } = await promisify(execFile)(NODE, [program, "run", "--reporter=json"], {
+    cwd: made.folder,
+    env: { ...env, CI: "1" },
+  }).catch((error) => error);
   const { numPassedTests, numFailedTests } = JSON.parse(stdout.slice(stdout.indexOf('{"num')));
   assert.deepEqual([numPassedTests, numFailedTests], [1, 0], stdout);
 });
 
 test("the_public_miniflare_runs_what_wrangler_bundled", async () => {
-  const { Miniflare } = await import(join(PACKAGES, "node_modules/miniflare-4/dist/src/index.js")).then((module) => module.default ?? module);
+  const { Miniflare } = await import(join(PACKAGES, "node_modules/miniflare-4/dist/src/index.js")).then(
+    (module) => module.default ?? module,
+  );
   await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "alone");
   const out = join(made.folder, "alone");
-  const files = (await readdir(out)).filter((name) => /\.(js|wasm)$/.test(name)).sort((one) => (one === "index.js" ? -1 : 1));
-  const modules = files.map((name) => ({ type: name.endsWith(".wasm") ? "CompiledWasm" : "ESModule", path: join(out, name) }));
-  const objects = { SESSION_AGENT: { className: "Assistant", useSQLite: true }, CLOSED: { className: "Closed", useSQLite: true } };
-  const miniflare = new Miniflare({ modules, modulesRoot: out, compatibilityDate: "2026-07-01", durableObjects: objects, bindings: { MODEL_URL: model.url } });
+  const files = (await readdir(out))
+    .filter((name) => /\.(js|wasm)$/.test(name))
+    .sort((one) => (one === "index.js" ? -1 : 1));
+  const modules = files.map((name) => ({
+    type: name.endsWith(".wasm") ? "CompiledWasm" : "ESModule",
+    path: join(out, name),
+  }));
+  const objects = {
+    SESSION_AGENT: { className: "Assistant", useSQLite: true },
+    CLOSED: { className: "Closed", useSQLite: true },
+  };
+  const miniflare = new Miniflare({
+    modules,
+    modulesRoot: out,
+    compatibilityDate: "2026-07-01",
+    durableObjects: objects,
+    bindings: { MODEL_URL: model.url },
+  });
   try {
     const url = await miniflare.ready;
     model.next(say("Alone."));

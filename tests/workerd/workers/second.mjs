@@ -42,9 +42,28 @@ const ADAPTERS = {
 
 const shown = ({ name, code, status, details, message, operation, constructor }) => ({ name, code, status, details, message, operation, class: constructor.name, isOurs: true });
 
-async function answer({ target, agent: name, options, session, method, given, adapter }, targets) {
+/**
+ * A target that asks for one operation in place of every other: what an adapter is refused
+ * then comes from the agent, by the way that the adapter's own requests take.
+ */
+function asking(kind, target, { method, input }) {
+  const json = JSON.stringify(input);
+  const request = (on, before, options) => on.request(...before, method, json, options);
+  const go = (fetch) => (address, init) => fetch(String(address).replace(/\/rpc\/\w+$/, `/rpc/${method}`), { ...init, method: "POST", body: json });
+  if (kind === "url") return { target, fetch: go((...given) => fetch(...given)) };
+  // A service binding seems to have every method.
+  if (kind === "service") return { target: { fetch: go((...given) => target.fetch(...given)), request: (agent, _operation, _json, options) => request(target, [agent], options) } };
+  const stubOf = (name) => {
+    const stub = target.getByName(name);
+    return { fetch: go((...given) => stub.fetch(...given)), request: (_operation, _json, options) => request(stub, [], options) };
+  };
+  return { target: { getByName: stubOf } };
+}
+
+async function answer({ target, agent: name, options, session, method, given, adapter, refused }, targets) {
   try {
-    const agent = client.sessionAgent(targets[target], name, options);
+    const found = refused === undefined ? { target: targets[target] } : asking(target, targets[target], refused);
+    const agent = client.sessionAgent(found.target, name, { ...options, ...(found.fetch && { fetch: found.fetch }) });
     if (adapter !== undefined) return { answer: await ADAPTERS[adapter](agent) };
     const on = session === undefined ? agent : agent.session(session);
     return { answer: (await on[method](...given)) ?? null };
@@ -56,8 +75,9 @@ async function answer({ target, agent: name, options, session, method, given, ad
 
 /** What a binding itself gives, without the client. */
 async function raw({ target, agent, method, given }, targets) {
-  const on = target === "service" ? targets.service : targets.namespace.getByName(agent);
   try {
+    if (target === "url") return { answer: await (await fetch(`${targets.url}/agents/session-agent/${encodeURIComponent(agent)}/rpc/${method}`, given)).json() };
+    const on = target === "service" ? targets.service : targets.namespace.getByName(agent);
     return { answer: await on[method](...given) };
   } catch (error) {
     return { error: { message: error.message, code: error.code } };
@@ -67,7 +87,7 @@ async function raw({ target, agent, method, given }, targets) {
 export default {
   async fetch(request, env) {
     const asked = await request.json();
-    const targets = { service: env.SERVICE, namespace: env.OBJECT, url: env.URL };
+    const targets = { service: env.SERVICE, namespace: env.OBJECT, url: asked.url ?? env.URL };
     const work = asked.raw ? raw : answer;
     return Response.json(await Promise.all(asked.all.map((one) => work(one, targets))));
   },
