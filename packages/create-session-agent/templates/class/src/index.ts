@@ -1,7 +1,7 @@
 // An agent of your own: `npm run dev`, then
 //
-//   curl localhost:8787/agents/session-agent/alice/rpc/runTurn -H 'cookie: user=ann' \
-//     -d '{"sessionId": "chat-of-ann", "message": {"id": "1", "role": "user",
+//   curl localhost:8787/agents/session-agent/ann/rpc/runTurn -H 'cookie: user=ann' \
+//     -d '{"sessionId": "chat", "message": {"id": "1", "role": "user",
 //          "parts": [{"type": "text", "text": "Remember that I like tea."}]}}'
 
 import { tool } from "ai";
@@ -38,10 +38,14 @@ export class Assistant extends SessionAgent<Env> {
     ];
   }
 
-  /** Who may do what. Put your own login here: a session cookie, a JWT. */
+  /**
+   * Who may do what. Put your own login here: a session cookie, a JWT. Each user has the agent
+   * of this name, so a conversation may write the agent's memory.
+   */
   authorize(request: Request) {
     const user = /user=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1];
-    return user === undefined ? null : { preset: "chat" as const, sessionId: `chat-of-${user}` };
+    if (user === undefined || user !== this.ctx.id.name) return null;
+    return { preset: "chat" as const, sessionId: "chat", allow: { agentMemory: true } };
   }
 
   /** A method of your own, for your other Workers. Inside, operations have all rights. */

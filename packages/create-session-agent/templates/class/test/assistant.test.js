@@ -9,18 +9,26 @@ before(() => server.listen());
 after(() => server.close());
 
 const ask = (operation, input, user) =>
-  server.fetch(`/agents/session-agent/alice/rpc/${operation}`, {
+  server.fetch(`/agents/session-agent/ann/rpc/${operation}`, {
     method: "POST",
     headers: user ? { cookie: `user=${user}` } : {},
     body: JSON.stringify(input),
   });
 
-test("who_is_logged_in_talks_to_the_agent_and_nobody_else_does", async () => {
-  const message = { id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] };
-  const answer = await ask("runTurn", { sessionId: "chat-of-ann", message }, "ann");
+const say = (text) => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] });
+
+test("who_is_logged_in_talks_to_their_agent_and_nobody_else_does", async () => {
+  const answer = await ask("runTurn", { sessionId: "chat", message: say("Hello") }, "ann");
   assert.equal(answer.status, 200);
-  const { message: said } = await answer.json();
-  assert.equal(said.role, "assistant");
-  assert.equal((await ask("getHistory", { sessionId: "chat-of-ann" })).status, 401);
-  assert.notEqual((await ask("getHistory", { sessionId: "chat-of-ann" }, "bob")).status, 200);
+  const { message } = await answer.json();
+  assert.equal(message.role, "assistant");
+  assert.equal((await ask("getHistory", { sessionId: "chat" })).status, 401);
+  assert.equal((await ask("getHistory", { sessionId: "chat" }, "bob")).status, 401);
+});
+
+test("the_agent_remembers", async () => {
+  const answer = await ask("runTurn", { sessionId: "chat", message: say("Remember that I like tea.") }, "ann");
+  const { message } = await answer.json();
+  const written = message.parts.find(({ type }) => type === "tool-set_context");
+  assert.deepEqual([written.state, written.input.label], ["output-available", "memory"]);
 });
