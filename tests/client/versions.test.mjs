@@ -3,12 +3,13 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { VERSIONS } from "../../client/dist/versions.js";
+import { TSC } from "../../scripts/places.mjs";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
 import { callTool, say, startModel } from "../workerd/model_server.mjs";
 import { dev, project, wrangler } from "./packed.mjs";
@@ -22,7 +23,7 @@ let model;
 let server;
 before(async () => {
   model = await startModel();
-  made = await project(SOURCES, [], PACKAGES);
+  made = await project(SOURCES, ["@cloudflare/workers-types"], PACKAGES);
   server = await dev(made.folder, "--var", `MODEL_URL:${model.url}`);
 });
 after(async () => {
@@ -99,6 +100,25 @@ for (const [major, name] of [
     assert.deepEqual([result.role, result.tool_call_id, result.content], ["tool", "c1", "Rain in Oslo."]);
   });
 }
+
+test("the_types_of_each_ai_fit_a_class", async () => {
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    target: "esnext",
+    module: "esnext",
+    moduleResolution: "bundler",
+    lib: ["esnext"],
+    types: ["@cloudflare/workers-types"],
+    skipLibCheck: true,
+  };
+  await writeFile(join(made.folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["src/index.ts"] }));
+  const told = await promisify(execFile)(NODE, [TSC, "--project", made.folder, "--pretty", "false"]).then(
+    () => "",
+    ({ stdout }) => stdout,
+  );
+  assert.equal(told, "");
+});
 
 test("a_model_and_a_tool_of_an_older_ai_are_said_in_a_sentence", async () => {
   const { status, body } = await ask("model:4", "runTurn", turnOf());

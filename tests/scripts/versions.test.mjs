@@ -66,9 +66,10 @@ test("what_is_tested_is_the_oldest_and_the_newest_that_are_named", async () => {
   assert.equal(engines.node, `>=${node.worker}`);
 });
 
-test("the_package_takes_no_older_peer", async () => {
+test("who_has_the_client_alone_is_refused_no_other_version", async () => {
+  // npm fails where a peer is of another version, also an optional one. The client needs neither.
   const { peerDependencies } = await jsonOf("packages/session-agent/package.json");
-  assert.deepEqual([peerDependencies.ai, peerDependencies.wrangler], [`>=${MAJORS[0]}.0.0`, `>=${wrangler.oldest}`]);
+  assert.deepEqual([peerDependencies.ai, peerDependencies.wrangler], [undefined, undefined]);
 });
 
 test("templates_examples_and_guides_have_versions_in_between", async () => {
