@@ -214,6 +214,41 @@ test("a_token_is_renewed_before_its_time_and_when_it_is_no_longer_taken", { skip
   assert.equal(model.left, 0);
 });
 
+test("the_login_knows_its_page_and_its_visitors", async (t) => {
+  const { url } = await serving(t);
+  const login = async (body, headers = {}) => {
+    const response = await fetch(`${url}/api/login`, { method: "POST", headers, body });
+    return { status: response.status, cookie: response.headers.get("set-cookie"), ...(await response.json()) };
+  };
+  const chat = '{"sessionId":"a"}';
+  const first = await login(chat);
+  assert.match(first.cookie, /^visitor=[0-9a-f-]{36}; Path=\/; HttpOnly; SameSite=Strict; /);
+  const again = await login(chat, { cookie: first.cookie.split(";")[0], "sec-fetch-site": "same-origin" });
+  assert.equal(again.agent, first.agent);
+  assert.notEqual((await login(chat)).agent, first.agent);
+  const refused = [await login(chat, { "sec-fetch-site": "cross-site" }), await login("{}"), await login("no JSON")];
+  assert.deepEqual(
+    refused.map(({ status, cookie, error }) => [status, cookie, /^[A-Z].*\.$/.test(error.message)]),
+    [
+      [403, null, true],
+      [400, null, true],
+      [400, null, true],
+    ],
+  );
+
+  // A token is for one chat of one visitor, and for what the page does.
+  const ask = async (agent, operation, input) => {
+    const headers = { authorization: `Bearer ${first.token}` };
+    const address = `${url}/agents/session-agent/${encodeURIComponent(agent)}/rpc/${operation}`;
+    return (await fetch(address, { method: "POST", headers, body: JSON.stringify(input) })).status;
+  };
+  const message = { role: "user", parts: [{ type: "text", text: "Hello" }] };
+  assert.equal(await ask(first.agent, "runTurn", { sessionId: "a", message }), 200);
+  assert.equal(await ask(first.agent, "getHistory", { sessionId: "b" }), 403);
+  assert.equal(await ask(first.agent, "deleteSession", { sessionId: "a" }), 403);
+  assert.equal(await ask("visitor:somebody", "getHistory", { sessionId: "a" }), 401);
+});
+
 test("without_a_secret_the_page_says_what_to_do", { skip }, async (t) => {
   const { url } = await serving(t, "--var", "SESSION_AGENT_TOKEN:");
   const { page, alerts } = await visit(t, url);

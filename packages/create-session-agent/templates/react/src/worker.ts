@@ -61,7 +61,11 @@ export default {
  * cookie is the visitor.
  */
 async function login(request: Request, env: Env): Promise<Response> {
-  const { sessionId } = await request.json<{ sessionId: string }>();
+  // Another site's page could make a visitor somebody else.
+  const site = request.headers.get("sec-fetch-site");
+  if (site !== null && site !== "same-origin") return refuse(403, "Only this page logs in here.");
+  const { sessionId } = await request.json<{ sessionId?: unknown }>().catch(() => ({ sessionId: undefined }));
+  if (typeof sessionId !== "string") return refuse(400, "The chat's `sessionId` is missing.");
   const known = VISITOR.exec(request.headers.get("cookie") ?? "")?.[1];
   const visitor = known ?? crypto.randomUUID();
   const agent = `visitor:${visitor}`;
@@ -69,9 +73,15 @@ async function login(request: Request, env: Env): Promise<Response> {
   const asked = { preset: "chat" as const, sessionId, expiresIn: TOKEN_SECONDS, allow: { agentMemory: true } };
   try {
     const { token } = await env.SESSION_AGENT.getByName(agent).mintToken(asked);
-    const cookie = `visitor=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000`;
+    const secure = request.url.startsWith("https:") ? "; Secure" : "";
+    const cookie = `visitor=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000${secure}`;
     return Response.json({ agent, token, expiresIn: TOKEN_SECONDS }, { headers: { "set-cookie": cookie } });
   } catch (error) {
-    return Response.json({ error: { message: (error as Error).message } }, { status: 500 });
+    return refuse(500, (error as Error).message);
   }
+}
+
+/** A sentence for the page. */
+function refuse(status: number, message: string): Response {
+  return Response.json({ error: { message } }, { status });
 }
