@@ -2,6 +2,7 @@
 // uses it, first with the demo that needs no account, then with a model that is told what to say.
 
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { launch, skip, until } from "../console/browser.mjs";
 import { callTool, gate, refuse, say, startModel } from "../workerd/model_server.mjs";
@@ -10,6 +11,7 @@ import { dev, npmRun } from "./packed.mjs";
 
 const TYPES = ["@types/react", "@types/react-dom", "@cloudflare/workers-types"];
 const LINKS = ["ai", "zod", "wrangler", "react", "react-dom", "@ai-sdk/react", "vite", "typescript", ...TYPES];
+const AXE = createRequire(new URL("../console/", import.meta.url)).resolve("axe-core/axe.min.js");
 const PATIENCE_MS = 60_000;
 
 let project;
@@ -82,6 +84,16 @@ test("a_visitor_chats_with_the_demo_and_decides_what_it_may_do", { skip }, async
   await button("Answer anew").click({ trial: true });
 
   await write('call book {"place":"Maaemo"}');
+  await button("Allow").waitFor();
+  await page.addScriptTag({ path: AXE });
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+    assert.deepEqual(
+      violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
+      [],
+    );
+  }
   await button("Allow").click();
   await page.getByText("A table at Maaemo is booked.").first().waitFor({ state: "attached" });
   await button("Answer anew").click({ trial: true });

@@ -2,7 +2,7 @@
 
 import { useChat } from "@ai-sdk/react";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
-import { type FormEvent, useMemo, useState } from "react";
+import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import { type Agent, sentenceOf } from "./agent";
 
 interface Props {
@@ -32,6 +32,10 @@ export function Chat({ agent, sessionId, history }: Props) {
     transport,
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    list.current?.lastElementChild?.scrollIntoView({ block: "end" });
+  }, [messages]);
   const [text, setText] = useState("");
   const [failed, setFailed] = useState<unknown>();
   const isBusy = status === "submitted" || status === "streaming";
@@ -53,7 +57,7 @@ export function Chat({ agent, sessionId, history }: Props) {
 
   return (
     <>
-      <ol className="messages" aria-label="Messages" aria-live="polite">
+      <ol ref={list} className="messages" aria-label="Messages" aria-live="polite">
         {messages.map((message) => (
           <li key={message.id} className={message.role}>
             {message.parts.map((part, n) => (
