@@ -15,7 +15,7 @@ export const GENERATED = "docs/operations.md";
 export const COMMAND = "node scripts/operations.mjs";
 
 /** The order of the reference. Each operation of the document stands in one group. */
-const GROUPS = {
+export const GROUPS = {
   Sessions: [
     "createSession",
     "getSession",

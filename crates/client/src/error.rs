@@ -1,0 +1,219 @@
+//! Why a call gave no answer.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Code, Object};
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call gave no answer.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The agent refused. What the call would have written is not written.
+    Refused(Box<Refusal>),
+    /// The connection failed, or what answered was no Session Agent: `status` is of its
+    /// answer. Nobody knows whether the operation ran.
+    Unreached {
+        operation: String,
+        message: String,
+        status: Option<u16>,
+    },
+    /// The operation ran, and its answer has another shape than this crate knows.
+    Unreadable { operation: String, message: String },
+    /// Nothing was sent: a name that no address can say, or an input that JSON can't.
+    Invalid { message: String },
+}
+
+/// An agent's refusal.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// Stable. Programs may rely on it.
+    pub code: Code,
+    /// A sentence for people, which says what would help.
+    pub message: String,
+    /// The field, the id or the number at fault, where there is one.
+    pub details: Object,
+    /// The status of the HTTP answer.
+    pub status: u16,
+    /// The operation that was called.
+    pub operation: String,
+}
+
+impl Refusal {
+    /// The field at fault, with `invalid_request`.
+    #[must_use]
+    pub fn field(&self) -> Option<&str> {
+        self.details.get("field")?.as_str()
+    }
+
+    /// The seconds until the next try may pass, with `rate_limited`.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<u64> {
+        self.details.get("retryAfter")?.as_u64()
+    }
+}
+
+impl Error {
+    /// The agent's refusal, if it is one.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// The code of the agent's refusal, if it is one.
+    #[must_use]
+    pub fn code(&self) -> Option<&Code> {
+        self.refusal().map(|refusal| &refusal.code)
+    }
+
+    /// Whether the agent refused with this code.
+    #[must_use]
+    pub fn is(&self, code: &Code) -> bool {
+        self.code() == Some(code)
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid {
+            message: message.into(),
+        }
+    }
+
+    /// The connection failed.
+    pub(crate) fn lost(operation: &str, why: &str) -> Self {
+        Self::Unreached {
+            operation: operation.to_owned(),
+            message: format!("`{operation}` got no answer: {why}"),
+            status: None,
+        }
+    }
+
+    pub(crate) fn unreadable(operation: &str, why: impl fmt::Display) -> Self {
+        Self::Unreadable {
+            operation: operation.to_owned(),
+            message: format!("the answer of `{operation}` has another shape than expected: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Unreached { message, .. }
+            | Self::Unreadable { message, .. }
+            | Self::Invalid { message } => f.write_str(message),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[derive(Deserialize)]
+struct Refused {
+    error: Said,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    code: Code,
+    message: String,
+    #[serde(default)]
+    details: Value,
+}
+
+/// What an answer that is none of ours says, at most, in an error's message.
+const SHOWN_CHARACTERS: usize = 200;
+
+/// The error that an answer of a bad status stands for.
+pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
+    match refusal(text) {
+        Some(Said {
+            code,
+            message,
+            details,
+        }) => Error::Refused(Box::new(Refusal {
+            code,
+            message,
+            details: object(details),
+            status,
+            operation: operation.to_owned(),
+        })),
+        None => Error::Unreached {
+            operation: operation.to_owned(),
+            message: format!(
+                "`{operation}` was answered with status {status} by something that is no Session Agent: {}",
+                shown(text)
+            ),
+            status: Some(status),
+        },
+    }
+}
+
+/// The refusal that the last line of a cut file is.
+pub fn of_last_line(operation: &str, error: &Value) -> Error {
+    // The file began with a good status.
+    let said = serde_json::json!({ "error": error }).to_string();
+    of_answer(operation, 200, &said)
+}
+
+/// A redirect is not followed: neither the token nor the input may go where it leads.
+pub fn of_redirect(operation: &str, status: u16, location: Option<&str>) -> Error {
+    let to = location
+        .and_then(origin)
+        .map(|origin| format!(" to {origin}"));
+    Error::Unreached {
+        operation: operation.to_owned(),
+        message: format!(
+            "`{operation}` was answered with a redirect{}, which is not followed: the token and the input would go there",
+            to.unwrap_or_default()
+        ),
+        status: Some(status),
+    }
+}
+
+/// The origin of an address that names one. The address may hold a secret.
+fn origin(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    Some(format!("{scheme}://{host}"))
+}
+
+fn refusal(text: &str) -> Option<Said> {
+    serde_json::from_str::<Refused>(text)
+        .ok()
+        .map(|refused| refused.error)
+}
+
+fn object(details: Value) -> Object {
+    match details {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    }
+}
+
+fn shown(text: &str) -> String {
+    let mut start: String = text.chars().take(SHOWN_CHARACTERS).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    if start.is_empty() {
+        "(nothing)".to_owned()
+    } else {
+        start
+    }
+}

@@ -1,0 +1,87 @@
+//! What the operations are written with.
+
+/// An enum of words. A word that is newer than this crate is kept as it came.
+macro_rules! words {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident { $($(#[$said:meta])* $variant:ident = $word:literal,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$said])* $variant,)*
+            /// A word that is newer than this crate.
+            Unknown(String),
+        }
+
+        impl $name {
+            /// The word, as the API writes it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $word,)*
+                    Self::Unknown(word) => word,
+                }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(word: &str) -> Self {
+                match word {
+                    $($word => Self::$variant,)*
+                    _ => Self::Unknown(word.to_owned()),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                Ok(Self::from(word.as_ref()))
+            }
+        }
+    };
+}
+
+/// A method for each field that may be left out. One that takes `null` has it in `Some(None)`.
+macro_rules! setters {
+    ($name:ident: $($fields:tt)*) => {
+        impl $name {
+            setters! { @ $($fields)* }
+        }
+    };
+    (@ or null $field:ident: $type:ty; $($more:tt)*) => {
+        #[doc = concat!("Sends the field `", stringify!($field), "`.")]
+        #[must_use]
+        pub fn $field(mut self, $field: $type) -> Self {
+            self.$field = Some(Some($field.into()));
+            self
+        }
+
+        setters! { @ $($more)* }
+    };
+    (@ $field:ident: $type:ty; $($more:tt)*) => {
+        #[doc = concat!("Sends the field `", stringify!($field), "`.")]
+        #[must_use]
+        pub fn $field(mut self, $field: $type) -> Self {
+            self.$field = Some($field.into());
+            self
+        }
+
+        setters! { @ $($more)* }
+    };
+    (@) => {};
+}

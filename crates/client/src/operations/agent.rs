@@ -1,0 +1,302 @@
+//! Agent.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::Serialize;
+
+use super::agent_shapes::{
+    Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
+    ShownConfig, Stats, TurnEndCallback,
+};
+use super::shapes::WhenBusy;
+use crate::operation::Operation;
+
+/// Changes the configuration of the whole agent. A field that is left out keeps its value. `null`
+/// gives up the agent's own value: the deployed default holds again, or what is built in.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigureAgent {
+    /// In how many of the newest messages files are sent to a model. Older files are named.
+    /// Default: `4`.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_media: Option<Option<i64>>,
+    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
+    /// limits. `{}` lifts those that are deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Option<Limits>>,
+    /// The most tokens that a chat turn and its answer take. `null`: the window of the
+    /// model, if it is a known one, else 100,000.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_context_tokens: Option<Option<i64>>,
+    /// The most tokens of one answer of the model; `null`: the model's own limit, or
+    /// what the provider needs to be told.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<Option<i64>>,
+    /// The most steps that one turn may take.
+    /// Default: `10`.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<Option<i64>>,
+    /// The agent's model: `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the
+    /// Worker's `MODEL` setting.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Option<String>>,
+    /// Who is called when a turn is over.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_turn_end: Option<Option<TurnEndCallback>>,
+    /// What the agent's models cost; `null`: no costs are counted.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Option<Prices>>,
+    /// How long the model thinks before it answers; `null`: as its provider decides.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<Option<ReasoningEffort>>,
+    /// When the frozen prompt is rendered again.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh_prompt: Option<Option<PromptRefresh>>,
+    /// Metadata keys that a client can't set on a message.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_metadata_keys: Option<Option<Vec<String>>>,
+    /// Whether the model gets the `session_search` tool.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_search: Option<Option<bool>>,
+    /// The model that writes summaries; `null`: the agent's model.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_model: Option<Option<String>>,
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_instructions: Option<Option<Vec<String>>>,
+    /// How freely the model chooses its words. Models that refuse it, as most that reason
+    /// do, are not told.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Option<f64>>,
+    /// Whether search also compares meanings, by vectors.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<Option<bool>>,
+    /// What becomes of a message that comes while a turn of its session runs.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when_busy: Option<Option<WhenBusy>>,
+}
+
+impl ConfigureAgent {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    ConfigureAgent:
+    or null keep_media: i64;
+    or null limits: Limits;
+    or null max_context_tokens: i64;
+    or null max_output_tokens: i64;
+    or null max_steps: i64;
+    or null model: impl Into<String>;
+    or null on_turn_end: TurnEndCallback;
+    or null prices: Prices;
+    or null reasoning_effort: ReasoningEffort;
+    or null refresh_prompt: PromptRefresh;
+    or null reserved_metadata_keys: Vec<String>;
+    or null session_search: bool;
+    or null summary_model: impl Into<String>;
+    or null system_instructions: Vec<String>;
+    or null temperature: f64;
+    or null vectors: bool;
+    or null when_busy: WhenBusy;
+}
+
+impl Operation for ConfigureAgent {
+    type Output = ShownConfig;
+    const NAME: &'static str = "configureAgent";
+    const READS: bool = false;
+}
+
+/// Shows the configuration of the whole agent, and where each value comes from.
+///
+/// Without the secret, the address of `onTurnEnd` is shown without its query.
+///
+/// Not for a token that is narrowed to a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GetConfig {}
+
+impl GetConfig {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Operation for GetConfig {
+    type Output = ShownConfig;
+    const NAME: &'static str = "getConfig";
+    const READS: bool = true;
+}
+
+/// Shows how large the agent is, how much memory is used, and what runs.
+///
+/// The cost of the call doesn't grow with the agent: of a long table only the first 1,000 rows are
+/// counted. Memory and limits are the isolate's, which agents may share.
+///
+/// Not for a token that is narrowed to a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GetStats {}
+
+impl GetStats {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Operation for GetStats {
+    type Output = Stats;
+    const NAME: &'static str = "getStats";
+    const READS: bool = true;
+}
+
+/// Reads the tables that the Agents SDK left in this object, a page at a time.
+///
+/// An object keeps its storage when its class becomes this agent's. The rows are those of
+/// conversations, their media, summaries and context memory; the client's importer writes what they
+/// say. Nothing changes these tables but `destroy`.
+///
+/// Not for a token that is narrowed to a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LoadForeignRows {
+    /// The `cursor` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+impl LoadForeignRows {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    LoadForeignRows:
+    cursor: impl Into<String>;
+}
+
+impl Operation for LoadForeignRows {
+    type Output = ForeignPage;
+    const NAME: &'static str = "loadForeignRows";
+    const READS: bool = true;
+}
+
+/// Mints a token that a browser can hold: for this agent, for the time that `expiresIn` sets, and
+/// limited to its session and its operations.
+///
+/// `preset` and `operations` add up. With neither, the token runs every operation except those that
+/// need the secret or must be named. In any case, the holder may write only user messages, and may
+/// choose neither the model nor the system prompt, unless `allow` permits it.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct MintToken {
+    /// The token's lifetime in seconds.
+    /// Default: `3600`.
+    pub expires_in: i64,
+    /// Default: `{}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Allow>,
+    /// Who holds the token, in your own words, such as `user-42`: the tokens of one holder
+    /// share what `limits` count. Left out: the token counts by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// What the turns of the token's holder may spend. The agent's own `limits` hold as
+    /// well, so a token's can only be tighter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// Operations that the token may run besides its preset's; `chat` allows chat turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
+    /// The only session that the token may use. Left out: all sessions. `chat` needs one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl MintToken {
+    #[must_use]
+    pub fn new(expires_in: i64) -> Self {
+        Self {
+            expires_in,
+            allow: None,
+            holder: None,
+            limits: None,
+            operations: None,
+            preset: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    MintToken:
+    allow: Allow;
+    holder: impl Into<String>;
+    limits: Limits;
+    operations: Vec<String>;
+    preset: Preset;
+    session_id: impl Into<String>;
+}
+
+impl Operation for MintToken {
+    type Output = Minted;
+    const NAME: &'static str = "mintToken";
+    const READS: bool = false;
+}
+
+/// Drops every table and empties the storage. The next call starts with an empty agent.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Destroy {
+    /// The agent's name, which guards against mistakes.
+    pub confirm: String,
+}
+
+impl Destroy {
+    #[must_use]
+    pub fn new(confirm: impl Into<String>) -> Self {
+        Self {
+            confirm: confirm.into(),
+        }
+    }
+}
+
+impl Operation for Destroy {
+    type Output = Destroyed;
+    const NAME: &'static str = "destroy";
+    const READS: bool = false;
+}

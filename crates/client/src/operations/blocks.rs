@@ -1,0 +1,417 @@
+//! Blocks of memory.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::Serialize;
+
+use super::blocks_shapes::{
+    Block, BlockKind, BlockSource, Cleared, Versions, WasRemoved, WhenChanged,
+};
+use crate::operation::Operation;
+
+/// Defines a block, or changes its definition. A block that exists keeps its content.
+///
+/// A `source` stores the content outside this agent. Setting one needs the Worker's secret.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct DefineBlock {
+    pub label: String,
+    pub kind: BlockKind,
+    /// The text of a readonly or writable block until the block is first written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_content: Option<String>,
+    /// One line, which the block's header in the prompt shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<i64>,
+    /// Whether the model may write the block with its tools. Operations always may.
+    /// Default: `true` if the content lives in this agent, or in an agent that
+    /// placeholders of this agent's name name; else `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_writes: Option<bool>,
+    /// The session that the block belongs to. Default: the block belongs to the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<BlockSource>,
+    /// Default: `"wait"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when_changed: Option<WhenChanged>,
+}
+
+impl DefineBlock {
+    #[must_use]
+    pub fn new(label: impl Into<String>, kind: BlockKind) -> Self {
+        Self {
+            label: label.into(),
+            kind,
+            default_content: None,
+            description: None,
+            max_tokens: None,
+            model_writes: None,
+            session_id: None,
+            source: None,
+            when_changed: None,
+        }
+    }
+}
+
+setters! {
+    DefineBlock:
+    default_content: impl Into<String>;
+    description: impl Into<String>;
+    max_tokens: i64;
+    model_writes: bool;
+    session_id: impl Into<String>;
+    source: BlockSource;
+    when_changed: WhenChanged;
+}
+
+impl Operation for DefineBlock {
+    type Output = Block;
+    const NAME: &'static str = "defineBlock";
+    const READS: bool = false;
+}
+
+/// Removes a block.
+///
+/// The block's text is kept for a block of the same label, unless `purge` is true. To remove a
+/// block that has a `source`, a caller needs the Worker's secret.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RemoveBlock {
+    pub label: String,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl RemoveBlock {
+    #[must_use]
+    pub fn new(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            purge: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    RemoveBlock:
+    purge: bool;
+    session_id: impl Into<String>;
+}
+
+impl Operation for RemoveBlock {
+    type Output = WasRemoved;
+    const NAME: &'static str = "removeBlock";
+    const READS: bool = false;
+}
+
+/// Shows a block; `null` if there is none.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetBlock {
+    pub label: String,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl GetBlock {
+    #[must_use]
+    pub fn new(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    GetBlock:
+    session_id: impl Into<String>;
+}
+
+impl Operation for GetBlock {
+    type Output = Option<Block>;
+    const NAME: &'static str = "getBlock";
+    const READS: bool = true;
+}
+
+/// Shows all blocks of the agent, or of one session, in the order of their definition.
+///
+/// More than 4 MiB of blocks are refused: `getBlock` reads each block by itself.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetBlocks {
+    /// `false`: the definitions alone, and no home is asked for a content.
+    /// Default: `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contents: Option<bool>,
+    /// The session that the blocks belong to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl GetBlocks {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    GetBlocks:
+    contents: bool;
+    session_id: impl Into<String>;
+}
+
+impl Operation for GetBlocks {
+    type Output = Vec<Block>;
+    const NAME: &'static str = "getBlocks";
+    const READS: bool = true;
+}
+
+/// Replaces the text of a writable block.
+///
+/// If the block holds this text already, nothing is written.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SetBlock {
+    pub label: String,
+    pub content: String,
+    /// The version that the caller expects; at another the call fails with
+    /// `version_conflict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_version: Option<i64>,
+    /// Why the text changes; kept with the version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl SetBlock {
+    #[must_use]
+    pub fn new(label: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            content: content.into(),
+            expected_version: None,
+            reason: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    SetBlock:
+    expected_version: i64;
+    reason: impl Into<String>;
+    session_id: impl Into<String>;
+}
+
+impl Operation for SetBlock {
+    type Output = Block;
+    const NAME: &'static str = "setBlock";
+    const READS: bool = false;
+}
+
+/// Adds `content` unchanged to the end of a writable block's text: start it with a line break for a
+/// new line.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct AppendToBlock {
+    pub label: String,
+    pub content: String,
+    /// The version that the caller expects; at another the call fails with
+    /// `version_conflict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_version: Option<i64>,
+    /// Why the text changes; kept with the version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl AppendToBlock {
+    #[must_use]
+    pub fn new(label: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            content: content.into(),
+            expected_version: None,
+            reason: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    AppendToBlock:
+    expected_version: i64;
+    reason: impl Into<String>;
+    session_id: impl Into<String>;
+}
+
+impl Operation for AppendToBlock {
+    type Output = Block;
+    const NAME: &'static str = "appendToBlock";
+    const READS: bool = false;
+}
+
+/// Shows who wrote what into a block, and when, newest first.
+///
+/// The newest 50 versions are kept, of at most 8 MiB together. With `key`, shows the versions of
+/// that entry or document, also after it was deleted: of an entry the newest 20 earlier ones are
+/// kept, of a document 10.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetBlockVersions {
+    pub label: String,
+    /// An entry of a searchable block, or a document of a loadable block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Default: `50`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl GetBlockVersions {
+    #[must_use]
+    pub fn new(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            key: None,
+            limit: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    GetBlockVersions:
+    key: impl Into<String>;
+    limit: i64;
+    session_id: impl Into<String>;
+}
+
+impl Operation for GetBlockVersions {
+    type Output = Versions;
+    const NAME: &'static str = "getBlockVersions";
+    const READS: bool = true;
+}
+
+/// Writes an old version's text into a block again, as a new version. With `key`, writes that entry
+/// or document again, and so brings back one that was deleted.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RevertBlock {
+    pub label: String,
+    /// 0: the default content of a block.
+    pub version: i64,
+    /// An entry of a searchable block, or a document of a loadable block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl RevertBlock {
+    #[must_use]
+    pub fn new(label: impl Into<String>, version: i64) -> Self {
+        Self {
+            label: label.into(),
+            version,
+            key: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    RevertBlock:
+    key: impl Into<String>;
+    session_id: impl Into<String>;
+}
+
+impl Operation for RevertBlock {
+    type Output = Block;
+    const NAME: &'static str = "revertBlock";
+    const READS: bool = false;
+}
+
+/// Puts the writable blocks back to their default content.
+///
+/// Only blocks that are stored in this agent are cleared; those in other places stay.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ClearBlocks {
+    /// The session that the blocks belong to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl ClearBlocks {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    ClearBlocks:
+    session_id: impl Into<String>;
+}
+
+impl Operation for ClearBlocks {
+    type Output = Cleared;
+    const NAME: &'static str = "clearBlocks";
+    const READS: bool = false;
+}

@@ -1,0 +1,184 @@
+//! Blocks of memory: the shapes.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+/// What `appendToBlock`, `defineBlock`, `getBlock`, `getBlocks`, `revertBlock`, `setBlock` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Block {
+    pub label: String,
+    pub kind: BlockKind,
+    pub description: Option<String>,
+    pub max_tokens: Option<i64>,
+    /// The block's text in the prompt. A searchable block shows its number of
+    /// entries, a loadable block the list of its documents.
+    pub content: String,
+    /// Estimated tokens of the content.
+    pub tokens: i64,
+    /// Counts the writes of the block's text. 0: the text was never written.
+    pub version: i64,
+    pub scope: BlockScope,
+    /// Where the content lives. `null`: in this agent.
+    pub source: Option<BlockSource>,
+    pub when_changed: WhenChanged,
+    /// Whether the model may write the block with its tools.
+    /// Default: `false`.
+    pub model_writes: bool,
+    /// `null`: the block is deployed with the Worker and was never written.
+    pub updated_at: Option<i64>,
+    /// Why the content is missing: the block's home did not provide it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+words! {
+    /// The words of this field.
+    pub enum BlockScope {
+        Agent = "agent",
+        Session = "session",
+    }
+}
+
+words! {
+    /// A part of `Block`.
+    pub enum BlockKind {
+        /// A text that the model reads and can't change.
+        Readonly = "readonly",
+        /// A scratchpad that the model keeps, always in the prompt.
+        Writable = "writable",
+        /// Entries that the model finds by searching.
+        Searchable = "searchable",
+        /// Documents that the model loads whole, by their keys.
+        Loadable = "loadable",
+    }
+}
+
+/// Where a block's content lives outside this agent: exactly one of `r2`,
+/// `r2Prefix`, `agent` and `service`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BlockSource {
+    /// The name of another agent, such as `user:42` or `user:{2}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// With `agent`: the label of the block there. Default: this block's label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The key of an object in the bucket. `{name}` stands for this agent's name, `{1}`,
+    /// `{2}` … for the name's parts between colons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r2: Option<String>,
+    /// The prefix of documents in the bucket. The rest of a key names the document. With
+    /// `{name}`, `{1}` … it ends with `/`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r2_prefix: Option<String>,
+    /// The name of a service binding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+}
+
+impl BlockSource {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    BlockSource:
+    agent: impl Into<String>;
+    label: impl Into<String>;
+    r2: impl Into<String>;
+    r2_prefix: impl Into<String>;
+    service: impl Into<String>;
+}
+
+/// What `clearBlocks` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Cleared {
+    /// How many blocks held another text.
+    pub cleared: i64,
+}
+
+/// One version of a block's text, or of an entry's or a document's.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    pub version: i64,
+    pub content: String,
+    pub tokens: i64,
+    /// `tool`: a model wrote the text. `operation`: a caller of the API did.
+    pub written_by: VersionWrittenBy,
+    /// The session in which the text was written.
+    pub session_id: Option<String>,
+    pub turn_id: Option<String>,
+    pub reason: Option<String>,
+    pub written_at: i64,
+    /// Whether the entry or the document was deleted with this version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<bool>,
+    /// The answer in which a model wrote the text: the id of the answer's first event. The
+    /// log has no such event if the turn ended without an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_at: Option<i64>,
+    /// The key of the fact that replaced this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// The keys of the facts that this one replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Vec<String>>,
+    /// An entry's title, or a document's description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Since when the fact holds, as the writer said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<i64>,
+    /// Until when it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<i64>,
+}
+
+words! {
+    /// The words of this field.
+    pub enum VersionWrittenBy {
+        Tool = "tool",
+        Operation = "operation",
+    }
+}
+
+/// Versions of a block's text.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// Newest first.
+    pub versions: Vec<Version>,
+}
+
+/// What `removeBlock` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct WasRemoved {
+    /// `false`: there was nothing to remove.
+    pub removed: bool,
+}
+
+words! {
+    /// What happens in a conversation when a block changes after the prompt was frozen.
+    pub enum WhenChanged {
+        /// The prompt keeps the old content until it is refreshed.
+        Wait = "wait",
+        /// `getReminder` returns the new content.
+        Remind = "remind",
+    }
+}

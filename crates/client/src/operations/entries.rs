@@ -1,0 +1,313 @@
+//! Entries of a searchable block.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::{ItemDeleted, VectorReport};
+use crate::operation::Operation;
+
+/// Writes an entry of a searchable block. An entry with the same key is replaced.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SetEntry {
+    pub label: String,
+    pub key: String,
+    pub content: String,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The keys of the entries that this one replaces. A search finds those only in the
+    /// past.
+    /// Default: `[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Vec<String>>,
+    /// One line, searched with the content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Since when the fact holds. Left out: since it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<i64>,
+    /// Until when the fact holds. Left out: until another one replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<i64>,
+}
+
+impl SetEntry {
+    #[must_use]
+    pub fn new(
+        label: impl Into<String>,
+        key: impl Into<String>,
+        content: impl Into<String>,
+    ) -> Self {
+        Self {
+            label: label.into(),
+            key: key.into(),
+            content: content.into(),
+            session_id: None,
+            supersedes: None,
+            title: None,
+            valid_from: None,
+            valid_until: None,
+        }
+    }
+}
+
+setters! {
+    SetEntry:
+    session_id: impl Into<String>;
+    supersedes: Vec<String>;
+    title: impl Into<String>;
+    valid_from: i64;
+    valid_until: i64;
+}
+
+impl Operation for SetEntry {
+    type Output = Entry;
+    const NAME: &'static str = "setEntry";
+    const READS: bool = false;
+}
+
+/// Deletes an entry of a searchable block. What the entry replaced holds again, unless another
+/// entry replaced it, too.
+///
+/// Its texts stay readable as earlier versions: `versionsKept` says how many.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteEntry {
+    pub label: String,
+    pub key: String,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl DeleteEntry {
+    #[must_use]
+    pub fn new(label: impl Into<String>, key: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            key: key.into(),
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    DeleteEntry:
+    session_id: impl Into<String>;
+}
+
+impl Operation for DeleteEntry {
+    type Output = ItemDeleted;
+    const NAME: &'static str = "deleteEntry";
+    const READS: bool = false;
+}
+
+/// Lists the entries of a searchable block, in the order of their keys.
+///
+/// `cursor` is where the last page ended; it is `null` on the last page.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ListEntries {
+    pub label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Default: `50`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl ListEntries {
+    #[must_use]
+    pub fn new(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            cursor: None,
+            limit: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    ListEntries:
+    cursor: impl Into<String>;
+    limit: i64;
+    session_id: impl Into<String>;
+}
+
+impl Operation for ListEntries {
+    type Output = EntryPage;
+    const NAME: &'static str = "listEntries";
+    const READS: bool = true;
+}
+
+/// Searches the entries of a searchable block, best first.
+///
+/// Words, their forms, "phrases" and beginnings* match as they do in `search`. With an
+/// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is what holds now, or
+/// at the time `asOf`.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SearchContext {
+    pub label: String,
+    pub query: String,
+    /// A time: what held then is searched. Left out: now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<i64>,
+    /// Default: `10`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl SearchContext {
+    #[must_use]
+    pub fn new(label: impl Into<String>, query: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            query: query.into(),
+            as_of: None,
+            limit: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    SearchContext:
+    as_of: i64;
+    limit: i64;
+    session_id: impl Into<String>;
+}
+
+impl Operation for SearchContext {
+    type Output = FoundEntries;
+    const NAME: &'static str = "searchContext";
+    const READS: bool = true;
+}
+
+/// When a fact holds. Times are in milliseconds since the epoch.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    pub key: String,
+    pub title: Option<String>,
+    pub content: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_at: Option<i64>,
+    /// The key of the fact that replaced this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// The keys of the facts that this one replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Vec<String>>,
+    /// Since when the fact holds, as the writer said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<i64>,
+    /// Until when it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<i64>,
+}
+
+/// What `listEntries` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct EntryPage {
+    pub entries: Vec<Entry>,
+    /// Where the page ended. `null` on the last page.
+    pub cursor: Option<String>,
+}
+
+/// What `searchContext` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct FoundEntries {
+    /// Best first.
+    pub results: Vec<FoundEntry>,
+    /// What matches and holds no longer: its time is over, or another entry replaced it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub past: Option<Vec<PastEntry>>,
+    /// How vector search contributed, where there is an embedding model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<VectorReport>,
+}
+
+/// An entry that a search found.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct FoundEntry {
+    pub key: Option<String>,
+    pub title: Option<String>,
+    pub content: String,
+    /// About 240 characters of the content, unchanged.
+    pub snippet: String,
+    /// Start and end of each found word in the snippet, in UTF-16 units, as
+    /// JavaScript counts.
+    pub highlights: Vec<[i64; 2]>,
+    /// Comparable only with other scores of the same search.
+    pub score: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_at: Option<i64>,
+    /// The key of the fact that replaced this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// The keys of the facts that this one replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Vec<String>>,
+    /// Since when the fact holds, as the writer said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<i64>,
+    /// Until when it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<i64>,
+}
+
+/// A fact that matches the query and holds no longer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct PastEntry {
+    pub key: String,
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_at: Option<i64>,
+    /// The key of the fact that replaced this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// The keys of the facts that this one replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Vec<String>>,
+    /// Since when the fact holds, as the writer said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<i64>,
+    /// Until when it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<i64>,
+}

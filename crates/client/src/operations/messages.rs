@@ -1,0 +1,338 @@
+//! Messages.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::UiMessage;
+use crate::message::NewMessage;
+use crate::operation::Operation;
+
+/// Appends a message as one event, after the leaf or after `parentId`.
+///
+/// If the session already has the message's id, nothing is written.
+///
+/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// messages, unless it allows `agentMessages`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct AppendMessage {
+    pub session_id: String,
+    pub message: NewMessage,
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_leaf_id: Option<Option<String>>,
+    /// The event that the message follows. Default: the leaf. `null`: no event, so that
+    /// the message is a root.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<Option<String>>,
+    /// With `client`, reserved metadata keys and provider metadata are removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<MessageSource>,
+}
+
+impl AppendMessage {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, message: impl Into<NewMessage>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message: message.into(),
+            expected_leaf_id: None,
+            parent_id: None,
+            source: None,
+        }
+    }
+}
+
+setters! {
+    AppendMessage:
+    or null expected_leaf_id: impl Into<String>;
+    or null parent_id: impl Into<String>;
+    source: MessageSource;
+}
+
+impl Operation for AppendMessage {
+    type Output = AppendedMessage;
+    const NAME: &'static str = "appendMessage";
+    const READS: bool = false;
+
+    fn is_repeatable(&self) -> bool {
+        self.message.id.is_some()
+    }
+}
+
+/// Replaces a message. The answer is `null` if no message has the id.
+///
+/// An unchanged message writes no row.
+///
+/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// messages, unless it allows `agentMessages`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateMessage {
+    pub session_id: String,
+    pub message: NewMessage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<MessageSource>,
+}
+
+impl UpdateMessage {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, message: impl Into<NewMessage>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message: message.into(),
+            source: None,
+        }
+    }
+}
+
+setters! {
+    UpdateMessage:
+    source: MessageSource;
+}
+
+impl Operation for UpdateMessage {
+    type Output = Option<UiMessage>;
+    const NAME: &'static str = "updateMessage";
+    const READS: bool = false;
+}
+
+/// Appends a message, or replaces the message that has the same id.
+///
+/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// messages, unless it allows `agentMessages`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct UpsertMessage {
+    pub session_id: String,
+    pub message: NewMessage,
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_leaf_id: Option<Option<String>>,
+    /// The event that the message follows. Default: the leaf. `null`: no event, so that
+    /// the message is a root.
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<Option<String>>,
+    /// With `client`, reserved metadata keys and provider metadata are removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<MessageSource>,
+}
+
+impl UpsertMessage {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, message: impl Into<NewMessage>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message: message.into(),
+            expected_leaf_id: None,
+            parent_id: None,
+            source: None,
+        }
+    }
+}
+
+setters! {
+    UpsertMessage:
+    or null expected_leaf_id: impl Into<String>;
+    or null parent_id: impl Into<String>;
+    source: MessageSource;
+}
+
+impl Operation for UpsertMessage {
+    type Output = AppendedMessage;
+    const NAME: &'static str = "upsertMessage";
+    const READS: bool = false;
+}
+
+/// Shows a message; `null` if no message has the id.
+///
+/// A message that is made from more than 4 MiB of events is refused. `loadEvents` reads such
+/// events, and the error names the first and the last.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetMessage {
+    pub session_id: String,
+    pub message_id: String,
+}
+
+impl GetMessage {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, message_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message_id: message_id.into(),
+        }
+    }
+}
+
+impl Operation for GetMessage {
+    type Output = Option<UiMessage>;
+    const NAME: &'static str = "getMessage";
+    const READS: bool = true;
+}
+
+/// Reads the newest messages of a branch, in root→leaf order: as many as fit into `limit` and
+/// `maxBytes`.
+///
+/// `before` takes the `cursor` of a page and reads the page above. A page has at most 4 MiB, or one
+/// message that is longer.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetHistory {
+    pub session_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Shows the messages as a model should get them: older outputs and texts shortened,
+    /// documents that were unloaded gone, older files named instead of sent.
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_model: Option<bool>,
+    /// With `forModel`: in how many of the newest messages files are sent. Left out: the
+    /// agent's `keepMedia`.
+    /// Default: `4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_media: Option<i64>,
+    /// The end of the branch to read. Left out: the session's leaf.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaf_id: Option<String>,
+    /// Default: `100`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// Default: `4194304`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<i64>,
+}
+
+impl GetHistory {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            before: None,
+            for_model: None,
+            keep_media: None,
+            leaf_id: None,
+            limit: None,
+            max_bytes: None,
+        }
+    }
+}
+
+setters! {
+    GetHistory:
+    before: impl Into<String>;
+    for_model: bool;
+    keep_media: i64;
+    leaf_id: impl Into<String>;
+    limit: i64;
+    max_bytes: i64;
+}
+
+impl Operation for GetHistory {
+    type Output = HistoryPage;
+    const NAME: &'static str = "getHistory";
+    const READS: bool = true;
+}
+
+/// Deletes messages. A message that followed a deleted one then follows the nearest message above
+/// it that is left. Unknown ids are ignored.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteMessages {
+    pub session_id: String,
+    pub message_ids: Vec<String>,
+}
+
+impl DeleteMessages {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, message_ids: Vec<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message_ids,
+        }
+    }
+}
+
+impl Operation for DeleteMessages {
+    type Output = DeletedMessages;
+    const NAME: &'static str = "deleteMessages";
+    const READS: bool = false;
+}
+
+/// Deletes all messages of a session and keeps the session.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ClearMessages {
+    pub session_id: String,
+}
+
+impl ClearMessages {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+        }
+    }
+}
+
+impl Operation for ClearMessages {
+    type Output = DeletedMessages;
+    const NAME: &'static str = "clearMessages";
+    const READS: bool = false;
+}
+
+/// What `appendMessage`, `upsertMessage` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct AppendedMessage {
+    /// `false`: the session already had a message with this id.
+    pub inserted: bool,
+    pub message: UiMessage,
+}
+
+/// What `clearMessages`, `deleteMessages` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedMessages {
+    pub deleted: i64,
+}
+
+/// What `getHistory` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryPage {
+    pub messages: Vec<UiMessage>,
+    /// Whether there are messages above these.
+    pub truncated: bool,
+    /// The `before` of the next request; `null` if no message is above these.
+    pub cursor: Option<String>,
+}
+
+words! {
+    /// Who sent a message. A `client` may not set the fields that only a server knows.
+    pub enum MessageSource {
+        Client = "client",
+        Server = "server",
+    }
+}

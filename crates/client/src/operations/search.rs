@@ -1,0 +1,126 @@
+//! Finding what was said.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::{Role, VectorReport};
+use crate::operation::Operation;
+
+/// Searches messages and the inputs and outputs of tools, best first.
+///
+/// Any of the words may match, in any of their forms. A "quoted phrase" must match, and a trailing
+/// `*` makes a prefix. An agent's first search begins to build its index, newest events first;
+/// until the index is complete, answers say `pending`. With `configureAgent {vectors: true}` and an
+/// `EMBEDDING_MODEL`, texts of similar meaning are found, too, except for phrases and prefixes.
+///
+/// A token that is narrowed to a session sees that session only.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Search {
+    pub query: String,
+    /// Default: `20`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// Only messages of these roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<Role>>,
+    /// Search only this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Only events created at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<i64>,
+    /// Only events created at this time or earlier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<i64>,
+}
+
+impl Search {
+    #[must_use]
+    pub fn new(query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            limit: None,
+            roles: None,
+            session_id: None,
+            since: None,
+            until: None,
+        }
+    }
+}
+
+setters! {
+    Search:
+    limit: i64;
+    roles: Vec<Role>;
+    session_id: impl Into<String>;
+    since: i64;
+    until: i64;
+}
+
+impl Operation for Search {
+    type Output = Results;
+    const NAME: &'static str = "search";
+    const READS: bool = true;
+}
+
+/// A part of `Results`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Hit {
+    pub session_id: String,
+    pub session_name: Option<String>,
+    pub id: String,
+    pub role: HitRole,
+    pub action: HitAction,
+    pub seq: i64,
+    pub created_at: i64,
+    /// About 240 characters of the event's text, unchanged except for `…` at a cut.
+    pub snippet: String,
+    /// Where the found words are in the snippet: the start and end of each word, in
+    /// UTF-16 units, as JavaScript counts.
+    pub highlights: Vec<[i64; 2]>,
+    /// Compares the results of one search. Scores of different searches cannot be
+    /// compared.
+    pub score: f64,
+}
+
+words! {
+    /// The words of this field.
+    pub enum HitRole {
+        User = "user",
+        Assistant = "assistant",
+        Tool = "tool",
+        System = "system",
+    }
+}
+
+words! {
+    /// The words of this field.
+    pub enum HitAction {
+        UserMessage = "user_message",
+        AgentMessage = "agent_message",
+        ToolCallRequest = "tool_call_request",
+        ToolResult = "tool_result",
+        SystemInstruction = "system_instruction",
+        Compaction = "compaction",
+    }
+}
+
+/// What `search` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Results {
+    pub results: Vec<Hit>,
+    /// The index is still being built, from the newest event backwards, so older events
+    /// can't be found yet. Building continues by itself; search again later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<bool>,
+    /// How vector search contributed, where the agent has it switched on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<VectorReport>,
+}

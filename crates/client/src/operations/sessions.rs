@@ -1,0 +1,468 @@
+//! Sessions.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Object;
+use crate::operation::Operation;
+
+/// Starts a session.
+///
+/// With an `id` that exists it fails with `already_exists`. `parentSessionId` must name a session
+/// of this agent.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CreateSession {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_session_id: Option<String>,
+}
+
+impl CreateSession {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    CreateSession:
+    id: impl Into<String>;
+    metadata: Object;
+    name: impl Into<String>;
+    parent_session_id: impl Into<String>;
+}
+
+impl Operation for CreateSession {
+    type Output = Session;
+    const NAME: &'static str = "createSession";
+    const READS: bool = false;
+}
+
+/// Shows a session, or `null`.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetSession {
+    pub session_id: String,
+}
+
+impl GetSession {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+        }
+    }
+}
+
+impl Operation for GetSession {
+    type Output = Option<Session>;
+    const NAME: &'static str = "getSession";
+    const READS: bool = true;
+}
+
+/// Lists sessions, newest activity first.
+///
+/// `cursor` is where the last page ended; it is `null` on the last page.
+///
+/// A token that is narrowed to a session sees that session only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ListSessions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Default: `50`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+}
+
+impl ListSessions {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    ListSessions:
+    cursor: impl Into<String>;
+    limit: i64;
+}
+
+impl Operation for ListSessions {
+    type Output = SessionPage;
+    const NAME: &'static str = "listSessions";
+    const READS: bool = true;
+}
+
+/// Changes a session's name or metadata.
+///
+/// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateSession {
+    pub session_id: String,
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Option<Object>>,
+    /// `Some(None)` sends `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Option<String>>,
+}
+
+impl UpdateSession {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            metadata: None,
+            name: None,
+        }
+    }
+}
+
+setters! {
+    UpdateSession:
+    or null metadata: Object;
+    or null name: impl Into<String>;
+}
+
+impl Operation for UpdateSession {
+    type Output = Session;
+    const NAME: &'static str = "updateSession";
+    const READS: bool = false;
+}
+
+/// Deletes a session and everything in it, in one transaction.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteSession {
+    pub session_id: String,
+}
+
+impl DeleteSession {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+        }
+    }
+}
+
+impl Operation for DeleteSession {
+    type Output = WasDeleted;
+    const NAME: &'static str = "deleteSession";
+    const READS: bool = false;
+}
+
+/// Forks a session: the new session holds a copy of the path up to `atId`, with the same ids and
+/// times.
+///
+/// Not for a token that is narrowed to a session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ForkSession {
+    pub session_id: String,
+    /// The last event to copy. Left out: the leaf.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl ForkSession {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            at_id: None,
+            metadata: None,
+            name: None,
+        }
+    }
+}
+
+setters! {
+    ForkSession:
+    at_id: impl Into<String>;
+    metadata: Object;
+    name: impl Into<String>;
+}
+
+impl Operation for ForkSession {
+    type Output = Session;
+    const NAME: &'static str = "forkSession";
+    const READS: bool = false;
+}
+
+/// Adds to a session's model usage.
+///
+/// Calls with the same `id` count once. A session remembers at least its newest 1,000 ids.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct AddUsage {
+    pub session_id: String,
+    /// The input tokens that the provider read from its cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<i64>,
+    /// What `inputTokens` were estimated at: the `tokensEstimate` of the context that was
+    /// sent, or the sum of those that were sent. The session's later estimates come closer to
+    /// what the provider counts. Left out: nothing is learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<i64>,
+    /// The cost, in a currency of the caller's choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Names this usage, so that a retry counts once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<i64>,
+    /// The model that was asked, for `getUsage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<i64>,
+}
+
+impl AddUsage {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            cached_input_tokens: None,
+            context_tokens: None,
+            cost: None,
+            id: None,
+            input_tokens: None,
+            model: None,
+            output_tokens: None,
+        }
+    }
+}
+
+setters! {
+    AddUsage:
+    cached_input_tokens: i64;
+    context_tokens: i64;
+    cost: f64;
+    id: impl Into<String>;
+    input_tokens: i64;
+    model: impl Into<String>;
+    output_tokens: i64;
+}
+
+impl Operation for AddUsage {
+    type Output = Session;
+    const NAME: &'static str = "addUsage";
+    const READS: bool = false;
+
+    fn is_repeatable(&self) -> bool {
+        self.id.is_some()
+    }
+}
+
+/// Shows what was spent: by turn, by day or by model; of a session, or of the whole agent.
+///
+/// Summaries and reported usage count in days and models. Turns without a session in the request
+/// come session by session. A page looks at 1,000 events at most, so it may be empty and still have
+/// a `cursor`.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetUsage {
+    pub by: UsageGrouping,
+    /// The `cursor` of the page before. Models have one page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Default: `100`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Only what was spent at this time or later. Of days, the whole day counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<i64>,
+}
+
+impl GetUsage {
+    #[must_use]
+    pub fn new(by: UsageGrouping) -> Self {
+        Self {
+            by,
+            cursor: None,
+            limit: None,
+            session_id: None,
+            since: None,
+        }
+    }
+}
+
+setters! {
+    GetUsage:
+    cursor: impl Into<String>;
+    limit: i64;
+    session_id: impl Into<String>;
+    since: i64;
+}
+
+impl Operation for GetUsage {
+    type Output = UsagePage;
+    const NAME: &'static str = "getUsage";
+    const READS: bool = true;
+}
+
+/// Why the last attempt to compact failed. Removed when an attempt succeeds.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LastCompactionError {
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// How many attempts have failed in a row.
+    pub attempts: i64,
+    /// The newest event's `seq` at the time of the failure.
+    pub seq: i64,
+}
+
+/// A session as the API shows it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    pub id: String,
+    /// The agent's name.
+    pub agent_id: String,
+    pub name: Option<String>,
+    pub parent_session_id: Option<String>,
+    pub created_at: i64,
+    /// Changes with every write to the session, appends included.
+    pub updated_at: i64,
+    pub metadata: Option<Object>,
+    pub usage: SessionUsage,
+    /// `listSessions` only: the stored metadata is damaged and shown as `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<bool>,
+    /// Present while the last attempt to compact is a failed attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_compaction_error: Option<LastCompactionError>,
+}
+
+/// What `listSessions` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SessionPage {
+    pub sessions: Vec<Session>,
+    pub cursor: Option<String>,
+}
+
+/// A part of `Session`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SessionUsage {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cost: f64,
+    /// The input tokens that the provider had cached; absent if no provider reported any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<i64>,
+}
+
+/// One turn, day or model.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct UsageEntry {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    /// The part of `inputTokens` that providers read from their caches.
+    pub cached_input_tokens: i64,
+    /// By the agent's `prices`, and as reported.
+    pub cost: f64,
+    /// When the day began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub day: Option<i64>,
+    /// When the turn ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<i64>,
+    /// The first event of the turn's answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// How many of these turns failed, by day and by model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_turns: Option<i64>,
+    /// Whether the turn failed, by turn. A turn that failed before it said anything has no
+    /// entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_failed: Option<bool>,
+    /// The model, by turn and by model; `null`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The turn's session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// How many turns ended, by day and by model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<i64>,
+}
+
+words! {
+    /// How usage is grouped.
+    pub enum UsageGrouping {
+        /// Each turn that ended with an answer, newest first.
+        Turn = "turn",
+        /// Each day with usage, newest first. Days begin at midnight UTC.
+        Day = "day",
+        /// Each model, the one with the most tokens first.
+        Model = "model",
+    }
+}
+
+/// What `getUsage` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct UsagePage {
+    pub usage: Vec<UsageEntry>,
+    /// `null` at the end.
+    pub cursor: Option<String>,
+}
+
+/// What `deleteSession` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct WasDeleted {
+    /// `false`: there was no such session.
+    pub deleted: bool,
+}

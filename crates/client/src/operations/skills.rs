@@ -1,0 +1,266 @@
+//! Documents of a loadable block.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::ItemDeleted;
+use crate::operation::Operation;
+
+/// Writes a document of a loadable block. A document with the same key is replaced.
+///
+/// Without `description`, lists show the description in the document's front matter.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct PutSkill {
+    pub label: String,
+    pub key: String,
+    pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl PutSkill {
+    #[must_use]
+    pub fn new(
+        label: impl Into<String>,
+        key: impl Into<String>,
+        content: impl Into<String>,
+    ) -> Self {
+        Self {
+            label: label.into(),
+            key: key.into(),
+            content: content.into(),
+            description: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    PutSkill:
+    description: impl Into<String>;
+    session_id: impl Into<String>;
+}
+
+impl Operation for PutSkill {
+    type Output = Skill;
+    const NAME: &'static str = "putSkill";
+    const READS: bool = false;
+}
+
+/// Deletes a document of a loadable block. Sessions that have loaded it keep it.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteSkill {
+    pub label: String,
+    pub key: String,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl DeleteSkill {
+    #[must_use]
+    pub fn new(label: impl Into<String>, key: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            key: key.into(),
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    DeleteSkill:
+    session_id: impl Into<String>;
+}
+
+impl Operation for DeleteSkill {
+    type Output = ItemDeleted;
+    const NAME: &'static str = "deleteSkill";
+    const READS: bool = false;
+}
+
+/// Lists the documents of a loadable block, in the order of their keys.
+///
+/// `cursor` is where the last page ended; it is `null` on the last page. A bucket's documents are
+/// listed anew once a minute.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ListSkills {
+    pub label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Default: `100`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl ListSkills {
+    #[must_use]
+    pub fn new(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            cursor: None,
+            limit: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    ListSkills:
+    cursor: impl Into<String>;
+    limit: i64;
+    session_id: impl Into<String>;
+}
+
+impl Operation for ListSkills {
+    type Output = SkillPage;
+    const NAME: &'static str = "listSkills";
+    const READS: bool = true;
+}
+
+/// Loads a whole document into a session's context, until it is unloaded.
+///
+/// A document that is loaded twice is there once. Without `sessionId`, the document is only shown.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LoadSkill {
+    /// A block of the session or of the agent.
+    pub label: String,
+    pub key: String,
+    /// The document is only shown, also where a session is named.
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl LoadSkill {
+    #[must_use]
+    pub fn new(label: impl Into<String>, key: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            key: key.into(),
+            dry_run: None,
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    LoadSkill:
+    dry_run: bool;
+    session_id: impl Into<String>;
+}
+
+impl Operation for LoadSkill {
+    type Output = LoadedDocument;
+    const NAME: &'static str = "loadSkill";
+    const READS: bool = false;
+}
+
+/// Removes a loaded document from a session's context.
+///
+/// A copy in the log stays there; the working context shows a note in its place.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct UnloadSkill {
+    pub session_id: String,
+    pub label: String,
+    pub key: String,
+}
+
+impl UnloadSkill {
+    #[must_use]
+    pub fn new(
+        session_id: impl Into<String>,
+        label: impl Into<String>,
+        key: impl Into<String>,
+    ) -> Self {
+        Self {
+            session_id: session_id.into(),
+            label: label.into(),
+            key: key.into(),
+        }
+    }
+}
+
+impl Operation for UnloadSkill {
+    type Output = Unloaded;
+    const NAME: &'static str = "unloadSkill";
+    const READS: bool = false;
+}
+
+/// What `loadSkill` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LoadedDocument {
+    pub label: String,
+    pub key: String,
+    pub description: Option<String>,
+    pub content: String,
+    /// Estimated tokens of the content.
+    pub tokens: i64,
+    /// `false`: the document was in the context already, or is only shown.
+    pub loaded: bool,
+}
+
+/// A document in a listing, without its content.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Skill {
+    pub key: String,
+    pub description: Option<String>,
+    /// Bytes of the content. `null`: unknown.
+    pub bytes: Option<i64>,
+    pub updated_at: Option<i64>,
+}
+
+/// What `listSkills` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SkillPage {
+    pub skills: Vec<Skill>,
+    pub cursor: Option<String>,
+}
+
+/// What `unloadSkill` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Unloaded {
+    /// `false`: the document was not in the context.
+    pub unloaded: bool,
+}

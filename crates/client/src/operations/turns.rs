@@ -1,0 +1,462 @@
+//! Chat turns.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::WhenBusy;
+use crate::Object;
+use crate::message::NewMessage;
+use crate::operation::Operation;
+
+/// Writes a user's message, runs its turn, and answers when the turn is over.
+///
+/// An unknown session is created. Repeated with the same message id, the call waits for the same
+/// turn, or gives the same answer again. The turn goes on if the caller goes away. A turn that
+/// fails is an error of the call; what the turn said before stays in the session. A token needs
+/// what it needs for a chat request.
+///
+/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// messages, unless it allows `agentMessages`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RunTurn {
+    pub session_id: String,
+    /// A user's message of the AI SDK. With an `id`, the call may be repeated safely.
+    pub message: NewMessage,
+    /// The `deliveryId` of the call of `onTurnEnd` that this request answers. The end of
+    /// this turn calls nobody. An id that this agent gave out for no turn of this session
+    /// changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
+    /// The model of this turn; see `configureAgent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Texts that stand after the agent's own system instructions in this turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_instructions: Option<Vec<String>>,
+    /// Tools of the caller: `{name, description, parameters}`. A turn that calls one ends
+    /// with `tool-calls`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Object>>,
+    /// What to do if a turn of the session runs. Default: what the agent's configuration
+    /// says. `replace` needs a token that may run `cancelTurn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when_busy: Option<WhenBusy>,
+}
+
+impl RunTurn {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, message: impl Into<NewMessage>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message: message.into(),
+            delivery_id: None,
+            model: None,
+            system_instructions: None,
+            tools: None,
+            when_busy: None,
+        }
+    }
+}
+
+setters! {
+    RunTurn:
+    delivery_id: impl Into<String>;
+    model: impl Into<String>;
+    system_instructions: Vec<String>;
+    tools: Vec<Object>;
+    when_busy: WhenBusy;
+}
+
+impl Operation for RunTurn {
+    type Output = RanTurn;
+    const NAME: &'static str = "runTurn";
+    const READS: bool = false;
+
+    fn is_repeatable(&self) -> bool {
+        self.message.id.is_some()
+    }
+}
+
+/// Stops the turn that runs in a session. The answer so far is kept.
+///
+/// With `messageId`, the turn of this message alone is stopped. If the message still waits for its
+/// turn, the message is taken back and never reaches the log.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CancelTurn {
+    pub session_id: String,
+    /// The user's message, or the message that answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+}
+
+impl CancelTurn {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message_id: None,
+        }
+    }
+}
+
+setters! {
+    CancelTurn:
+    message_id: impl Into<String>;
+}
+
+impl Operation for CancelTurn {
+    type Output = Cancelled;
+    const NAME: &'static str = "cancelTurn";
+    const READS: bool = false;
+}
+
+/// Registers a tool that this agent's models may call in a chat turn: behind a service binding, or
+/// at an address whose origin is in `TOOL_ORIGINS`. With `mcp`, registers the tools of a server of
+/// the Model Context Protocol.
+///
+/// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model reads the
+/// answer. The header `idempotency-key` names the call. The tools of a server are called as the
+/// protocol says. Their names begin with the server's name and `_`.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct DefineTool {
+    /// 1 to 64 letters, digits, `_` or `-`; of a server 1 to 32.
+    pub name: String,
+    /// What the tool does. A server describes its tools itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` stands for
+    /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
+    /// tool's origin for this secret.
+    /// Default: `{}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// The most bytes of an answer. Left out: 256 KiB.
+    /// Default: `262144`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<i64>,
+    /// A server of the Model Context Protocol: its address, or `{service, path}` of a
+    /// service binding. The server is asked for its tools at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<ServerSourceInput>,
+    /// Whether the user must approve each call. Left out: `false`, and `true` for a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_approval: Option<bool>,
+    /// JSON Schema of an object. Left out: any object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Object>,
+    /// The service binding's name. Either this, `url` or `mcp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// How long a call may take, in milliseconds. Left out: 30 seconds of silence and 5
+    /// minutes in all.
+    /// Default: `30000`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl DefineTool {
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            headers: None,
+            max_output_bytes: None,
+            mcp: None,
+            needs_approval: None,
+            parameters: None,
+            service: None,
+            timeout_ms: None,
+            url: None,
+        }
+    }
+}
+
+setters! {
+    DefineTool:
+    description: impl Into<String>;
+    headers: BTreeMap<String, String>;
+    max_output_bytes: i64;
+    mcp: ServerSourceInput;
+    needs_approval: bool;
+    parameters: Object;
+    service: impl Into<String>;
+    timeout_ms: i64;
+    url: impl Into<String>;
+}
+
+impl Operation for DefineTool {
+    type Output = DefinedTool;
+    const NAME: &'static str = "defineTool";
+    const READS: bool = false;
+}
+
+/// Removes a registered tool, also one that is deployed for every agent, or a server with all of
+/// its tools.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RemoveTool {
+    pub name: String,
+}
+
+impl RemoveTool {
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+}
+
+impl Operation for RemoveTool {
+    type Output = RemovedTool;
+    const NAME: &'static str = "removeTool";
+    const READS: bool = false;
+}
+
+/// Lists the registered tools, those of servers included, by name.
+///
+/// Without the secret, a header is shown by its name, with the value `set`, and an address without
+/// its query.
+///
+/// Not for a token that is narrowed to a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ListTools {}
+
+impl ListTools {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Operation for ListTools {
+    type Output = RegisteredTools;
+    const NAME: &'static str = "listTools";
+    const READS: bool = true;
+}
+
+/// What `cancelTurn` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Cancelled {
+    /// Whether a turn was running, or the message was waiting.
+    pub cancelled: bool,
+}
+
+/// What was registered.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum DefinedTool {
+    ShownTool(ShownTool),
+    ShownServer(ShownServer),
+}
+
+/// A tool of a server that models do not get.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOutTool {
+    /// The tool's name at its server.
+    pub name: String,
+    pub reason: String,
+}
+
+/// What `runTurn` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RanTurn {
+    /// The assistant's message; `null`: the turn said nothing.
+    pub message: Option<Object>,
+    pub usage: TurnUsage,
+    pub finish_reason: TurnFinish,
+    /// How often the model was asked.
+    pub steps: i64,
+}
+
+/// What `listTools` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RegisteredTools {
+    pub tools: Vec<ShownTool>,
+    /// The servers that some of the tools are from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Vec<ShownServer>>,
+}
+
+/// What `removeTool` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RemovedTool {
+    pub removed: bool,
+}
+
+/// A part of `ServerSource`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ServerService {
+    /// The service binding's name.
+    pub service: String,
+    /// The path of the service. Left out: `mcp`.
+    pub path: Option<String>,
+}
+
+/// A part of `ServerSourceInput`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ServerServiceInput {
+    /// The service binding's name.
+    pub service: String,
+    /// The path of the service. Left out: `mcp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl ServerServiceInput {
+    #[must_use]
+    pub fn new(service: impl Into<String>) -> Self {
+        Self {
+            service: service.into(),
+            path: None,
+        }
+    }
+}
+
+setters! {
+    ServerServiceInput:
+    path: impl Into<String>;
+}
+
+/// An address, or a service binding.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ServerSource {
+    Text(String),
+    ServerService(ServerService),
+}
+
+/// An address, or a service binding.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ServerSourceInput {
+    Text(String),
+    ServerServiceInput(ServerServiceInput),
+}
+
+/// A server, as `defineTool` and `listTools` return it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ShownServer {
+    pub name: String,
+    pub mcp: ServerSource,
+    /// Whether the user must approve each call of its tools.
+    pub needs_approval: bool,
+    /// The revision of the protocol that the server speaks.
+    pub revision: String,
+    /// When the server was last asked for its list, in milliseconds since the epoch.
+    pub asked_at: i64,
+    /// The headers of each request. A secret is shown by its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// The server's tools that models do not get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<Vec<LeftOutTool>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<i64>,
+    /// Why the server gave no list when it was last asked. Its tools are those of the list
+    /// before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    /// The server's tools, in the answer of `defineTool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ShownTool>>,
+}
+
+/// A registered tool, as `listTools` returns it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ShownTool {
+    pub name: String,
+    pub description: String,
+    /// The tool's arguments, as a JSON Schema.
+    pub parameters: Object,
+    pub needs_approval: bool,
+    /// The headers of each call. A secret is shown by its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// Set if the server brought the tool, or changed it, after `defineTool`: the tool
+    /// needs approval until `defineTool` is called again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_changed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<i64>,
+    /// The server that brought the tool, by the name that `defineTool` gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+words! {
+    /// Why a turn ended.
+    pub enum TurnFinish {
+        ContentFilter = "content-filter",
+        Other = "other",
+        /// The model was done.
+        Stop = "stop",
+        /// The model reached its output limit.
+        Length = "length",
+        /// A call waits for the client's output or the user's approval: the message's parts
+        /// say which.
+        ToolCalls = "tool-calls",
+        /// The turn was stopped by `cancelTurn`, by its page or by a later message.
+        Cancelled = "cancelled",
+        /// The turn failed.
+        Error = "error",
+    }
+}
+
+/// What a turn spent, as callers see it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TurnUsage {
+    /// All tokens that models read, from a cache or not.
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    /// The part of `inputTokens` that the provider read from its cache.
+    pub cached_input_tokens: i64,
+    /// By the agent's `prices`; 0 without prices.
+    pub cost: f64,
+}

@@ -1,0 +1,184 @@
+//! A session as a file: out and in again, in pieces.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use crate::address::of_file;
+use crate::agent::Agent;
+use crate::error::{Error, Result, of_last_line};
+use crate::wire::{Body, Payload, Wire};
+use crate::{Imported, Object};
+
+const EXPORT: &str = "exportSession";
+const IMPORT: &str = "importSession";
+
+/// A file's last line is short, so a longer end needs no looking at.
+const END_BYTES: usize = 16 * 1024;
+
+impl<W: Wire> Agent<W> {
+    /// The whole session as lines of JSON.
+    pub async fn export_session(&self, session_id: &str) -> Result<Export<W::Body>> {
+        let request = self.request(&of_file(session_id, "export")?, Payload::Nothing);
+        let answer = self
+            .retrying(true, async || self.ask(EXPORT, &request).await)
+            .await?;
+        Ok(Export {
+            body: answer.body,
+            end: Vec::new(),
+            is_over: false,
+        })
+    }
+
+    /// Takes a file that `export_session` gave, into a session of this id.
+    pub fn import_session<'a>(&'a self, session_id: &'a str) -> Import<'a, W> {
+        Import {
+            agent: self,
+            session_id,
+            allow_sources: false,
+        }
+    }
+}
+
+/// A session's file. It fails at its end if it was cut off.
+#[derive(Debug)]
+pub struct Export<B> {
+    body: B,
+    end: Vec<u8>,
+    is_over: bool,
+}
+
+impl<B: Body> Export<B> {
+    /// The next piece. `None`: that was the whole file.
+    pub async fn piece(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let piece = self
+            .body
+            .piece()
+            .await
+            .map_err(|why| Error::lost(EXPORT, &why))?;
+        match piece {
+            Some(piece) => {
+                self.end.extend_from_slice(&piece);
+                let surplus = self.end.len().saturating_sub(END_BYTES);
+                self.end.drain(..surplus);
+                Ok(Some(piece))
+            }
+            None => {
+                self.is_over = true;
+                is_whole(&self.end).map(|()| None)
+            }
+        }
+    }
+
+    /// The lines of the file as objects. The last one has the `type` `end`.
+    #[must_use]
+    pub fn into_lines(self) -> Lines<B> {
+        Lines {
+            file: self,
+            lines: VecDeque::new(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// The file as the wire gives it. Nobody looks whether it is whole: an import does.
+    #[must_use]
+    pub fn into_body(self) -> B {
+        self.body
+    }
+}
+
+/// The lines of a session's file.
+#[derive(Debug)]
+pub struct Lines<B> {
+    file: Export<B>,
+    lines: VecDeque<Vec<u8>>,
+    rest: Vec<u8>,
+}
+
+impl<B: Body> Lines<B> {
+    /// The next line. `None`: that was the whole file.
+    pub async fn next(&mut self) -> Result<Option<Object>> {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                let line = serde_json::from_slice(&line);
+                return line
+                    .map(Some)
+                    .map_err(|error| Error::unreadable(EXPORT, error));
+            }
+            let Some(piece) = self.file.piece().await? else {
+                return Ok(None);
+            };
+            for part in piece.split_inclusive(|byte| *byte == b'\n') {
+                self.rest.extend_from_slice(part);
+                if part.ends_with(b"\n") {
+                    self.lines.push_back(std::mem::take(&mut self.rest));
+                }
+            }
+        }
+    }
+}
+
+/// An import that waits for its file.
+#[derive(Debug)]
+pub struct Import<'a, W> {
+    agent: &'a Agent<W>,
+    session_id: &'a str,
+    allow_sources: bool,
+}
+
+impl<W: Wire> Import<'_, W> {
+    /// The file is trusted with where blocks live and with the frozen prompt.
+    #[must_use]
+    pub fn allow_sources(mut self) -> Self {
+        self.allow_sources = true;
+        self
+    }
+
+    /// A file that is there as a whole.
+    pub async fn file(self, file: impl Into<Vec<u8>>) -> Result<Imported> {
+        self.send(Payload::File(file.into())).await
+    }
+
+    /// A file that is sent while it comes. One that is cut off writes nothing.
+    pub async fn stream(self, stream: W::Stream) -> Result<Imported> {
+        self.send(Payload::Stream(stream)).await
+    }
+
+    async fn send(self, payload: Payload<W::Stream>) -> Result<Imported> {
+        let path = of_file(self.session_id, "import")?;
+        let query = if self.allow_sources {
+            "?allowSources=true"
+        } else {
+            ""
+        };
+        let request = self.agent.request(&format!("{path}{query}"), payload);
+        let answer = self.agent.ask(IMPORT, &request).await?;
+        let text = self.agent.read(IMPORT, answer).await?;
+        serde_json::from_str(&text).map_err(|error| Error::unreadable(IMPORT, error))
+    }
+}
+
+/// Whether a file ends as a whole one does. A file that broke ends with an error.
+fn is_whole(end: &[u8]) -> Result<()> {
+    let text = end.trim_ascii_end();
+    let line = text
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let last: Value = serde_json::from_slice(line).unwrap_or_default();
+    let is = |word: &str| last.get("type").is_some_and(|of| of == word);
+    if is("end") {
+        return Ok(());
+    }
+    if is("error") {
+        return Err(of_last_line(EXPORT, last.get("error").unwrap_or(&last)));
+    }
+    Err(Error::Unreached {
+        operation: EXPORT.to_owned(),
+        message: "the file was cut off: it has no `end`".to_owned(),
+        status: None,
+    })
+}
