@@ -17,6 +17,7 @@ export const ALONE = ["tests/workerd/memory.test.mjs", "tests/workerd/real_embed
 export const FIRST = [
   "tests/client/examples.test.mjs",
   "tests/workerd/slow_bodies.test.mjs",
+  "tests/workerd/rust_client.test.mjs",
   "tests/client/second_worker.test.mjs",
   "tests/client/versions.test.mjs",
   "tests/client/ways.test.mjs",

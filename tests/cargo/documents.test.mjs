@@ -33,7 +33,9 @@ test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
       (name) =>
         `[[example]]\nname = "${name}"\ncrate-type = ["cdylib"]\npath = ${JSON.stringify(join(ROOT, "examples", name, "src/lib.rs"))}\n`,
     );
-    await writeFile(join(folder, "Cargo.toml"), [manifest, ...crates].join("\n"));
+    // What a program in Rust is written with, which the Worker itself does without.
+    const client = "[dependencies]\nsession-agent-client.workspace = true\n";
+    await writeFile(join(folder, "Cargo.toml"), [manifest, client, ...crates].join("\n"));
     await writeFile(join(folder, "Cargo.lock"), await renamed("Cargo.lock"));
     const functions = blocks.map(
       ({ text }, n) => `pub async fn block_${n}(env: Env) -> Result<Response> {\n${text}\nOk(response)\n}\n`,

@@ -6,6 +6,7 @@
 
 use serde::Deserialize;
 use serde_json::json;
+use session_agent_client::BlockKind;
 use worker::{Conditional, Context, Env, Request, Response, Result, event};
 
 /// The version of a text that isn't there.
@@ -17,6 +18,7 @@ struct Asked {
     agent: String,
     session_id: Option<String>,
     label: String,
+    kind: BlockKind,
     /// With `set`.
     content: Option<String>,
     /// The `version` that `get` gave for the text that `content` was made from.
@@ -34,6 +36,9 @@ impl Asked {
 async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     let path = request.path();
     let asked: Asked = request.json().await?;
+    if !matches!(asked.kind, BlockKind::Readonly | BlockKind::Writable) {
+        return Response::error("This home keeps readonly and writable blocks alone.", 404);
+    }
     let bucket = env.bucket("NOTES_BUCKET")?;
     let place = asked.place();
     match path.as_str() {

@@ -3,16 +3,15 @@
 //!   curl localhost:8787/notes -d 'Penguins swim.'
 //!   curl 'localhost:8787/notes?query=penguin'
 
-mod session_agent;
-
 use serde_json::json;
-use session_agent::{Agent, CallError, Message};
+use session_agent_client::{
+    Agent, AppendMessage, Code, CreateSession, GetHistory, NewMessage, Search, UiMessage,
+};
 use worker::{Context, Env, Method, Request, Response, Result, event};
 
-const MEMORY: &str = "MEMORY";
 const NOTES: &str = "notes";
 const MAX_NOTE_BYTES: usize = 16 * 1024;
-const SHOWN: u32 = 20;
+const SHOWN: i64 = 20;
 
 #[event(fetch)]
 async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
@@ -20,7 +19,7 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
         return Response::error("POST a note to /notes, or GET /notes?query=…", 404);
     }
     // Each user has an agent. Put your own login here.
-    let agent = Agent::open(&env, MEMORY, "demo")?;
+    let agent = open(&env, "demo")?;
     match request.method() {
         Method::Post => {
             let note = request.text().await?;
@@ -32,14 +31,14 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
         }
         Method::Get => match query_of(&request)? {
             Some(query) => {
-                let found = agent.search(&query, SHOWN).await?;
-                Response::from_json(&json!({"found": found}))
+                let found = agent.call(&Search::new(query).limit(SHOWN)).await?;
+                Response::from_json(&json!({"found": found.results}))
             }
             None => {
-                let history = agent.get_history(NOTES, SHOWN).await;
+                let history = agent.call(&GetHistory::new(NOTES).limit(SHOWN)).await;
                 let notes = match history {
-                    Ok(history) => history.messages.iter().map(Message::text).collect(),
-                    Err(CallError::Refused { code, .. }) if code == "session_not_found" => vec![],
+                    Ok(page) => page.messages.iter().map(UiMessage::text).collect(),
+                    Err(error) if error.is(&Code::SessionNotFound) => vec![],
                     Err(error) => return Err(error.into()),
                 };
                 Response::from_json(&json!({"notes": notes}))
@@ -49,14 +48,24 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     }
 }
 
+/// The agent `name` behind the service binding `MEMORY`.
+fn open(env: &Env, name: &str) -> Result<Agent> {
+    let agent = Agent::service(env.service("MEMORY")?, name)?;
+    Ok(match env.secret("SESSION_AGENT_TOKEN") {
+        Ok(secret) => agent.with_token(secret.to_string()),
+        Err(_) => agent,
+    })
+}
+
 /// Appends a note. The first note makes the session.
-async fn keep(agent: &Agent, note: &str) -> session_agent::Result<()> {
+async fn keep(agent: &Agent, note: &str) -> session_agent_client::Result<()> {
+    // With an id, a note that is sent twice is kept once.
     let id = format!("note-{:x}", worker::Date::now().as_millis());
-    let message = Message::user(id, note);
-    match agent.append_message(NOTES, &message).await {
-        Err(CallError::Refused { code, .. }) if code == "session_not_found" => {
-            agent.create_session(NOTES, "Notes").await?;
-            agent.append_message(NOTES, &message).await?;
+    let append = AppendMessage::new(NOTES, NewMessage::user(note).id(id));
+    match agent.call(&append).await {
+        Err(error) if error.is(&Code::SessionNotFound) => {
+            agent.call(&CreateSession::new().id(NOTES).name("Notes")).await?;
+            agent.call(&append).await?;
         }
         outcome => drop(outcome?),
     }
