@@ -72,6 +72,8 @@ export function render(api, { groups = GROUPS, modules = MODULES } = {}) {
   }
   const shared = { title: "Shapes that several operations use", operations: [], shapes: [] };
   const places = crate.places(parts, api);
+  for (const name of operations.keys())
+    if (places.has(pascal(name))) throw new Error(`\`${pascal(name)}\` is a shape and an operation: rename the shape`);
   for (const name of [...places.keys()].sort()) (parts.get(places.get(name)) ?? shared).shapes.push(name);
   for (const [module, part] of [...parts]) {
     if (lengthOf(crate.file(part, module, places)) <= LONGEST) continue;
@@ -316,9 +318,7 @@ class Crate {
     }
     if (type !== "object" || schema.properties) throw new Error(`\`${place}\` is of the type ${type}, without a name`);
     const values = schema.additionalProperties;
-    return values === true || values === undefined
-      ? "Object"
-      : `BTreeMap<String, ${this.#type(values, place, enums)}>`;
+    return values === true || values === undefined ? "Object" : `BTreeMap<String, ${this.#type(values, place, enums)}>`;
   }
 
   /** Whether a schema is a type of its own; any other, such as `Id`, is what it is made of. */
@@ -344,7 +344,8 @@ const isWords = ({ enum: values, oneOf }) =>
 /** Whether `null` says something else than a field that is left out. */
 function saysNull(field, operation) {
   const types = field.anyOf ? field.anyOf.map(({ type }) => type) : [field.type].flat();
-  if (!types.includes("null") || types.includes("array")) return operation === "configureAgent" && types.includes("null");
+  if (!types.includes("null") || types.includes("array"))
+    return operation === "configureAgent" && types.includes("null");
   return operation === "configureAgent" || field.default === null;
 }
 

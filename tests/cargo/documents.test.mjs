@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { ROOT } from "../../scripts/places.mjs";
-import { blocksIn, read } from "../workerd/documents.mjs";
+import { blocksIn, crateReadme, read } from "../workerd/documents.mjs";
 
 const runFile = promisify(execFile);
 
@@ -37,7 +37,10 @@ test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
     const client = "[dependencies]\nsession-agent-client.workspace = true\n";
     await writeFile(join(folder, "Cargo.toml"), [manifest, client, ...crates].join("\n"));
     await writeFile(join(folder, "Cargo.lock"), await renamed("Cargo.lock"));
-    const functions = blocks.map(
+    const rust = crateReadme.blocks.filter(({ language }) => language === "rust");
+    assert.ok(rust.length > 4);
+    const program = { text: rust.map(({ text }) => text).join("") };
+    const functions = [...blocks, program].map(
       ({ text }, n) => `pub async fn block_${n}(env: Env) -> Result<Response> {\n${text}\nOk(response)\n}\n`,
     );
     await writeFile(join(folder, "src/lib.rs"), `use worker::*;\n${functions.join("\n")}`);

@@ -28,6 +28,9 @@ export const readme = documents[0];
  */
 export const clientGuides = [documents.find(({ path }) => path === "docs/client.md"), await open("packages/session-agent/README.md")];
 
+/** What is written of the crate: its blocks in `rust` are one program, from top to bottom. */
+export const crateReadme = await open("crates/client/README.md");
+
 /** Such a program, each line where its document has it. `first` stands before all. */
 export function clientProgram({ text, blocks }, first) {
   const lines = text.split("\n").map(() => "");

@@ -16,7 +16,13 @@ const WAYS = ["SERVICE", "namespace"];
 
 const workers = await compileWorkers();
 const registry = await mkdtemp(join(tmpdir(), "session-agent-registry-"));
-const server = await startServer({ inspect: false, site: true, registry, vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+const server = await startServer({
+  inspect: false,
+  site: true,
+  registry,
+  vars: { MODEL: "demo" },
+  secrets: { SESSION_AGENT_TOKEN: SECRET },
+});
 const stops = [() => rm(registry, { recursive: true, force: true }), () => server.stop()];
 const [program, example] = [await beside(await workers.tests()), await beside(await workers.example())];
 after(async () => {
@@ -35,7 +41,10 @@ async function beside({ contents, modules }) {
 }
 
 async function ask(asked) {
-  const response = await fetch(program, { method: "POST", body: JSON.stringify({ way: "SERVICE", agent: "alice", token: SECRET, ...asked }) });
+  const response = await fetch(program, {
+    method: "POST",
+    body: JSON.stringify({ way: "SERVICE", agent: "alice", token: SECRET, ...asked }),
+  });
   const text = await response.text();
   assert.equal(response.status, 200, text);
   return JSON.parse(text);
@@ -104,7 +113,13 @@ for (const way of WAYS) {
       ["setBlock", { label: "soul", content: "x" }, "block_read_only", 403, { label: "soul" }],
       ["frobnicate", {}, "unknown_operation", 404, {}],
       ["getHistory", { sessionId: "nowhere" }, "session_not_found", 404, { sessionId: "nowhere" }],
-      ["appendMessage", { sessionId: "s", message: user, expectedLeafId: "gone" }, "leaf_moved", 409, { expectedLeafId: "gone" }],
+      [
+        "appendMessage",
+        { sessionId: "s", message: user, expectedLeafId: "gone" },
+        "leaf_moved",
+        409,
+        { expectedLeafId: "gone" },
+      ],
       ["setBlock", { label: "memory", content: "x", expectedVersion: 99 }, "version_conflict", 409, {}],
       ["createSession", { id: "s" }, "already_exists", 409, {}],
       ["createSession", { name: "x".repeat(3_000_000) }, "payload_too_large", 413, {}],
@@ -114,8 +129,13 @@ for (const way of WAYS) {
       const { error } = await asked(operation, input, token);
       const place = `${operation} ${code}: ${JSON.stringify(error)}`;
       assert.equal(error?.kind, "refused", place);
-      assert.deepEqual([error.refusal.code, error.refusal.isKnown, error.refusal.status, error.refusal.operation], [code, true, status, operation], place);
-      for (const [field, value] of Object.entries(details)) assert.deepEqual(error.refusal.details[field], value, place);
+      assert.deepEqual(
+        [error.refusal.code, error.refusal.isKnown, error.refusal.status, error.refusal.operation],
+        [code, true, status, operation],
+        place,
+      );
+      for (const [field, value] of Object.entries(details))
+        assert.deepEqual(error.refusal.details[field], value, place);
     }
     const { answer } = await asked("listSessions", {});
     assert.equal(answer.sessions.length, 1);
@@ -123,12 +143,26 @@ for (const way of WAYS) {
 
   test(`a_name_reaches_its_own_agent_alone_by_${way}`, async () => {
     await call("createSession", { id: "bobs" }, { way, agent: "bob" });
-    const names = ["../bob", "alice/../bob", "bob/rpc/listSessions?", "%2e%2e%2fbob", "bob#", "bob%", "x/../../bob", "\\..\\bob", "..%2Fbob"];
+    const names = [
+      "../bob",
+      "alice/../bob",
+      "bob/rpc/listSessions?",
+      "%2e%2e%2fbob",
+      "bob#",
+      "bob%",
+      "x/../../bob",
+      "\\..\\bob",
+      "..%2Fbob",
+    ];
     for (const agent of names) {
       const made = await call("createSession", { id: "own" }, { way, agent });
       assert.equal(made.answer?.agentId, agent, JSON.stringify(made));
       const { answer } = await call("listSessions", {}, { way, agent });
-      assert.deepEqual(answer.sessions.map(({ id }) => id), ["own"], agent);
+      assert.deepEqual(
+        answer.sessions.map(({ id }) => id),
+        ["own"],
+        agent,
+      );
       await call("deleteSession", { sessionId: "own" }, { way, agent });
     }
     for (const agent of ["", ".", ".."]) {
@@ -140,13 +174,19 @@ for (const way of WAYS) {
       assert.equal(error.kind, "invalid", operation);
     }
     const { answer } = await call("listSessions", {}, { way, agent: "bob" });
-    assert.deepEqual(answer.sessions.map(({ id }) => id), ["bobs"]);
+    assert.deepEqual(
+      answer.sessions.map(({ id }) => id),
+      ["bobs"],
+    );
   });
 
   test(`a_session_goes_to_another_agent_while_it_is_read_by_${way}`, async () => {
     const agent = `copied ${way}`;
     await call("createSession", { id: "s" }, { way, agent });
-    const events = Array.from({ length: 400 }, (_, n) => ({ action: "user_message", content: `${n} ${"é".repeat(1000)}` }));
+    const events = Array.from({ length: 400 }, (_, n) => ({
+      action: "user_message",
+      content: `${n} ${"é".repeat(1000)}`,
+    }));
     await call("appendEvents", { sessionId: "s", events }, { way, agent });
     assert.deepEqual(await answerOf({ what: "copy", to: `${agent} there`, way, agent }), [400, "s"]);
     const history = (of) => call("loadEvents", { sessionId: "s", limit: 1000 }, { way, agent: of });
@@ -174,7 +214,10 @@ test("the_example_keeps_notes_and_finds_them", async () => {
   }
   assert.deepEqual(await get(), { notes: ["Penguins swim.", "Tea is hot."] });
   const { found } = await get("?query=penguin");
-  assert.deepEqual(found.map(({ snippet, sessionId }) => [snippet, sessionId]), [["Penguins swim.", "notes"]]);
+  assert.deepEqual(
+    found.map(({ snippet, sessionId }) => [snippet, sessionId]),
+    [["Penguins swim.", "notes"]],
+  );
   assert.equal((await fetch(notes, { method: "POST", body: " " })).status, 400);
   assert.equal((await fetch(notes, { method: "DELETE" })).status, 405);
   assert.equal((await fetch(example)).status, 404);

@@ -17,11 +17,26 @@ const TARGET = "wasm32-unknown-unknown";
 const CRATE = "session-agent-client-tests";
 
 const run = async (program, args) =>
-  (await runFile(program, args, { cwd: ROOT, env: withPackages(), maxBuffer: 64 << 20 }).catch(({ stderr, message }) => assert.fail(stderr || message))).stdout;
+  (
+    await runFile(program, args, { cwd: ROOT, env: withPackages(), maxBuffer: 64 << 20 }).catch(({ stderr, message }) =>
+      assert.fail(stderr || message),
+    )
+  ).stdout;
 
 /** Compiles both Workers: the functions give what `startBeside` takes, `{ contents, modules }`. */
 export async function compileWorkers() {
-  await run("cargo", ["build", "--release", "--locked", "--package", CRATE, "--lib", "--example", "rust-worker", "--target", TARGET]);
+  await run("cargo", [
+    "build",
+    "--release",
+    "--locked",
+    "--package",
+    CRATE,
+    "--lib",
+    "--example",
+    "rust-worker",
+    "--target",
+    TARGET,
+  ]);
   const metadata = JSON.parse(await run("cargo", ["metadata", "--no-deps", "--locked", "--format-version", "1"]));
   const compiled = (file) => join(metadata.target_directory, TARGET, "release", file);
   return {
@@ -36,9 +51,18 @@ async function worker(module) {
     await run(bindgen.path(), [module, folder]);
     const glue = join(folder, "index.js");
     // In a Worker, each import of WebAssembly makes a module.
-    await writeFile(glue, (await readFile(glue, "utf8")).replace("import source wasmModule from ", "import wasmModule from "));
+    await writeFile(
+      glue,
+      (await readFile(glue, "utf8")).replace("import source wasmModule from ", "import wasmModule from "),
+    );
     const main = `import { fetch } from ${JSON.stringify(glue)};\nexport default { fetch };\n`;
-    const bundled = await build({ stdin: { contents: main, resolveDir: folder }, bundle: true, format: "esm", write: false, external: ["*.wasm", "cloudflare:*"] });
+    const bundled = await build({
+      stdin: { contents: main, resolveDir: folder },
+      bundle: true,
+      format: "esm",
+      write: false,
+      external: ["*.wasm", "cloudflare:*"],
+    });
     const wasm = { type: "wasm", contents: new Uint8Array(await readFile(join(folder, "index_bg.wasm"))) };
     return { contents: bundled.outputFiles[0].text, modules: { "index_bg.wasm": wasm } };
   } finally {

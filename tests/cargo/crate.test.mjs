@@ -1,0 +1,91 @@
+// The archive of session-agent-client, as cargo packs it: what is in it, and that somebody
+// compiles it in an empty folder, for a Worker and without a runtime.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { ROOT } from "../../scripts/places.mjs";
+
+const runFile = promisify(execFile);
+
+const CRATE = "session-agent-client";
+const WASM = ["--target", "wasm32-unknown-unknown"];
+
+const folder = await mkdtemp(join(tmpdir(), "session-agent-crate-"));
+after(() => rm(folder, { recursive: true, force: true }));
+
+const env = { ...process.env, CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR ?? join(ROOT, "target") };
+
+async function cargo(args, cwd) {
+  const options = { cwd, env, maxBuffer: 16 << 20 };
+  return await runFile("cargo", args, options).catch(({ stderr, message }) => assert.fail(stderr || message));
+}
+
+/** Packs the crate and unpacks it: the folder of its files, and what cargo said. */
+async function unpack() {
+  const packed = join(folder, "packed");
+  const { stderr } = await cargo(
+    ["package", "--package", CRATE, "--offline", "--no-verify", "--allow-dirty", "--target-dir", packed],
+    ROOT,
+  );
+  const archive = (await readdir(join(packed, "package"))).find((name) => name.endsWith(".crate"));
+  await runFile("tar", ["-xzf", join(packed, "package", archive), "-C", folder]);
+  return { files: join(folder, archive.replace(/\.crate$/, "")), said: stderr };
+}
+
+const { files, said } = await unpack();
+
+test("the_archive_has_what_a_crate_needs_and_no_more", async () => {
+  const sources = (of) =>
+    readdir(of, { recursive: true }).then((names) => names.filter((name) => /\.\w+$/.test(name)).sort());
+  assert.deepEqual(await sources(join(files, "src")), await sources(join(ROOT, "crates/client/src")));
+  const others = (await readdir(files)).filter((name) => name !== "src" && !name.startsWith("."));
+  assert.deepEqual(others.sort(), ["Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE", "README.md"]);
+  assert.equal(await readFile(join(files, "LICENSE"), "utf8"), await readFile(join(ROOT, "LICENSE"), "utf8"));
+});
+
+test("the_manifest_says_what_a_registry_asks_for", async () => {
+  const manifest = await readFile(join(files, "Cargo.toml"), "utf8");
+  for (const key of ["name", "version", "description", "license", "readme", "rust-version", "keywords", "categories"]) {
+    assert.match(manifest, new RegExp(`^${key} = `, "m"), key);
+  }
+  assert.doesNotMatch(manifest, /^publish = |workspace = true|path = "\.\./m);
+  const dependencies = [...manifest.matchAll(/^\[dependencies\.([\w-]+)\]$/gm)].map(([, name]) => name);
+  assert.deepEqual(dependencies.sort(), ["serde", "serde_json", "worker"]);
+  const { version } = JSON.parse(await readFile(join(ROOT, "packages/session-agent/package.json"), "utf8"));
+  assert.match(manifest, new RegExp(`^version = "${version}"$`, "m"));
+  // The repository has no public address yet: cargo says so, and nothing else.
+  const warnings = said.match(/^warning: .*/gm) ?? [];
+  assert.deepEqual(
+    warnings.filter((line) => !/no documentation, homepage or repository/.test(line)),
+    [],
+  );
+});
+
+test("the_unpacked_crate_compiles_by_itself", async () => {
+  await cargo(["check", "--offline", "--locked", ...WASM], files);
+  await cargo(["check", "--offline", "--locked", "--no-default-features"], files);
+});
+
+test("a_worker_with_http_types_uses_the_unpacked_crate", async () => {
+  const own = join(folder, "own");
+  await mkdir(join(own, "src"), { recursive: true });
+  const worker = 'worker = { version = "0.8.7", features = ["http"] }';
+  const manifest = `[package]\nname = "own"\nversion = "0.1.0"\nedition = "2024"\n\n[workspace]\n\n[dependencies]\n${CRATE} = { path = ${JSON.stringify(files)} }\n${worker}\n`;
+  const program = `use session_agent_client::{Agent, GetHistory, HistoryPage};
+
+pub async fn read(env: &worker::Env) -> worker::Result<HistoryPage> {
+    let agent = Agent::service(env.service("MEMORY")?, "alice")?;
+    Ok(agent.call(&GetHistory::new("trip")).await?)
+}
+`;
+  await writeFile(join(own, "Cargo.toml"), manifest);
+  await writeFile(join(own, "src/lib.rs"), program);
+  // The versions that are here already.
+  await copyFile(join(files, "Cargo.lock"), join(own, "Cargo.lock"));
+  await cargo(["check", "--offline", ...WASM], own);
+});
