@@ -64,7 +64,9 @@ async fn keep(agent: &Agent, note: &str) -> session_agent_client::Result<()> {
     let append = AppendMessage::new(NOTES, NewMessage::user(note).id(id));
     match agent.call(&append).await {
         Err(error) if error.is(&Code::SessionNotFound) => {
-            agent.call(&CreateSession::new().id(NOTES).name("Notes")).await?;
+            agent
+                .call(&CreateSession::new().id(NOTES).name("Notes"))
+                .await?;
             agent.call(&append).await?;
         }
         outcome => drop(outcome?),

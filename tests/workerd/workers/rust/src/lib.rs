@@ -55,7 +55,9 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
 }
 
 fn open(env: &Env, asked: &Asked, name: &str) -> session_agent_client::Result<Agent> {
-    let missing = |_| Error::Invalid { message: "no such binding".to_owned() };
+    let missing = |_| Error::Invalid {
+        message: "no such binding".to_owned(),
+    };
     let agent = match asked.way.as_str() {
         "namespace" => Agent::object(env.durable_object("OBJECT").map_err(missing)?, name)?,
         way => Agent::service(env.service(way).map_err(missing)?, name)?,
@@ -84,7 +86,9 @@ async fn run(env: &Env, asked: &Asked, agent: &Agent) -> session_agent_client::R
         What::Copy { to } => {
             let other = open(env, asked, to)?;
             let file = agent.export_session("s").await?.into_body().into_stream();
-            let file = file.ok_or_else(|| Error::Invalid { message: "no file".to_owned() })?;
+            let file = file.ok_or_else(|| Error::Invalid {
+                message: "no file".to_owned(),
+            })?;
             let imported = other.import_session("s").stream(file).await?;
             let mut sessions = other.items(ListSessions::new());
             let first = sessions.next().await?;
@@ -100,12 +104,12 @@ async fn run(env: &Env, asked: &Asked, agent: &Agent) -> session_agent_client::R
 /// What a program sees of an error.
 fn told(error: &Error) -> Value {
     let (kind, refusal) = match error {
-        Error::Refused(refusal) => ("refused", Some(refusal)),
+        Error::Refused(refusal) => ("refused", Some(refusal.as_ref())),
         Error::Unreached { .. } => ("unreached", None),
         Error::Unreadable { .. } => ("unreadable", None),
         _ => ("invalid", None),
     };
-    let fields = refusal.map(|refusal: &Box<Refusal>| {
+    let fields = refusal.map(|refusal: &Refusal| {
         json!({
             "code": refusal.code,
             "isKnown": !matches!(refusal.code, Code::Unknown(_)),

@@ -4,17 +4,24 @@ use serde_json::{Value, json};
 use session_agent_client::*;
 
 pub async fn run(agent: &Agent) -> Result<Value> {
-    let session = agent.call(&CreateSession::new().id("s").name("A tour")).await?;
+    let session = agent
+        .call(&CreateSession::new().id("s").name("A tour"))
+        .await?;
     let asked = NewMessage::user("Penguins swim.").id("q");
     let appended = agent.call(&AppendMessage::new("s", asked.clone())).await?;
     let again = agent.call(&AppendMessage::new("s", asked)).await?;
     let call = ToolCall::new("t", "look", Object::new());
     let events = vec![
         NewEvent::new(Action::ToolCallRequest).tool_calls(vec![call]),
-        NewEvent::new(Action::ToolResult).content("7").tool_call_id("t").tool_name("look"),
+        NewEvent::new(Action::ToolResult)
+            .content("7")
+            .tool_call_id("t")
+            .tool_name("look"),
         NewEvent::new(Action::AgentMessage).content("Seven penguins."),
     ];
-    let outcome = agent.call(&AppendEvents::new("s", events).expected_leaf_id("q")).await?;
+    let outcome = agent
+        .call(&AppendEvents::new("s", events).expected_leaf_id("q"))
+        .await?;
     let history = agent.call(&GetHistory::new("s").limit(10)).await?;
     let found = agent.call(&Search::new("penguin").session_id("s")).await?;
 
@@ -44,21 +51,33 @@ pub async fn run(agent: &Agent) -> Result<Value> {
     let written = SetBlock::new("memory", "Likes tea.").expected_version(block.version);
     let written = agent.call(&written).await?;
     let versions = agent.call(&GetBlockVersions::new("memory")).await?;
-    agent.call(&DefineBlock::new("facts", BlockKind::Searchable)).await?;
-    agent.call(&SetEntry::new("facts", "tea", "Tea is drunk at five.")).await?;
+    agent
+        .call(&DefineBlock::new("facts", BlockKind::Searchable))
+        .await?;
+    agent
+        .call(&SetEntry::new("facts", "tea", "Tea is drunk at five."))
+        .await?;
     let mut entries = agent.items(ListEntries::new("facts"));
     let entry = entries.next().await?;
     let facts = agent.call(&SearchContext::new("facts", "tea")).await?;
     let frozen = agent.call(&FreezePrompt::new().session_id("s")).await?;
-    let context = BuildWorkingContext::new("s").memory(true).format(Provider::Openai);
+    let context = BuildWorkingContext::new("s")
+        .memory(true)
+        .format(Provider::Openai);
     let context = agent.call(&context).await?;
     let tools = agent.call(&GetTools::new().session_id("s")).await?;
 
-    agent.call(&ConfigureAgent::new().max_steps(3).temperature(0.5)).await?;
+    agent
+        .call(&ConfigureAgent::new().max_steps(3).temperature(0.5))
+        .await?;
     let mut config = ConfigureAgent::new();
     config.max_steps = Some(None);
     let config = agent.call(&config).await?;
-    let usage = AddUsage::new("s").id("u").input_tokens(5).output_tokens(2).cost(0.5);
+    let usage = AddUsage::new("s")
+        .id("u")
+        .input_tokens(5)
+        .output_tokens(2)
+        .cost(0.5);
     let used = agent.call(&usage).await?;
     let by_model = agent.call(&GetUsage::new(UsageGrouping::Model)).await?;
     let compacted = agent.call(&Compact::new("s").dry_run(true)).await?;
@@ -88,7 +107,7 @@ pub async fn run(agent: &Agent) -> Result<Value> {
         "contextIsReady": context.model_input.is_some_and(|input| input.contains_key("messages")),
         "tools": tools.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
         "config": [json!(config.max_steps), json!(config.temperature), json!(config.origins.max_steps)],
-        "usage": [json!(used.usage.input_tokens), json!(used.usage.cost), json!(by_model.usage.len() > 0)],
+        "usage": [json!(used.usage.input_tokens), json!(used.usage.cost), json!(!by_model.usage.is_empty())],
         "compacted": compacted.reason,
         "hasEstimate": estimate.total > 0,
         "turn": [json!(turn.finish_reason), json!(turn.steps)],
