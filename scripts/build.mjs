@@ -19,7 +19,7 @@ import { BINDGEN_SOURCES } from "./setup/bindgen.mjs";
 import { withLock } from "./lock.mjs";
 
 const SOURCES = [
-  ["src", "crates", "console", "packages/session-agent/src", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json"],
+  ["src", "crates/core", "crates/agent", "console", "packages/session-agent/src", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json"],
   ["scripts/build.mjs", "scripts/build", ...BINDGEN_SOURCES],
 ].flat();
 const STAMP = join(BUILD, "sources.sha256");

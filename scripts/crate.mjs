@@ -12,8 +12,8 @@ import { fileURLToPath } from "node:url";
 import { GROUPS } from "./operations.mjs";
 import { OPENAPI, ROOT } from "./places.mjs";
 
-/** The folder that this script fills. */
-export const GENERATED = "crates/client/src/operations";
+/** The folders that this script fills. */
+export const GENERATED = ["crates/client/src/operations", "crates/client/tests"];
 export const COMMAND = "node scripts/crate.mjs";
 
 /** Each group of the reference is a module. */
@@ -58,7 +58,7 @@ const WIDTH = 100;
 /** The lines of a file, at most. The shapes of a longer module are a module of their own. */
 const LONGEST = 550;
 
-/** The files of the folder: their text by their name. `modules` is another order, for tests. */
+/** The files: their text by their path. `modules` is another order, for tests. */
 export function render(api, { groups = GROUPS, modules = MODULES } = {}) {
   const crate = new Crate(api);
   const operations = operationsOf(api);
@@ -87,7 +87,9 @@ export function render(api, { groups = GROUPS, modules = MODULES } = {}) {
   const files = new Map([["mod.rs", indexOf([...parts.keys()].sort())]]);
   for (const [module, part] of parts) files.set(`${module}.rs`, crate.file(part, module, places));
   files.set("codes.rs", codesOf(api));
-  return files;
+  const [sources, tests] = GENERATED;
+  const placed = [...files].map(([name, text]) => [`${sources}/${name}`, text]);
+  return new Map([...placed, [`${tests}/examples.rs`, examplesOf([...operations.keys()].sort())]]);
 }
 
 const lengthOf = (text) => text.split("\n").length;
@@ -106,6 +108,41 @@ function indexOf(modules) {
 ${declared.map((name) => `mod ${name};`).join("\n")}
 
 ${declared.map((name) => `pub use self::${name}::${name === "codes" ? "Code" : "*"};`).join("\n")}
+`;
+}
+
+/** A test of the crate: the document's example of each operation is read and written again. */
+function examplesOf(names) {
+  const holds = names.map((name) => `    holds::<${pascal(name)}>(&api);\n`);
+  return `//! The example of each operation in the API's document is what its struct reads and writes.
+//!
+//! \`${COMMAND}\` writes this file.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_macros,
+    reason = "a test may panic"
+)]
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use session_agent_client::*;
+
+fn holds<O: Operation + DeserializeOwned>(api: &Value) {
+    let path = format!("/agents/session-agent/{{agent}}/rpc/{}", O::NAME);
+    let body = &api["paths"][&path]["post"]["requestBody"]["content"]["application/json"];
+    let example = &body["example"];
+    assert!(example.is_object(), "{path}");
+    let read: O = serde_json::from_value(example.clone()).unwrap();
+    assert_eq!(&serde_json::to_value(&read).unwrap(), example, "{path}");
+}
+
+#[test]
+fn every_example_is_read_and_written_again() {
+    let api = std::fs::read("../../generated/openapi.json").unwrap();
+    let api: Value = serde_json::from_slice(&api).unwrap();
+${holds.join("")}}
 `;
 }
 
@@ -208,7 +245,7 @@ class Crate {
     const repeatable = REPEATABLE[name];
     return [
       docs([summary, description].filter(Boolean).join("\n\n")),
-      struct(type, fields, { reads: false }),
+      struct(type, fields),
       "\n",
       this.#making(type, fields),
       `\nimpl Operation for ${type} {\n    type Output = ${output};\n    const NAME: &'static str = ${JSON.stringify(name)};\n`,
@@ -228,7 +265,7 @@ class Crate {
     const enums = [];
     const fields = this.#fieldsOf(name, schema, undefined, enums);
     const open = schema.additionalProperties === true;
-    const parts = [head, struct(name, fields, { reads: true, open })];
+    const parts = [head, struct(name, fields, open)];
     if (this.#sent.has(name)) parts.push("\n", this.#making(name, fields, open));
     return [...parts, ...enums.map((text) => `\n${text}`)].join("");
   }
@@ -349,14 +386,22 @@ function saysNull(field, operation) {
   return operation === "configureAgent" || field.default === null;
 }
 
-function struct(name, fields, { reads, open = false }) {
+const OPTIONAL = '    #[serde(skip_serializing_if = "Option::is_none")]\n';
+const NULLABLE = `    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+`;
+
+function struct(name, fields, open = false) {
   const isPlain = fields.every(({ isRequired }) => !isRequired);
-  const derived = ["Clone", "Debug", isPlain && "Default", reads && "Deserialize", "PartialEq", "Serialize"];
+  const derived = ["Clone", "Debug", isPlain && "Default", "Deserialize", "PartialEq", "Serialize"];
   const head = `#[derive(${derived.filter(Boolean).join(", ")})]\n#[non_exhaustive]\n`;
   if (fields.length === 0) return `${head}pub struct ${name} {}\n`;
   const lines = fields.map(
-    ({ words, isRequired, name, type }) =>
-      `${docs(words, "    ")}${isRequired ? "" : '    #[serde(skip_serializing_if = "Option::is_none")]\n'}    pub ${name}: ${type},\n`,
+    ({ words, isRequired, saysNull, name, type }) =>
+      `${docs(words, "    ")}${isRequired ? "" : saysNull ? NULLABLE : OPTIONAL}    pub ${name}: ${type},\n`,
   );
   if (open) lines.push("    /// The fields that have no name here.\n    #[serde(flatten)]\n    pub more: Object,\n");
   return `${head}#[serde(rename_all = "camelCase")]\npub struct ${name} {\n${lines.join("")}}\n`;
@@ -455,9 +500,11 @@ const snake = (name) => name.replaceAll(/(?<!^)[A-Z]/g, "_$&").toLowerCase();
 const camel = (name) => name.replaceAll(/_(\w)/g, (_, letter) => letter.toUpperCase());
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const folder = join(ROOT, GENERATED);
   const files = render(JSON.parse(readFileSync(OPENAPI, "utf8")));
-  mkdirSync(folder, { recursive: true });
-  for (const name of readdirSync(folder)) if (!files.has(name)) rmSync(join(folder, name));
-  for (const [name, text] of files) writeFileSync(join(folder, name), text);
+  for (const folder of GENERATED) {
+    mkdirSync(join(ROOT, folder), { recursive: true });
+    const there = readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`);
+    for (const file of there) if (!files.has(file)) rmSync(join(ROOT, file));
+  }
+  for (const [file, text] of files) writeFileSync(join(ROOT, file), text);
 }

@@ -66,6 +66,7 @@ for (const way of WAYS) {
       inserted: [true, false],
       seqs: [2, 3, 4],
       history: ["Penguins swim.", "Seven penguins."],
+      kept: true,
       found: [answer.found[0], "q"],
       actions: ["user_message", "tool_call_request", "tool_result", "agent_message"],
       texts: ["Seven penguins.", "Penguins swim."],

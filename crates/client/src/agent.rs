@@ -1,5 +1,7 @@
 //! One agent: runs operations on it, and tries again what may be tried again.
 
+use std::fmt;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,12 +14,19 @@ use crate::wire::{Answer, Body, Payload, Request, Wire};
 use crate::worker_wire::Binding;
 
 /// One agent. Opening it sends nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Agent<#[cfg(feature = "worker")] W = Binding, #[cfg(not(feature = "worker"))] W> {
     wire: W,
     base: String,
     token: Option<String>,
     retry: Retry,
+}
+
+/// Without the token, which belongs in no log.
+impl<W> fmt::Debug for Agent<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Agent").field(&self.base).finish()
+    }
 }
 
 impl<W: Wire> Agent<W> {

@@ -1,7 +1,7 @@
 //! What each operation is.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One operation with its input. [`operations`](crate::operations) has them all.
 pub trait Operation: Serialize {
@@ -17,4 +17,13 @@ pub trait Operation: Serialize {
     fn is_repeatable(&self) -> bool {
         Self::READS
     }
+}
+
+/// A field that may be left out, and that may be `null`: this tells the two apart.
+pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
 }

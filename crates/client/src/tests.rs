@@ -313,6 +313,16 @@ fn an_answer_of_somebody_else_is_said_and_a_redirect_is_not_followed() {
 }
 
 #[test]
+fn a_token_stands_in_no_log() {
+    let script = Script::of([(200, json!([]))]);
+    let agent = script.agent();
+    run(agent.call(&LoadEvents::new("s"))).unwrap();
+    let shown = format!("{agent:?} {:?}", script.asked.borrow());
+    assert!(shown.contains("/agents/session-agent/alice"), "{shown}");
+    assert!(!shown.contains("token"), "{shown}");
+}
+
+#[test]
 fn a_name_that_leads_elsewhere_sends_nothing() {
     let script = Script::default();
     for name in ["", ".", ".."] {

@@ -2,7 +2,7 @@
 //!
 //! `node scripts/crate.mjs` writes this file.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
     Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
@@ -15,83 +15,151 @@ use crate::operation::Operation;
 /// gives up the agent's own value: the deployed default holds again, or what is built in.
 ///
 /// Needs the secret.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureAgent {
     /// In how many of the newest messages files are sent to a model. Older files are named.
     /// Default: `4`.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub keep_media: Option<Option<i64>>,
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub limits: Option<Option<Limits>>,
     /// The most tokens that a chat turn and its answer take. `null`: the window of the
     /// model, if it is a known one, else 100,000.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_context_tokens: Option<Option<i64>>,
     /// The most tokens of one answer of the model; `null`: the model's own limit, or
     /// what the provider needs to be told.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_output_tokens: Option<Option<i64>>,
     /// The most steps that one turn may take.
     /// Default: `10`.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_steps: Option<Option<i64>>,
     /// The agent's model: `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the
     /// Worker's `MODEL` setting.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub model: Option<Option<String>>,
     /// Who is called when a turn is over.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub on_turn_end: Option<Option<TurnEndCallback>>,
     /// What the agent's models cost; `null`: no costs are counted.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub prices: Option<Option<Prices>>,
     /// How long the model thinks before it answers; `null`: as its provider decides.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub reasoning_effort: Option<Option<ReasoningEffort>>,
     /// When the frozen prompt is rendered again.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub refresh_prompt: Option<Option<PromptRefresh>>,
     /// Metadata keys that a client can't set on a message.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub reserved_metadata_keys: Option<Option<Vec<String>>>,
     /// Whether the model gets the `session_search` tool.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub session_search: Option<Option<bool>>,
     /// The model that writes summaries; `null`: the agent's model.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub summary_model: Option<Option<String>>,
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub system_instructions: Option<Option<Vec<String>>>,
     /// How freely the model chooses its words. Models that refuse it, as most that reason
     /// do, are not told.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub temperature: Option<Option<f64>>,
     /// Whether search also compares meanings, by vectors.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub vectors: Option<Option<bool>>,
     /// What becomes of a message that comes while a turn of its session runs.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub when_busy: Option<Option<WhenBusy>>,
 }
 
@@ -134,7 +202,7 @@ impl Operation for ConfigureAgent {
 /// Without the secret, the address of `onTurnEnd` is shown without its query.
 ///
 /// Not for a token that is narrowed to a session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct GetConfig {}
 
@@ -157,7 +225,7 @@ impl Operation for GetConfig {
 /// counted. Memory and limits are the isolate's, which agents may share.
 ///
 /// Not for a token that is narrowed to a session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct GetStats {}
 
@@ -181,7 +249,7 @@ impl Operation for GetStats {
 /// say. Nothing changes these tables but `destroy`.
 ///
 /// Not for a token that is narrowed to a session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct LoadForeignRows {
@@ -216,7 +284,7 @@ impl Operation for LoadForeignRows {
 /// choose neither the model nor the system prompt, unless `allow` permits it.
 ///
 /// Needs the secret.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct MintToken {
@@ -278,7 +346,7 @@ impl Operation for MintToken {
 /// Drops every table and empties the storage. The next call starts with an empty agent.
 ///
 /// Needs the secret.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Destroy {

@@ -2,7 +2,7 @@
 //!
 //! `node scripts/crate.mjs` writes this file.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::blocks_shapes::{
     Block, BlockKind, BlockSource, Cleared, Versions, WasRemoved, WhenChanged,
@@ -15,7 +15,7 @@ use crate::operation::Operation;
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DefineBlock {
@@ -85,7 +85,7 @@ impl Operation for DefineBlock {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveBlock {
@@ -124,7 +124,7 @@ impl Operation for RemoveBlock {
 /// Shows a block; `null` if there is none.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetBlock {
@@ -160,7 +160,7 @@ impl Operation for GetBlock {
 /// More than 4 MiB of blocks are refused: `getBlock` reads each block by itself.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetBlocks {
@@ -198,7 +198,7 @@ impl Operation for GetBlocks {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SetBlock {
@@ -247,7 +247,7 @@ impl Operation for SetBlock {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AppendToBlock {
@@ -298,7 +298,7 @@ impl Operation for AppendToBlock {
 /// kept, of a document 10.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetBlockVersions {
@@ -344,7 +344,7 @@ impl Operation for GetBlockVersions {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RevertBlock {
@@ -389,7 +389,7 @@ impl Operation for RevertBlock {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ClearBlocks {

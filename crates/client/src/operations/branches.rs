@@ -12,7 +12,7 @@ use crate::operation::Operation;
 /// More than 4 MiB of branches are refused. `getMessage` reads them one by one.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetBranches {
@@ -41,7 +41,7 @@ impl Operation for GetBranches {
 /// An append to another branch makes that branch the default.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SetLeaf {
@@ -68,7 +68,7 @@ impl Operation for SetLeaf {
 /// Shows the last message of the session's default branch; `null` if there is none.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetLatestLeaf {
@@ -93,7 +93,7 @@ impl Operation for GetLatestLeaf {
 /// Counts the messages of a branch.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetPathLength {

@@ -13,7 +13,7 @@ use crate::operation::Operation;
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureCompaction {
@@ -21,7 +21,11 @@ pub struct ConfigureCompaction {
     /// `null`: never, also not by chat turns. Unless it is set, chat turns alone compact,
     /// before their model's window is full.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub compact_after: Option<Option<i64>>,
     /// How many of the newest messages stay at any length; 2, unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +67,7 @@ impl Operation for ConfigureCompaction {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Compact {
@@ -104,7 +108,7 @@ impl Operation for Compact {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AddCompaction {
@@ -141,7 +145,7 @@ impl Operation for AddCompaction {
 /// Lists a session's compactions, oldest first, and why the last attempts compacted or didn't.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetCompactions {
@@ -167,7 +171,7 @@ impl Operation for GetCompactions {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteCompaction {
@@ -194,7 +198,7 @@ impl Operation for DeleteCompaction {
 /// Estimates what a turn on a branch would send to a model, in tokens.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct EstimateTokens {

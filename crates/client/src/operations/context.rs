@@ -16,7 +16,7 @@ use crate::operation::Operation;
 /// `systemInstructions` says how many are not shown.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BuildWorkingContext {
@@ -89,7 +89,7 @@ impl Operation for BuildWorkingContext {
 ///
 /// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
 /// messages, unless it allows `agentMessages`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct PersistWorkingContext {
@@ -98,7 +98,11 @@ pub struct PersistWorkingContext {
     pub messages: Vec<ContextMessageInput>,
     /// The `leafId` of the context; at another leaf the call fails with `leaf_moved`.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub expected_leaf_id: Option<Option<String>>,
 }
 

@@ -11,7 +11,7 @@ use crate::operation::Operation;
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SetEntry {
@@ -79,7 +79,7 @@ impl Operation for SetEntry {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteEntry {
@@ -117,7 +117,7 @@ impl Operation for DeleteEntry {
 /// `cursor` is where the last page ended; it is `null` on the last page.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ListEntries {
@@ -164,7 +164,7 @@ impl Operation for ListEntries {
 /// at the time `asOf`.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SearchContext {

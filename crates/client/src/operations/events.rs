@@ -15,7 +15,7 @@ use crate::operation::Operation;
 ///
 /// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
 /// messages, unless it allows `agentMessages`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AppendEvents {
@@ -24,12 +24,20 @@ pub struct AppendEvents {
     /// The leaf that the caller expects; at another leaf the call fails with `leaf_moved`.
     /// `null`: an empty session.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub expected_leaf_id: Option<Option<String>>,
     /// The event that the first new event follows. Left out: the leaf. `null`: the first
     /// new event is a root.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub parent_id: Option<Option<String>>,
 }
 
@@ -67,7 +75,7 @@ impl Operation for AppendEvents {
 /// through the rest. A page of more than 4 MiB is refused, and the error says which `limit` fits.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct LoadEvents {
@@ -123,7 +131,7 @@ impl Operation for LoadEvents {
 /// Deletes events. Their children join the nearest ancestor that is left. Unknown ids are ignored.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteEvents {
@@ -214,7 +222,11 @@ pub struct NewEvent {
     pub metadata: Option<Object>,
     /// The event to follow. Default: the event before this one in the call. `null`: a root.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub parent_id: Option<Option<String>>,
     /// Ignored: the log numbers its events. Accepted so that a loaded event can be sent.
     #[serde(skip_serializing_if = "Option::is_none")]

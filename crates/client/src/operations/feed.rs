@@ -15,7 +15,7 @@ use crate::operation::Operation;
 /// `clear`, and then every change from the beginning.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetChanges {

@@ -14,19 +14,27 @@ use crate::operation::Operation;
 ///
 /// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
 /// messages, unless it allows `agentMessages`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AppendMessage {
     pub session_id: String,
     pub message: NewMessage,
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub expected_leaf_id: Option<Option<String>>,
     /// The event that the message follows. Default: the leaf. `null`: no event, so that
     /// the message is a root.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub parent_id: Option<Option<String>>,
     /// With `client`, reserved metadata keys and provider metadata are removed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +77,7 @@ impl Operation for AppendMessage {
 ///
 /// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
 /// messages, unless it allows `agentMessages`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateMessage {
@@ -105,19 +113,27 @@ impl Operation for UpdateMessage {
 ///
 /// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
 /// messages, unless it allows `agentMessages`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct UpsertMessage {
     pub session_id: String,
     pub message: NewMessage,
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub expected_leaf_id: Option<Option<String>>,
     /// The event that the message follows. Default: the leaf. `null`: no event, so that
     /// the message is a root.
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub parent_id: Option<Option<String>>,
     /// With `client`, reserved metadata keys and provider metadata are removed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +172,7 @@ impl Operation for UpsertMessage {
 /// events, and the error names the first and the last.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetMessage {
@@ -187,7 +203,7 @@ impl Operation for GetMessage {
 /// message that is longer.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetHistory {
@@ -250,7 +266,7 @@ impl Operation for GetHistory {
 /// it that is left. Unknown ids are ignored.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteMessages {
@@ -277,7 +293,7 @@ impl Operation for DeleteMessages {
 /// Deletes all messages of a session and keeps the session.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ClearMessages {

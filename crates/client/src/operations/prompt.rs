@@ -9,7 +9,7 @@ use crate::operation::Operation;
 /// Renders the blocks as they stand now: the agent's, then the session's.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RenderPrompt {
@@ -43,7 +43,7 @@ impl Operation for RenderPrompt {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct FreezePrompt {
@@ -74,7 +74,7 @@ impl Operation for FreezePrompt {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshPrompt {
@@ -105,7 +105,7 @@ impl Operation for RefreshPrompt {
 /// prompt; `null` where nothing differs.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetReminder {

@@ -15,7 +15,7 @@ use crate::operation::Operation;
 /// `EMBEDDING_MODEL`, texts of similar meaning are found, too, except for phrases and prefixes.
 ///
 /// A token that is narrowed to a session sees that session only.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Search {

@@ -13,7 +13,7 @@ use crate::operation::Operation;
 /// of this agent.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSession {
@@ -51,7 +51,7 @@ impl Operation for CreateSession {
 /// Shows a session, or `null`.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetSession {
@@ -78,7 +78,7 @@ impl Operation for GetSession {
 /// `cursor` is where the last page ended; it is `null` on the last page.
 ///
 /// A token that is narrowed to a session sees that session only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ListSessions {
@@ -113,16 +113,24 @@ impl Operation for ListSessions {
 /// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateSession {
     pub session_id: String,
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub metadata: Option<Option<Object>>,
     /// `Some(None)` sends `null`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub name: Option<Option<String>>,
 }
 
@@ -152,7 +160,7 @@ impl Operation for UpdateSession {
 /// Deletes a session and everything in it, in one transaction.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteSession {
@@ -178,7 +186,7 @@ impl Operation for DeleteSession {
 /// times.
 ///
 /// Not for a token that is narrowed to a session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ForkSession {
@@ -222,7 +230,7 @@ impl Operation for ForkSession {
 /// Calls with the same `id` count once. A session remembers at least its newest 1,000 ids.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AddUsage {
@@ -294,7 +302,7 @@ impl Operation for AddUsage {
 /// a `cursor`.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetUsage {

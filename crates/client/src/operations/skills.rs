@@ -13,7 +13,7 @@ use crate::operation::Operation;
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct PutSkill {
@@ -60,7 +60,7 @@ impl Operation for PutSkill {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteSkill {
@@ -99,7 +99,7 @@ impl Operation for DeleteSkill {
 /// listed anew once a minute.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ListSkills {
@@ -145,7 +145,7 @@ impl Operation for ListSkills {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSkill {
@@ -190,7 +190,7 @@ impl Operation for LoadSkill {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct UnloadSkill {

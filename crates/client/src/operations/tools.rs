@@ -11,7 +11,7 @@ use crate::operation::Operation;
 /// Gives the tools that fit the blocks, in the form that models take.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetTools {
@@ -44,7 +44,7 @@ impl Operation for GetTools {
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct CallTool {

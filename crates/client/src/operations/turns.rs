@@ -20,7 +20,7 @@ use crate::operation::Operation;
 ///
 /// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
 /// messages, unless it allows `agentMessages`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RunTurn {
@@ -88,7 +88,7 @@ impl Operation for RunTurn {
 /// turn, the message is taken back and never reaches the log.
 ///
 /// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct CancelTurn {
@@ -128,7 +128,7 @@ impl Operation for CancelTurn {
 /// protocol says. Their names begin with the server's name and `_`.
 ///
 /// Needs the secret.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DefineTool {
@@ -210,7 +210,7 @@ impl Operation for DefineTool {
 /// its tools.
 ///
 /// Needs the secret.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveTool {
@@ -236,7 +236,7 @@ impl Operation for RemoveTool {
 /// its query.
 ///
 /// Not for a token that is narrowed to a session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ListTools {}
 

@@ -23,6 +23,12 @@ pub async fn run(agent: &Agent) -> Result<Value> {
         .call(&AppendEvents::new("s", events).expected_leaf_id("q"))
         .await?;
     let history = agent.call(&GetHistory::new("s").limit(10)).await?;
+    let first = history.messages.first().cloned();
+    let first = first.map(|message| UpdateMessage::new("s", message));
+    let kept = match &first {
+        Some(update) => agent.call(update).await?,
+        None => None,
+    };
     let found = agent.call(&Search::new("penguin").session_id("s")).await?;
 
     let mut events = agent.items(LoadEvents::new("s").limit(2));
@@ -95,6 +101,7 @@ pub async fn run(agent: &Agent) -> Result<Value> {
         "inserted": [appended.inserted, again.inserted],
         "seqs": outcome.events.iter().map(|event| event.seq).collect::<Vec<_>>(),
         "history": history.messages.iter().map(UiMessage::text).collect::<Vec<_>>(),
+        "kept": kept == history.messages.first().cloned(),
         "found": found.results.iter().map(|hit| hit.id.as_str()).collect::<Vec<_>>(),
         "actions": actions,
         "texts": texts,
