@@ -58,10 +58,12 @@ test("the_manifest_says_what_a_registry_asks_for", async () => {
   assert.deepEqual(dependencies.sort(), ["serde", "serde_json", "worker"]);
   const { version } = JSON.parse(await readFile(join(ROOT, "packages/session-agent/package.json"), "utf8"));
   assert.match(manifest, new RegExp(`^version = "${version}"$`, "m"));
-  // The repository has no public address yet: cargo says so, and nothing else.
+  // The repository has no public address yet, and the tests of the examples read the API's
+  // document, which is not in the archive. Cargo says so, and nothing else.
+  const expected = /no documentation, homepage or repository|ignoring test `examples`/;
   const warnings = said.match(/^warning: .*/gm) ?? [];
   assert.deepEqual(
-    warnings.filter((line) => !/no documentation, homepage or repository/.test(line)),
+    warnings.filter((line) => !expected.test(line)),
     [],
   );
 });
