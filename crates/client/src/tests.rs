@@ -454,24 +454,28 @@ fn changes_end_with_the_newest_or_are_waited_for() {
 
 #[test]
 fn an_export_comes_in_lines_however_it_is_cut() {
-    let file =
-        "{\"type\":\"session\"}\n{\"type\":\"event\",\"content\":\"é\"}\n{\"type\":\"end\"}\n";
-    for at in 0..file.len() {
-        if !file.is_char_boundary(at) {
-            continue;
+    let whole = concat!(
+        "{\"type\":\"session\"}\n",
+        "{\"type\":\"event\",\"content\":\"é\"}\n",
+        "{\"type\":\"end\"}\n"
+    );
+    for file in [whole, whole.trim_end()] {
+        for at in 0..=file.len() {
+            let Some((one, other)) = file.split_at_checked(at) else {
+                continue;
+            };
+            let script = Script::default();
+            script.add(200, [Ok(one), Ok(other)]);
+            let agent = script.agent();
+            let mut lines = run(agent.export_session("a/b")).unwrap().into_lines();
+            let mut types = Vec::new();
+            while let Some(line) = run(lines.next()).unwrap() {
+                types.push(line["type"].clone());
+            }
+            assert_eq!(types, ["session", "event", "end"], "{at}");
+            let url = script.asked.borrow()[0].url.clone();
+            assert!(url.ends_with("/alice/sessions/a%2Fb/export"), "{url}");
         }
-        let script = Script::default();
-        let (one, other) = file.split_at_checked(at).unwrap();
-        script.add(200, [Ok(one), Ok(other)]);
-        let agent = script.agent();
-        let mut lines = run(agent.export_session("a/b")).unwrap().into_lines();
-        let mut types = Vec::new();
-        while let Some(line) = run(lines.next()).unwrap() {
-            types.push(line["type"].clone());
-        }
-        assert_eq!(types, ["session", "event", "end"], "{at}");
-        let url = script.asked.borrow()[0].url.clone();
-        assert!(url.ends_with("/alice/sessions/a%2Fb/export"), "{url}");
     }
 }
 
@@ -486,7 +490,10 @@ fn an_export_that_breaks_says_so_at_its_end() {
             match run(export.piece()) {
                 Ok(Some(_)) => {}
                 Ok(None) => return None,
-                Err(error) => return Some(error),
+                Err(error) => {
+                    assert!(run(export.piece()).is_err(), "it is still not whole");
+                    return Some(error);
+                }
             }
         }
     };

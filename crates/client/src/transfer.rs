@@ -67,8 +67,9 @@ impl<B: Body> Export<B> {
                 Ok(Some(piece))
             }
             None => {
+                is_whole(&self.end)?;
                 self.is_over = true;
-                is_whole(&self.end).map(|()| None)
+                Ok(None)
             }
         }
     }
@@ -109,7 +110,11 @@ impl<B: Body> Lines<B> {
                     .map_err(|error| Error::unreadable(EXPORT, error));
             }
             let Some(piece) = self.file.piece().await? else {
-                return Ok(None);
+                if self.rest.is_empty() {
+                    return Ok(None);
+                }
+                self.lines.push_back(std::mem::take(&mut self.rest));
+                continue;
             };
             for part in piece.split_inclusive(|byte| *byte == b'\n') {
                 self.rest.extend_from_slice(part);
