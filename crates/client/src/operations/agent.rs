@@ -199,7 +199,7 @@ impl Operation for ConfigureAgent {
 
 /// Shows the configuration of the whole agent, and where each value comes from.
 ///
-/// Without the secret, the address of `onTurnEnd` is shown without its query.
+/// Without the secret, the address of `onTurnEnd` is shown by its host.
 ///
 /// Not for a token that is narrowed to a session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

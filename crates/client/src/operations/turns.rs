@@ -232,8 +232,8 @@ impl Operation for RemoveTool {
 
 /// Lists the registered tools, those of servers included, by name.
 ///
-/// Without the secret, a header is shown by its name, with the value `set`, and an address without
-/// its query.
+/// Without the secret, a header is shown by its name, with the value `set`, and an address by its
+/// host.
 ///
 /// Not for a token that is narrowed to a session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
