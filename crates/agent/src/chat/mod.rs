@@ -1,5 +1,5 @@
-//! The chat protocol: what clients request, what of a request goes into the log, and
-//! what clients are sent.
+//! The chat protocol: the requests of clients, the parts of a request that go into the
+//! log, and the answers that clients are sent.
 //!
 //! The clients are the AI SDK's `Chat` over HTTP and the `agents` package's
 //! `AgentClient` and `useAgentChat` over a WebSocket, in the versions that package.json
@@ -12,10 +12,10 @@
 //!   once all of them are answered, it sends again, even after an `abort`. So each
 //!   model call is a step, and a cancelled turn ends in an open step.
 //! - After a client tool's answer or an approval, HTTP sends the whole history again,
-//!   with the answer inside the assistant message, and appends what it receives to that
-//!   message: `start` carries the message's id again. A socket sends a small frame of
-//!   its own and then asks to resume ([`frames`]). On a socket `start` carries no id,
-//!   since the id would make the client drop the parts it has.
+//!   with the answer inside the assistant message. It appends the chunks that it receives
+//!   to that message, so `start` carries the message's id again. A socket sends a small
+//!   frame of its own and then asks to resume ([`frames`]). On a socket `start` carries
+//!   no id, since the id would make the client drop the parts it has.
 //! - A client that resumes over HTTP starts an empty message at `start`, so a continued
 //!   message is sent from its beginning ([`stream::recount`]).
 //! - A socket that asks whether a turn runs is sent `resuming`. It gets the chunks so
@@ -23,18 +23,19 @@
 //!   withheld, since the client refuses chunks in another order. The same holds for the
 //!   socket that answered a call: it is sent `resuming` as soon as the turn continues,
 //!   and also asks by itself; it acknowledges only one of the two.
-//! - A turn on a socket ends with `done`. The history, which shows others what the log
-//!   made of the turn, is sent after `done`: if it came before, an onlooker would
-//!   overwrite the stored message with the chunks it received. The client that asked
-//!   needs no history, unless the turn was a continuation: that client shows two
-//!   messages until it gets the history.
+//! - A turn on a socket ends with `done`. The history shows others how the log holds the
+//!   turn. It is sent after `done`: if it came before, an onlooker would overwrite the
+//!   stored message with the chunks it received. The client that asked needs no history,
+//!   unless the turn was a continuation: that client shows two messages until it gets the
+//!   history.
 //! - To regenerate, a client first cuts the answer off its own list: over HTTP
 //!   `messageId` names the answer if the caller gave it; a socket sends only the list.
 //! - Editing a message sends it again under its old id, as the last of the list.
 //!
 //! The folders call one way: [`stream`] and [`address`] know nothing of the others,
-//! [`request`] says what a client wants, [`turn`] decides step by step, [`tools`] are what a
-//! turn may call, and [`run`] carries out what a turn decides.
+//! [`request`] reads a client's request, and [`turn`] decides step by step. A turn may
+//! call [`tools`], [`frames`] are a socket's messages, and [`run`] carries out the turn's
+//! decisions.
 
 pub mod address;
 pub mod frames;

@@ -1,5 +1,5 @@
-//! What the stock clients really send, recorded from `ai` 7.0.173 and `agents`
-//! 0.32.0 running against a server that listens; only their ids are shortened.
+//! Requests of the stock clients, recorded from `ai` 7.0.173 and `agents` 0.32.0 running
+//! against a server that listens. Only their ids are shortened.
 
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::request::answers::{CallAnswer, ClientOutcome};
@@ -12,7 +12,8 @@ fn request(body: &str) -> ChatRequest {
     parse_chat_request(body.as_bytes()).unwrap()
 }
 
-/// The log as it was when the body came: `id` and what waits for the client.
+/// The log as it was when the body came: each message's `id`, and its answer that is
+/// awaited from the client.
 fn log(messages: &[(&str, Option<AwaitedAnswer>)]) -> Vec<NamedMessage> {
     let stored = |(id, awaits): &(&str, Option<AwaitedAnswer>)| NamedMessage {
         id: (*id).to_owned(),

@@ -1,4 +1,5 @@
-//! Where a registered tool is, and what is sent to it beside the call's arguments.
+//! The address of a registered tool, and the headers that are sent beside a call's
+//! arguments.
 
 mod origin;
 pub mod tool_address;

@@ -1,4 +1,5 @@
-//! Where a registered tool is, and how long and how large an answer of it may be.
+//! The address of a registered tool, and the limits on the time and the length of its
+//! answers.
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{CallFailure, CallLimits, Endpoint, Outbound};
@@ -19,8 +20,8 @@ pub const LIMITS: CallLimits = CallLimits {
 /// The longest time that a tool's definition may give its calls.
 pub const MAX_TIMEOUT_MS: i64 = 5 * 60_000;
 
-/// The most bytes that a tool's definition may allow its answers: half of what all
-/// outputs of a turn may have.
+/// The most bytes that a tool's definition may allow its answers: half of the limit for
+/// all outputs of a turn.
 pub const MAX_TOOL_OUTPUT_BYTES: i64 = 512 << 10;
 
 /// The address of a tool, or of a server of tools.
@@ -69,7 +70,7 @@ impl ToolAddress {
 /// The limits that a tool's definition sets. `None`: those of [`LIMITS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ToolLimits {
-    /// How long a call may take, from its departure to its answer's end.
+    /// The time that a call may take, from its departure to its answer's end.
     pub timeout_ms: Option<i64>,
     /// The most bytes of an answer.
     pub max_output_bytes: Option<i64>,

@@ -1,9 +1,9 @@
 //! The headers that the operator gives a tool, and the secrets in them.
 //!
-//! The rule this file protects: a secret goes to the one origin that `TOOL_SECRETS`
-//! names for it, and is written nowhere. What is stored and shown is `secret:NAME`. The
-//! secret's value is looked up for each call, and what the tool answers is stripped of
-//! it. No header can name a setting of the Worker itself, such as a provider's key.
+//! The rule this file protects: a secret goes to the one origin that `TOOL_SECRETS` names
+//! for it, and is written nowhere. Only `secret:NAME` is stored and shown. The secret's
+//! value is looked up for each call, and is stripped from the tool's answer. No header
+//! can name a setting of the Worker itself, such as a provider's key.
 
 use std::collections::BTreeMap;
 
@@ -29,10 +29,10 @@ const MAX_SECRET_BYTES: usize = 8_192;
 /// words that are none.
 const MIN_STRIPPED_BYTES: usize = 6;
 
-/// What stands in an answer in place of a secret.
+/// The text that replaces a secret in an answer.
 const STRIPPED: &str = "[secret]";
 
-/// What begins a value that stands for a secret.
+/// The beginning of a value that stands for a secret.
 const SECRET_PREFIX: &str = "secret:";
 
 const FIELD: &str = "headers";
@@ -113,13 +113,13 @@ impl ToolHeaders {
         }
     }
 
-    /// What is stored. `None`: there are no headers.
+    /// The headers as they are stored. `None`: there are no headers.
     pub fn to_json(&self) -> Option<String> {
         let is_there = !self.0.is_empty();
         is_there.then(|| json::encode(&self.0).unwrap_or_default())
     }
 
-    /// What `listTools` shows: the names of secrets, never a secret.
+    /// The headers as `listTools` shows them: the names of secrets, never a secret.
     pub fn into_shown(self) -> BTreeMap<String, String> {
         self.0
     }
@@ -145,7 +145,7 @@ impl ToolHeaders {
 }
 
 impl ResolvedHeaders {
-    /// Takes the call's secrets out of what the tool answered.
+    /// Takes the call's secrets out of the tool's answer.
     pub fn strip(&self, text: String) -> String {
         strip_all(&self.secrets, &text).unwrap_or(text)
     }

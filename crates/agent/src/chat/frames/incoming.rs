@@ -1,6 +1,6 @@
-//! What a client sends through a socket. Frames of unknown types are ignored, as the
-//! stock server does. An invalid frame of a known type is answered with an error, since
-//! its client waits.
+//! The frames that a client sends through a socket. Frames of unknown types are ignored,
+//! as the stock server does. An invalid frame of a known type is answered with an error,
+//! since its client waits.
 
 use serde::Deserialize;
 
@@ -17,14 +17,14 @@ use crate::chat::request::{ChatRequest, parse_chat_request};
 use crate::models::ToolDefinition;
 
 /// The longest frame: the longest body spelt as text within text (which doubles each of
-/// its quotes), and what stands around it. The runtime's own limit for a message of a
+/// its quotes), and the frame around the body. The runtime's own limit for a message of a
 /// socket is 32 MiB.
 pub const MAX_FRAME_BYTES: usize = 8 << 20;
 
-/// How many arguments are read; an operation takes one.
+/// The number of arguments that are read; an operation takes one.
 const MAX_ARGS: usize = 10;
 
-/// What a client is told that tries to set a shared state.
+/// The answer to a client that tries to set a shared state.
 const NO_STATE: &str =
     "This agent keeps no shared state. Blocks of its context memory hold what is to be kept.";
 
@@ -119,7 +119,7 @@ pub fn parse_frame(text: &str) -> Incoming {
         },
         "cf_agent_stream_resume_ack" => named(&frame, |id| Incoming::ResumeAck { id }),
         "cf_agent_state" => Incoming::Refused(render_state_error(NO_STATE)),
-        // What the AI SDK's `WebSocketChatTransport` sends. It waits for an answer.
+        // The AI SDK's `WebSocketChatTransport` sends these. It waits for an answer.
         "send" | "resume" => match find_name(frame.request_id) {
             Some(id) => Incoming::Refused(render_other_protocol(&id)),
             None => Incoming::Ignored,

@@ -1,6 +1,6 @@
 //! The frames of a socket: JSON texts with a `type`.
 //!
-//! What clients expect of them, where it is not obvious:
+//! Clients expect some things of them that are not obvious:
 //!
 //! - The first frame is the identity; a client's `ready` waits for it.
 //! - The client chooses a request's id. Every socket gets every turn: the one that made

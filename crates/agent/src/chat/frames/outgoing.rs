@@ -1,5 +1,5 @@
-//! What a socket is sent. Each function renders one frame. Chunks and messages are
-//! passed in as stored JSON.
+//! The frames that a socket is sent. Each function renders one frame. Chunks and messages
+//! are passed in as stored JSON.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,16 +12,16 @@ const AGENT: &str = "session-agent";
 
 /// The first frame of a socket.
 ///
-/// It names no request, and so does the list of messages that follows: the AI SDK's own
-/// transport takes a frame without a `requestId` for a failure, and closes the socket before
-/// it can be told what would help.
+/// It names no request, and neither does the list of messages that follows. So the AI
+/// SDK's own transport, which takes a frame without a `requestId` for a failure, closes
+/// the socket before it can be told what would help.
 pub fn render_identity(agent_name: &str) -> String {
     let frame =
         json!({"type": "cf_agent_identity", "name": agent_name, "agent": AGENT, "requestId": ""});
     json::text(&frame)
 }
 
-/// What the AI SDK's own transport is told. It has another protocol than `agents`.
+/// The answer to the AI SDK's own transport, which has another protocol than `agents`.
 const OTHER_PROTOCOL: &str = "This socket speaks the protocol of the `agents` package, and not that of the AI SDK's `WebSocketChatTransport`. Use `useAgentChat` of `agents` here, or the AI SDK's `DefaultChatTransport` with the address of this agent that ends with `/chat`.";
 
 /// Fails a request of the AI SDK's `WebSocketChatTransport`.
@@ -29,7 +29,7 @@ pub fn render_other_protocol(request_id: &str) -> String {
     json::text(&json!({"type": "error", "requestId": request_id, "errorText": OTHER_PROTOCOL}))
 }
 
-/// How a turn ended.
+/// The end of a turn, as its last frame tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TurnOutcome {

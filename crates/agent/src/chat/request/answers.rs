@@ -12,10 +12,10 @@ use crate::base::json::{self, RawValue, list};
 use crate::base::part::{Part, ToolState};
 use crate::log::message_text::MAX_PARTS;
 
-/// What the model reads when the user declined a call without a reason.
+/// The text that a model reads if the user declined a call without a reason.
 pub const DECLINED: &str = "The user declined this call.";
 
-/// What the model reads when a client reported an error without a text.
+/// The text that a model reads if a client reported an error without a text.
 const FAILED: &str = "The client reported that the tool failed.";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl CallAnswer {
     }
 }
 
-/// The answers among a message's parts, in their order. Parts that are no valid answer
+/// The answers among a message's parts, in their order. Parts that are not valid answers
 /// are skipped: most parts of a history hold none.
 pub fn answers_in(parts: &RawValue) -> Vec<CallAnswer> {
     let mut json = json::Reader::new(parts.get());

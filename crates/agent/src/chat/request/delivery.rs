@@ -1,5 +1,5 @@
 //! The ids of calls to `onTurnEnd`. A request that names such an id starts no further
-//! call, so an id has to be one that this agent gave out, for this session: it carries a
+//! call. So an id must be one that this agent gave out, for this session: it carries a
 //! seal, and nothing of it is stored once its call is answered.
 
 use sha2::{Digest as _, Sha256};
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::access::Policy;
 use crate::base::ids::Id;
 
-/// How many bytes of a seal an id carries: 128 bits.
+/// The bytes of a seal that an id carries: 128 bits.
 const SEAL_BYTES: usize = 16;
 
 /// The deliveries of one session.

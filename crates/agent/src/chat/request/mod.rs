@@ -35,8 +35,8 @@ pub const MAX_CHAT_BODY_BYTES: usize = MAX_EVENT_BYTES + (1 << 20);
 /// The most messages in one body: a client sends all that it shows.
 pub const MAX_MESSAGES: usize = 10_000;
 
-/// Fields whose near-misses count as misspelt. Shorter names are too close to valid
-/// names of others: a page's own `mode` is no `model`.
+/// Fields whose near-misses count as misspelt. Shorter names are too close to valid names
+/// of others: a page's own `mode` is not a misspelt `model`.
 const UNMISTAKABLE: &[&str] = &[
     "messages",
     "message",
@@ -59,20 +59,20 @@ pub struct ChatRequest {
     pub tools_field: &'static str,
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
-    /// What to do if a turn of the session runs; if absent, what the agent's configuration
-    /// says.
+    /// The choice for a request that comes while a turn of the session runs. If absent,
+    /// the agent's configuration decides.
     pub when_busy: Option<WhenBusy>,
     /// Whether `runTurn` asks: its message says where its answer will be.
     pub is_run: bool,
-    /// The call of `onTurnEnd` that the request says it answers. What it says counts only
-    /// once [`super::delivery`] has found it true.
+    /// The call of `onTurnEnd` that the request says it answers. The id counts only once
+    /// [`super::delivery`] has checked it.
     pub delivery_id: Option<Id>,
     /// The end of the request's turn calls nobody.
     pub calls_nobody_back: bool,
 }
 
-/// What a turn is requested for. `message_id` is what the client's own call named: a
-/// message that was edited or answered by a tool, or the answer to regenerate.
+/// The reason why a turn is requested. `message_id` is the message that the client's own
+/// call named: one that was edited or answered by a tool, or the answer to regenerate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {
     Submit { message_id: Option<Id> },

@@ -3,8 +3,8 @@
 //!
 //! The rule: a call waits only if a turn of this very session left it open. A file or a
 //! fork may also mark calls as waiting, but these marks are only data. Otherwise the
-//! author of a file could choose what tools are called with, and a call that was
-//! approved once would be made both in the session and in its fork.
+//! author of a file could choose the arguments of tools. A call that was approved once
+//! would also be made twice, in the session and in its fork.
 
 use std::collections::HashMap;
 

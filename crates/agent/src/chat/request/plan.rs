@@ -1,7 +1,7 @@
-//! Decides what a chat request changes in the log. No client can forge what the agent
-//! said: from a client the log takes only new user messages, and answers to calls that
-//! wait for the client, inside the message that asked. Everything else in a request is
-//! the client's copy of what is stored, or is ignored.
+//! Decides the changes that a chat request makes in the log. No client can forge the
+//! agent's messages: from a client the log takes only new user messages and answers. An
+//! answer counts if a call waits for the client, and goes inside the message that asked.
+//! Everything else in a request is the client's copy of the log, or is ignored.
 //!
 //! This module reads no storage: the log's state comes in as [`NamedMessage`].
 
@@ -38,7 +38,7 @@ pub enum AwaitedAnswer {
     Approval { approval_id: String },
 }
 
-/// Where the turn stands in the tree.
+/// The turn's position in the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnPosition {
     /// After the newest event of the session's current path.

@@ -21,7 +21,7 @@ use crate::store::limits::HolderLimits;
 /// The most requests of one session that wait.
 pub const MAX_WAITING: usize = 16;
 
-/// The most bytes of one session's waiting requests: what one answer may hold.
+/// The most bytes of one session's waiting requests: the limit of one answer.
 const MAX_WAITING_BYTES: usize = MAX_ANSWER_BYTES;
 
 /// A request that waits, as it is stored.
@@ -37,7 +37,7 @@ pub struct WaitingRequest {
     is_run: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     calls_nobody_back: bool,
-    /// What the model may read and write for the caller.
+    /// The memory that the model may read and write for the caller.
     pub reach: ModelReach,
     /// The limits of the caller's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct WaitingRequest {
 }
 
 impl WaitingRequest {
-    /// What of a request waits: the messages that the log does not have.
+    /// The part of a request that waits: the messages that the log does not have.
     pub fn new(request: &ChatRequest, messages: &[&ClientMessage], asker: Asker) -> Self {
         Self {
             messages: messages
@@ -62,7 +62,7 @@ impl WaitingRequest {
         }
     }
 
-    /// Who asked.
+    /// The caller that made the request.
     pub fn asker(&self) -> Asker {
         Asker {
             reach: self.reach,

@@ -1,4 +1,4 @@
-//! The agent that a request reached, and what its caller needs to run turns.
+//! The agent that a request reached, and the parts that its caller needs to run turns.
 
 use crate::access::{AccessRule, Caller, Effect, Needs, Policy};
 use crate::base::budget::Reservation;
@@ -33,7 +33,7 @@ pub const CANCEL_RULE: AccessRule = AccessRule {
 
 /// The agent that a request reached, and the request's caller.
 pub struct Agent<'a> {
-    /// The operations that minted tokens may name, and what each requires.
+    /// The operations that minted tokens may name, and the rights that each requires.
     pub operations: &'static [AccessRule],
     pub name: &'a str,
     pub db: &'a dyn Database,

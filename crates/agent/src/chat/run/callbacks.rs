@@ -35,20 +35,21 @@ use crate::store::config::{DeployedConfig, load_config};
 use crate::store::spending::TurnUsage;
 use crate::store::turn_end::TurnEndCallback;
 
-/// How often a call is tried.
+/// The number of times that a call is tried.
 pub const MAX_ATTEMPTS: usize = 5;
 
 /// The pauses before the second try and those after it: about 13 minutes in all.
 const PAUSES_MS: [i64; MAX_ATTEMPTS - 1] = [5_000, 30_000, 120_000, 600_000];
 
-/// How many calls are under way at once. Models and tools use the same connections.
+/// The number of calls that are under way at once. Models and tools use the same
+/// connections.
 const MAX_AT_ONCE: usize = 2;
 
-/// How many failed calls an agent keeps. Older ones are deleted.
+/// The number of failed calls that an agent keeps. Older ones are deleted.
 pub const MAX_FAILED: i64 = 64;
 
-/// How many calls may wait for another try. While there are more, a call that fails is
-/// not tried again.
+/// The number of calls that may wait for another try. While more are waiting, a call that
+/// fails is not tried again.
 const MAX_PENDING: i64 = 512;
 
 /// The limits of a call. Of the answer only the status counts; its body is read so that
@@ -391,7 +392,7 @@ impl CallbackSender<'_> {
     }
 }
 
-/// Where the configuration has the calls go. The operator's list of origins may have
+/// The address of the calls in the configuration. The operator's list of origins may have
 /// become shorter since then.
 fn place_of(outbound: &dyn Outbound, callback: Option<&TurnEndCallback>) -> Result<Endpoint> {
     let callback = callback.ok_or_else(nobody)?;

@@ -1,4 +1,4 @@
-//! What a turn works with: the agent's memory, the running turns, the sockets.
+//! The surroundings of a turn: the agent's memory, the running turns, the sockets.
 
 use crate::base::ids::Id;
 use crate::base::json::{self, json};
@@ -8,7 +8,7 @@ use crate::chat::run::running_turns::{Audience, RunningTurns};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::Memory;
 
-/// What a turn needs of the agent.
+/// The parts of the agent that a turn needs.
 #[derive(Clone, Copy)]
 pub struct TurnContext<'a> {
     pub memory: Memory<'a>,

@@ -27,7 +27,7 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
     }
 }
 
-/// What goes on after a turn: a message that replaced the turn, an early answer that
+/// The work after a turn: a message that replaced the turn, an early answer that
 /// continues the turn, or the next message that waits.
 fn find_next_work(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     let first = waiting::find_first(agent.db, session_id)?;

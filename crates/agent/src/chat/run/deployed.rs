@@ -1,5 +1,5 @@
-//! What was deployed for every agent, parsed once per isolate. Each district is given the part
-//! that it knows.
+//! The settings that were deployed for every agent, parsed once per isolate. Each
+//! district is given the part that it knows.
 
 use crate::chat::tools::registered::DeployedTools;
 use crate::context::compaction::settings::OwnSettings;

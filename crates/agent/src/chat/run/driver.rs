@@ -1,6 +1,6 @@
 //! Drives a turn: carries out what [`Turn::next`] decides, in a thin loop around the
 //! model, the tools and the log. The object may die between any two awaits of the loop;
-//! what is stored then is enough to continue the turn.
+//! the stored state is then enough to continue the turn.
 
 mod finish;
 
@@ -48,16 +48,16 @@ use crate::store::config::{Config, load_config};
 use crate::store::meter::Meter;
 use crate::store::model_settings::PromptRefresh;
 
-/// The most bytes of one answer of the model: what an event may hold, less its other
+/// The most bytes of one answer of the model: the limit of an event, less its other
 /// fields.
 const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
 
-/// A turn waits this many times, `WAIT_MS` each, for memory for what it sends to its
-/// model: half a minute in all.
+/// The number of times that a turn waits, `WAIT_MS` each, for memory for its request to
+/// the model: half a minute in all.
 const MAX_WAITS: usize = 30;
 const WAIT_MS: i64 = 1_000;
 
-/// Why a turn ended early.
+/// The reason why a turn ended early.
 enum Broken {
     Cancelled,
     Failed(Error),
@@ -298,7 +298,7 @@ impl TurnDriver<'_> {
         TurnTools::load(toolbox, &self.context.deployed.tools, turn)
     }
 
-    /// What the turn's requests are held against.
+    /// The limits for the turn's requests.
     fn meter<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Meter<'b> {
         Meter {
             db: self.context.memory.db,
@@ -528,7 +528,7 @@ impl TurnDriver<'_> {
     }
 }
 
-/// What of a conversation a model is to be sent.
+/// The part of a conversation that a model is to be sent.
 struct ContextRequest<'a> {
     instructions: &'a [String],
     leaf_seq: Option<i64>,

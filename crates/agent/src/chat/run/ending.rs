@@ -35,7 +35,7 @@ pub fn write(
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
-            // Whoever cancelled the turn knows why it ended.
+            // The canceller knows why the turn ended.
             if is_cancelled {
                 return Ok(is_told);
             }
@@ -66,8 +66,8 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
             None => Parent::Root,
         };
         let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
-        // What a turn adds to a message behind which others have written is a message by
-        // itself.
+        // If others wrote behind a message, the turn's addition to it becomes a message
+        // by itself.
         if let (Some(first), true) = (appended.events.first(), place.has_moved) {
             message_id.clone_from(&first.id);
         }
@@ -79,8 +79,8 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     callbacks::insert(memory, turn, &message_id, report)
 }
 
-/// Whether the answer stands where the turn's row says. If it does, the answer ends the
-/// turn and the row needs no write.
+/// Whether the answer is at the place that the turn's row names. If it is, the answer
+/// ends the turn and the row needs no write.
 fn ends_by_its_answer(open: &LastTurn, appended: &AppendOutcome) -> bool {
     let first = appended.events.first();
     first.is_some_and(|first| first.inserted && Some(first.seq) == open.answer_seq)

@@ -83,7 +83,7 @@ pub fn line_up(
     Ok(Some(agent.turns.wait_for(session_id, turn_id)))
 }
 
-/// What a turn of this caller is held against.
+/// The limits for a turn of this caller.
 fn meter<'a>(agent: &Agent<'a>, config: &'a Config) -> Meter<'a> {
     Meter {
         db: agent.db,
@@ -93,8 +93,8 @@ fn meter<'a>(agent: &Agent<'a>, config: &'a Config) -> Meter<'a> {
     }
 }
 
-/// What becomes of a request that comes while a turn runs. To replace the turn, a caller
-/// must be allowed to stop it.
+/// The way to handle a request that comes while a turn runs. To replace the turn, a
+/// caller must be allowed to stop it.
 fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Result<WhenBusy> {
     let may_stop = permit(agent.caller, CANCEL_RULE, Some(session_id));
     match request.when_busy {
@@ -102,8 +102,8 @@ fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Resul
             .map(|()| WhenBusy::Replace)
             .map_err(|error| error.with("field", "whenBusy")),
         Some(when_busy) => Ok(when_busy),
-        // A setting is not this caller's wish: who may not stop the turn is refused as if
-        // the agent replaced none.
+        // The caller did not choose this setting. So a caller who may not stop the turn
+        // is refused as if the agent replaced none.
         None => {
             let config = load_config(agent.db, &agent.deployed.memory.config)?;
             match config.when_busy {
@@ -115,8 +115,8 @@ fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Resul
 }
 
 /// The messages of a request that may wait: new messages of the user's. A request for
-/// anything else, such as another answer or a tool's output, speaks of what the running
-/// turn may change.
+/// anything else, such as another answer or a tool's output, can't wait: the running turn
+/// may change the messages that it names.
 fn find_waiting_messages<'a>(
     db: &dyn Database,
     session_id: &Id,

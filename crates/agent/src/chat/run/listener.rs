@@ -15,8 +15,8 @@ pub struct TurnListener {
     running: Option<Rc<RunningTurn>>,
     /// Chunks to send before the chunk of number `next`.
     prelude: Vec<String>,
-    /// What the turn's message said before, and how much of it is sent. The turn keeps it
-    /// for all listeners.
+    /// The turn's message as it was before, and the length of it that is sent. The turn
+    /// keeps the message for all listeners.
     retold: Option<(Weak<RetoldMessage>, usize)>,
     next: usize,
     is_over: bool,
@@ -62,8 +62,8 @@ impl TurnListener {
         Ok(())
     }
 
-    /// The next of what the message said before; `None`: all of it is sent, or the turn's
-    /// chunks are gone.
+    /// The next piece of the turn's message as it was before. `None`: all of it is sent,
+    /// or the turn's chunks are gone.
     fn next_retold(&mut self) -> Option<String> {
         let (retold, sent) = self.retold.as_mut()?;
         let piece = retold.upgrade().and_then(|retold| {

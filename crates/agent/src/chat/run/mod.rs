@@ -1,5 +1,5 @@
-//! Running turns: what a request makes of them, what drives them, who listens, how they end,
-//! and how they go on after the object died.
+//! Running turns: the start of a turn on a request, the loop that drives it, its
+//! listeners, its end, and its recovery after the object died.
 
 pub mod agent;
 mod answer_log;

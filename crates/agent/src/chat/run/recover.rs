@@ -29,7 +29,8 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     if context.turns.find(session_id).is_some() {
         return Ok(None);
     }
-    // Reserved before the recovery is counted: waiting for memory is no recovery.
+    // The memory is reserved before the recovery is counted: waiting for memory does not
+    // count as a recovery.
     let held = context.turns.reserve(0)?;
     let Some(recoveries) = count_recovery(context.memory.db, session_id)? else {
         return Ok(None);

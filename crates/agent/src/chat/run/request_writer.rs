@@ -41,7 +41,7 @@ pub struct WrittenRequest {
     pub has_changed: bool,
 }
 
-/// What a request says about its turn, beside the messages.
+/// The fields of a request about its turn, beside the messages.
 struct TurnOptions<'a> {
     turn_id: &'a str,
     model: Option<&'a str>,
@@ -49,8 +49,8 @@ struct TurnOptions<'a> {
     client_tools: &'a [ToolDefinition],
     is_run: bool,
     calls_nobody_back: bool,
-    /// Whether limits may refuse the turn. Where nobody could be told, the turn begins and
-    /// ends with its first request to the model.
+    /// Whether limits may refuse the turn. If nobody could be told of the refusal, the
+    /// turn begins and ends with its first request to the model.
     is_limited: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct RequestWriter<'a> {
     pub deployed: &'a DeployedConfig,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
-    /// Who asks for the turn.
+    /// The caller that asks for the turn.
     pub asker: Asker,
 }
 

@@ -1,6 +1,6 @@
-//! Rebuilds the chunks of a turn from what is stored of it. So clients get a turn that
-//! was cut off as a whole, and its chunks need no rows while it runs. The step that was
-//! under way is not stored and begins anew.
+//! Rebuilds the chunks of a turn from its stored state. So clients get a turn that was
+//! cut off as a whole, and its chunks need no rows while it runs. The step that was under
+//! way is not stored and begins anew.
 
 use crate::base::json;
 use crate::chat::stream::chunk_writer::ChunkWriter;
@@ -85,7 +85,7 @@ pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
             };
             match json::raw(json) {
                 Ok(output) => writer.output(call_id, output),
-                Err(_) => writer.output_error(call_id, "The output is no JSON."),
+                Err(_) => writer.output_error(call_id, "The output is not JSON."),
             }
         }
         CallState::Failed { error } => writer.output_error(call_id, error),

@@ -1,8 +1,8 @@
 //! The turns that run in this instance of the object, and their listeners.
 //!
 //! A turn writes its chunks into one buffer. Each listener reads from the buffer at its
-//! own pace, so a client that doesn't read delays nobody and takes no extra memory.
-//! This module is only a cache: what has to survive the object is in the tables.
+//! own pace, so a client that doesn't read delays nobody and takes no extra memory. This
+//! module is only a cache: the tables hold everything that has to survive the object.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -24,18 +24,18 @@ use crate::chat::turn::report::TurnReport;
 use crate::models::ToolDefinition;
 use crate::store::limits::HolderLimits;
 
-/// How many turns of one agent may run at the same time.
+/// The number of turns of one agent that may run at the same time.
 pub const MAX_TURNS: usize = 256;
 
-/// The most bytes that one turn may hold: what it said, and its chunks, which take at
+/// The most bytes that one turn may hold: its messages, and its chunks, which take at
 /// least as many bytes again.
 pub const MAX_TURN_BYTES: usize = 16 << 20;
 
 /// The bytes that are reserved for every turn, so that long turns never cut off a short
-/// one: 256 of them are 8 MiB, a third of what all turns may hold.
+/// one. For 256 turns that is 8 MiB, a third of the memory that all turns may hold.
 const MIN_TURN_BYTES: usize = 32 << 10;
 
-/// What a chunk takes besides its text: a pointer to the text, and its counts.
+/// The bytes that a chunk takes besides its text: a pointer to the text, and its counts.
 const CHUNK_BYTES: usize = 32;
 
 /// The listeners of a finished turn are cut off after this many looks in a row at which
@@ -72,7 +72,7 @@ impl RunningTurns {
         self.call_off_all(session_id);
     }
 
-    /// How many turns run.
+    /// The number of running turns.
     pub fn running(&self) -> usize {
         self.running.borrow().len()
     }
@@ -242,7 +242,7 @@ pub struct ClientReply {
     pub answer: CallAnswer,
     pub continues: bool,
     pub client_tools: Vec<ToolDefinition>,
-    /// What the model may read and write for the caller.
+    /// The memory that the model may read and write for the caller.
     pub reach: ModelReach,
     /// The limits of the caller's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,7 +250,7 @@ pub struct ClientReply {
 }
 
 impl ClientReply {
-    /// Who answered.
+    /// The caller that answered.
     pub fn asker(&self) -> Asker {
         Asker {
             reach: self.reach,
@@ -267,7 +267,7 @@ pub struct AwaitedTurn {
     wakers: RefCell<Vec<Waker>>,
 }
 
-/// What became of a turn that somebody waited for.
+/// The outcome of a turn that somebody waited for.
 #[derive(Clone)]
 pub enum Begun {
     Running(Rc<RunningTurn>),
@@ -320,7 +320,7 @@ pub struct RunningTurn {
     chunk_bytes: Cell<usize>,
     /// Bytes that the turn keeps besides its chunks.
     turn_bytes: Cell<usize>,
-    /// What the turn's message said before the turn, for listeners that resume: one copy
+    /// The turn's message as it was before the turn, for listeners that resume: one copy
     /// for all of them.
     retold: RefCell<Vec<Rc<RetoldMessage>>>,
     /// Held until the last listener is gone.

@@ -17,7 +17,7 @@ const PAUSE_MS: i64 = 1_000;
 /// So many changed messages are sent by themselves. More are sent as a list.
 const MAX_CHANGED: usize = 8;
 
-/// What an operation changed.
+/// The change that an operation made.
 #[derive(Debug, PartialEq)]
 pub struct ShownChange {
     pub session_id: Id,
@@ -35,7 +35,7 @@ impl ShownChange {
     }
 }
 
-/// What sockets are sent.
+/// The news that sockets are sent.
 #[derive(Debug, PartialEq)]
 pub enum News {
     List,
@@ -69,7 +69,7 @@ pub struct ShowPace {
 struct Shown {
     /// When the last list was sent.
     at_ms: i64,
-    /// What is sent next.
+    /// The news that is sent next.
     planned: Option<News>,
 }
 
@@ -80,7 +80,7 @@ pub enum NextList {
     In {
         ms: i64,
     },
-    /// What is planned already holds the change.
+    /// The planned [`News`] already holds the change.
     IsPlanned,
 }
 
@@ -108,7 +108,7 @@ impl ShowPace {
         }
     }
 
-    /// What was planned is sent now.
+    /// Takes the planned [`News`], which is sent now.
     pub fn begin(&self, session_id: &Id, now_ms: i64) -> News {
         let mut shown = self.shown.borrow_mut();
         let Some(shown) = shown.get_mut(session_id.as_str()) else {

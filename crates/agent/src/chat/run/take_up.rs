@@ -1,4 +1,5 @@
-//! Takes up the turns that were cut off when the object died, and what was left waiting.
+//! Takes up the turns that were cut off when the object died, and the requests that were
+//! left waiting.
 
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};

@@ -1,4 +1,4 @@
-//! What the sockets of a session are sent of its messages.
+//! The messages of a session that its sockets are sent.
 
 use crate::base::database::{Database, SqlText};
 use crate::base::error::{Code, Result};

@@ -1,6 +1,6 @@
-//! Turns what a model says, and the outcomes of its calls, into chunks in an order that
-//! the stock client accepts: a block of text or reasoning is opened before it is filled
-//! and closed before anything else begins, a call comes before its outcome, and nothing
+//! Turns a model's words, and the outcomes of its calls, into chunks in an order that the
+//! stock client accepts. A block of text or reasoning is opened before it is filled, and
+//! closed before anything else begins. A call comes before its outcome, and nothing
 //! follows the end.
 //!
 //! This module knows neither the log nor the model; it only keeps the order.
@@ -9,7 +9,7 @@ use crate::base::json::{self, JsonObject, RawValue};
 use crate::chat::stream::chunks::Chunk;
 use crate::models::{AnswerPart, FinishReason};
 
-/// What the client and the model are told if the arguments are not a JSON object.
+/// The text that the client and the model read if the arguments are not a JSON object.
 pub const BAD_ARGUMENTS: &str = "The arguments are not a JSON object, so the tool was not called.";
 
 #[derive(Clone, Copy, PartialEq)]

@@ -1,4 +1,4 @@
-//! What a client is sent of an answer: chunks, in an order that every client takes.
+//! An answer as a client is sent it: chunks, in an order that every client takes.
 
 pub mod chunk_writer;
 pub mod chunks;

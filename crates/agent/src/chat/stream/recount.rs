@@ -96,7 +96,7 @@ fn add_call(part: ToolPart<'_>, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>
             error_text: part.error_text.unwrap_or_default(),
         }),
         Some(ToolState::OutputDenied) => Some(Chunk::ToolOutputDenied { tool_call_id }),
-        // Whether answered or not: the running turn has the outcome.
+        // The call may be answered or not: the running turn has the outcome.
         Some(ToolState::ApprovalRequested | ToolState::ApprovalResponded) => {
             approval_id.map(|approval_id| Chunk::ToolApprovalRequest {
                 approval_id,

@@ -1,6 +1,6 @@
 //! Tools that the operator registered: a service binding, a URL, or a tool of a server of
-//! the Model Context Protocol. A tool is called with a POST, and the model reads its
-//! answer, whatever that is.
+//! the Model Context Protocol. A tool is called with a POST, and the model reads any
+//! answer.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -44,7 +44,7 @@ impl RegisteredTool {
         self.at.check_reach(outbound, &self.headers)
     }
 
-    /// A hash of the tool's address and headers, and of what its server says of it. The
+    /// A hash of the tool's address and headers, and of its server's description. The
     /// hash tells the tool from others but doesn't reveal where it is.
     pub fn fingerprint(&self) -> String {
         let (kind, place, path) = match &self.at {
@@ -64,8 +64,8 @@ impl RegisteredTool {
     }
 
     /// The fingerprint that a call of the tool keeps from the step in which the model
-    /// asked for it. A server changes what its tools say; what the operator defined is
-    /// changed by the operator alone.
+    /// asked for it. A server changes the descriptions of its tools; only the operator
+    /// changes the operator's definition.
     pub fn fingerprint_of_call(&self) -> Option<String> {
         self.of_server.as_ref().map(|_| self.fingerprint())
     }

@@ -16,7 +16,7 @@ use crate::store::stored::{find_stored, write_stored};
 /// The schema in a server's row, whose tools have schemas of their own.
 const NO_SCHEMA: &str = "{}";
 
-/// What an agent's models may call beside the memory's tools.
+/// The tools that an agent's models may call beside the memory's tools.
 #[derive(Default)]
 pub struct AgentTools {
     /// All registered tools, those of servers included, by name.

@@ -115,7 +115,7 @@ pub struct ShownServer {
     pub left_out: Vec<LeftOutTool>,
 }
 
-/// What is shown in place of a header's value.
+/// The text that is shown in place of a header's value.
 const SET: &str = "set";
 
 fn conceal_headers(headers: &mut BTreeMap<String, String>) {

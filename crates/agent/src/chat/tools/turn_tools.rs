@@ -18,10 +18,10 @@ use crate::models::ToolDefinition;
 /// holds 2 MB.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// What the model reads if a tool became another after the model asked for it.
+/// The text that a model reads if a tool became another after the model asked for it.
 const CHANGED_SINCE: &str = "The tool was changed or removed after you asked for it. Nothing was called. Look at the tool's definition again.";
 
-/// What the model reads if the approval was for another tool of the same name.
+/// The text that a model reads if the approval was for another tool of the same name.
 const CHANGED: &str = "The tool was changed or removed after the user was asked, so the approval does not count. Nothing was called.";
 
 pub struct TurnTools<'a> {
@@ -124,8 +124,9 @@ impl<'a> TurnTools<'a> {
         })
     }
 
-    /// The tool that a call without an approval is for: still one that needs none, and what
-    /// the model saw, if the tool's definition may change by itself.
+    /// The tool that a call without an approval is for. The tool must still need no
+    /// approval. If its definition may change by itself, it must also be the tool that
+    /// the model saw.
     fn find_seen(&self, call: &TurnCall) -> Result<Option<&RegisteredTool>, &'static str> {
         let tool = self.find_registered(call.name.as_str());
         let is_same = match (&call.asked_of, tool) {

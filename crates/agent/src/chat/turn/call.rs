@@ -1,5 +1,5 @@
-//! One call of a tool in a turn: who runs it, what has become of it, and how it stands in
-//! the log and in what the model reads.
+//! One call of a tool in a turn: its runner, its state, and its form in the log and in
+//! the model's context.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct TurnCall {
     pub id: Id,
     pub name: Id,
     pub arguments: JsonObject,
-    /// What the model sent as arguments, if it is not a JSON object.
+    /// The arguments that the model sent, if they are not a JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_arguments: Option<String>,
     pub state: CallState,
@@ -83,7 +83,7 @@ pub struct AskedCall {
     pub arguments: String,
 }
 
-/// Who runs a tool.
+/// The runner of a tool.
 #[derive(Debug, PartialEq)]
 pub enum ToolRunner {
     /// `asked_of`: the fingerprint of the tool that the model saw, if its definition may

@@ -38,7 +38,7 @@ use crate::models::{FinishReason, TokenUsage, ToolDefinition};
 use crate::store::limits::HolderLimits;
 use crate::store::spending::TurnSpending;
 
-/// What the model reads as the result of a call that was cut off.
+/// The text that a model reads as the result of a call that was cut off.
 const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
 const CANCELLED: &str = "The user stopped the turn before the tool answered.";
 const FAILED: &str = "The turn failed before the tool answered.";
@@ -72,13 +72,13 @@ pub struct Turn {
     pub declined: Vec<String>,
     pub steps: Vec<TurnStep>,
     pub usage: TokenUsage,
-    /// What the turn cost so far, by the agent's prices.
+    /// The cost of the turn so far, by the agent's prices.
     #[serde(default)]
     pub cost: f64,
     /// The model that was asked last.
     #[serde(default)]
     pub asked_model: Option<String>,
-    /// What the turn's input tokens were estimated to be.
+    /// The estimate of the turn's input tokens.
     #[serde(default)]
     pub estimated: i64,
     /// Whether `runTurn` asked: the event that ends the turn then holds the whole report.
@@ -87,7 +87,7 @@ pub struct Turn {
     /// Whether nobody is told of the turn's end (`onTurnEnd`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calls_nobody_back: bool,
-    /// How the model took the length of the request.
+    /// The way that the model took the length of the request.
     #[serde(default, skip_serializing_if = "TurnRoom::is_unasked")]
     pub room: TurnRoom,
     /// The limits of the token that asked.
@@ -107,7 +107,7 @@ pub struct TurnStep {
     pub finish_reason: Option<FinishReason>,
 }
 
-/// What has to be done next.
+/// The next thing to do.
 #[derive(Debug, PartialEq)]
 pub enum NextAction {
     AskModel,
@@ -119,7 +119,7 @@ pub enum NextAction {
 }
 
 impl NextAction {
-    /// What a class that extends this one is told.
+    /// The phase that a class which extends this one is told.
     pub fn phase(&self) -> &'static str {
         match self {
             Self::AskModel => "thinking",
@@ -139,7 +139,7 @@ pub enum TurnEnding {
 }
 
 impl Turn {
-    /// What this turn's model may read and write.
+    /// The memory that this turn's model may read and write.
     pub fn reach(&self) -> ModelReach {
         match (&self.only_session, self.agent_memory) {
             (None, _) => ModelReach::Agent,
@@ -179,7 +179,8 @@ impl Turn {
         NextAction::AskModel
     }
 
-    /// How often the model has answered in this turn: the index of the current step.
+    /// The number of times that the model has answered in this turn: the index of the
+    /// current step.
     pub fn asked(&self) -> usize {
         self.steps.iter().filter(|step| !step.is_logged).count()
     }
@@ -229,8 +230,8 @@ impl Turn {
         });
     }
 
-    /// `estimated`: what the usage's input tokens were estimated to be. `model`: who was
-    /// asked, if anybody was.
+    /// `estimated`: the estimate of the usage's input tokens. `model`: the model that was
+    /// asked, if one was.
     pub fn add_usage(&mut self, usage: TokenUsage, estimated: i64, model: Option<String>) {
         self.asked_model = model.or(self.asked_model.take());
         self.usage = self.usage.plus(usage);
@@ -332,7 +333,7 @@ impl Turn {
         }
     }
 
-    /// What the turn has said so far, as messages for the model.
+    /// The turn's text so far, as messages for the model.
     pub fn messages(&self) -> Vec<ContextMessage> {
         let mut messages = Vec::new();
         for step in &self.steps {

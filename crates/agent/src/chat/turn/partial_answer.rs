@@ -1,4 +1,4 @@
-//! What a model has said so far in one answer.
+//! The part of one answer that has come from a model so far.
 
 use crate::base::tokens;
 use crate::chat::turn::AskedCall;
@@ -7,17 +7,18 @@ use crate::store::meter::ReservedCall;
 
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What a model has said so far in one answer.
+/// The part of one answer that has come from a model so far.
 #[derive(Default)]
 pub struct PartialAnswer {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<AskedCall>,
     pub usage: TokenUsage,
-    /// Tokens of the model's input, by our own estimate, and what of them is no message.
+    /// Tokens of the model's input, by our own estimate. `fixed` are those that do not
+    /// belong to messages.
     pub estimated: i64,
     pub fixed: i64,
-    /// Who would refuse the request.
+    /// The provider that would refuse the request.
     pub refused_by: String,
     /// The model that is asked.
     pub model: Option<String>,
@@ -36,7 +37,7 @@ impl PartialAnswer {
         self.text.len() + self.reasoning.len() + calls.sum::<usize>()
     }
 
-    /// Tokens of what was heard, by our own estimate.
+    /// Tokens of the received part, by our own estimate.
     pub fn tokens(&self) -> i64 {
         let calls = self.calls.iter();
         let whole: i64 = calls.map(|call| tokens::estimate(&call.arguments)).sum();

@@ -1,6 +1,7 @@
-//! Where a turn's answer goes. It follows the message that it answers, and what was
-//! appended behind that message while the turn ran: otherwise the answer would be a
-//! sibling of it, and no later context would show what was appended.
+//! The place of a turn's answer. The answer follows the message that it answers, and
+//! everything that was appended behind that message while the turn ran. Otherwise the
+//! answer would be a sibling of the appended messages, and no later context would show
+//! them.
 //!
 //! The turn's own branch is the message that it answers with everything new below it. The
 //! answer follows
@@ -33,7 +34,7 @@ pub struct AnswerPlace {
     pub has_moved: bool,
 }
 
-/// Where the answer goes as things stand now. An error: the message that was to be
+/// The place of the answer as things stand now. An error: the message that was to be
 /// answered is gone.
 pub fn find_place(db: &dyn Database, turn: &Turn) -> Result<AnswerPlace> {
     let Some(id) = &turn.parent_id else {
@@ -96,8 +97,8 @@ fn find_end(db: &dyn Database, session_id: &Id, asked: i64, new_from: i64) -> Re
     Ok(leaf.unwrap_or_else(|| branch.newest()))
 }
 
-/// An event and what is below it, as runs of neighbours, by `seq`. The first run is the
-/// event.
+/// An event and everything below it, as runs of neighbours, by `seq`. The first run is
+/// the event.
 struct Branch {
     runs: Vec<(i64, i64)>,
 }

@@ -1,6 +1,6 @@
-//! What a turn says of itself when it is over: why it ended, how often it asked the
-//! model, and what it used. The event that ends the turn holds the report, if somebody
-//! may ask for it later.
+//! A turn's report when it is over: why it ended, how often it asked the model, and how
+//! much it used. The event that ends the turn holds the report, if somebody may ask for
+//! it later.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::models::FinishReason;
 use crate::store::config::Config;
 use crate::store::spending::TurnSpending;
 
-/// What the turn spent, for the message's metadata. Only an agent with prices sends it.
+/// The turn's spending, for the message's metadata. Only an agent with prices sends it.
 pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box<RawValue>> {
     config.ok()?.prices?;
     let usage = report.spent.usage();
@@ -56,7 +56,7 @@ impl From<FinishReason> for TurnFinish {
     }
 }
 
-/// Why a turn failed, for a caller who asks later.
+/// The reason why a turn failed, for a caller who asks later.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedFailure {
@@ -65,7 +65,7 @@ pub struct ReportedFailure {
     /// The error's details, as JSON of an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     details: Option<Box<RawValue>>,
-    /// What older builds stored of the details.
+    /// The part of the details that older builds stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_after: Option<i64>,
 }
@@ -187,7 +187,7 @@ pub fn step_limit_reached(turn: &Turn) -> Error {
 mod tests {
     use super::*;
 
-    /// What a turn failed with, told by the report that its event holds.
+    /// The error of a turn that failed, told by the report that its event holds.
     fn told(error: &Error) -> Error {
         let report = TurnReport {
             failure: Some(ReportedFailure::of(error)),

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How often a step makes room for its request. After one more refusal the turn ends.
+/// The number of times that a step makes room for its request. After one more refusal the
+/// turn ends.
 const MAX_REFUSALS: u32 = 1;
 
-/// How the model took the length of a step's request.
+/// The way that the model took the length of a step's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnRoom {
-    /// How often the model refused this step's request.
+    /// The number of times that the model refused this step's request.
     pub refusals: u32,
     /// The conversation has to be compacted before the model is asked again.
     pub is_needed: bool,

@@ -1,4 +1,4 @@
-//! A turn in its session's row: what `store/last_turns.rs` keeps as `state`.
+//! A turn in its session's row: the `state` that `store/last_turns.rs` keeps.
 
 use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
@@ -8,8 +8,8 @@ use crate::base::json;
 use crate::chat::turn::Turn;
 use crate::store::last_turns::{self, IS_OPEN, NewTurn, find_open_turn};
 
-/// How many turns that were cut off are recovered at the same time. Each is read whole
-/// and calls its model at once; the others follow as these end.
+/// The number of turns that were cut off and are recovered at the same time. Each is read
+/// whole and calls its model at once; the others follow as these end.
 pub const MAX_TAKEN_UP: usize = 4;
 
 /// A turn is stored as one value, and SQLite limits a value to 2 MB here.

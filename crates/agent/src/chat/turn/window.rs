@@ -1,5 +1,5 @@
-//! How much of a conversation a turn's model is sent: the model's window, less room for
-//! the answer, and what refusals for length have taught.
+//! The part of a conversation that a turn's model is sent: the model's window, less room
+//! for the answer, as refusals for length have corrected it.
 
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
@@ -27,15 +27,15 @@ use crate::context::tools::has_search;
 /// At most this many events make up the context of a turn.
 const CONTEXT_EVENTS: usize = 1_000;
 
-/// The most bytes that a model is sent. Twice this is two thirds of what all turns may
-/// hold.
+/// The most bytes that a model is sent. Twice this is two thirds of the memory that all
+/// turns may hold.
 pub const MAX_SENT_BYTES: usize = 8 << 20;
 
 /// The answer's part of a small window: a quarter.
 const ANSWER_SHARE: i64 = 4;
 
-/// How full of messages a window is before its conversation is compacted. The messages
-/// are counted as they are after all long ones are shortened.
+/// The share of a window that messages fill before the conversation is compacted. The
+/// messages are counted as they are after all long ones are shortened.
 const COMPACT_PERCENT: i64 = 60;
 
 /// After a refusal without numbers, so much of the request is tried.
@@ -44,7 +44,7 @@ const RETRY_PERCENT: i64 = 70;
 /// Of how many models a session keeps a lesson.
 const MAX_LESSONS: usize = 4;
 
-/// What a provider counts differs from an estimate by some percent.
+/// A provider's count differs from an estimate by some percent.
 const LEARNED_PERCENT: i64 = 95;
 
 /// The window of one turn.
@@ -52,8 +52,8 @@ pub struct TurnWindow {
     /// The most tokens that the model is sent, as its provider counts them.
     pub tokens: i64,
     pub calibration: Calibration,
-    /// The most tokens of the answer, if the agent sets a limit, or if the window has no
-    /// room for what the provider would be asked for.
+    /// The most tokens of the answer. It is set if the agent sets a limit, or if the
+    /// window has no room for the number that the provider would be asked for.
     pub answer_tokens: Option<i64>,
 }
 
@@ -88,8 +88,8 @@ impl TurnWindow {
         })
     }
 
-    /// The budget of the context. `others` are estimated tokens of what is sent besides
-    /// the messages, the tools and the instructions.
+    /// The budget of the context. `others` are estimated tokens of the parts beside the
+    /// messages, the tools and the instructions.
     pub fn budget(
         &self,
         db: &dyn Database,
@@ -129,13 +129,13 @@ pub fn store_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) 
 pub struct RefusedRequest<'a> {
     pub refusal: LengthRefusal,
     pub model: &'a str,
-    /// What the request was estimated at, and what of it was no message.
+    /// The estimate of the request. `fixed` is the part of it that is not messages.
     pub estimated: i64,
     pub fixed: i64,
 }
 
 impl RefusedRequest<'_> {
-    /// What the next request may be estimated at.
+    /// The estimate that the next request may have.
     fn lesson(&self) -> i64 {
         let LengthRefusal { sent, most, .. } = self.refusal;
         let told = match (sent, most) {
@@ -144,15 +144,15 @@ impl RefusedRequest<'_> {
             }
             _ => percent(self.estimated, RETRY_PERCENT),
         };
-        // Less than the prompt and the tools with a short message is no conversation,
-        // whatever a provider says.
+        // The prompt and the tools need some room for a short message: with less, no
+        // conversation is possible, whatever a provider says.
         let least = self.fixed + (self.fixed / 4).max(500);
         told.min(percent(self.estimated, 90)).max(least)
     }
 
-    /// Learns from the refusal, and stores what the turn does now. What is learned is the
-    /// session's own, but for a window that the provider names. The error, if the
-    /// turn ends with it.
+    /// Learns from the refusal, and stores the turn's next step. The lesson is the
+    /// session's own, except for a window that the provider names. The error, if the turn
+    /// ends with it.
     pub fn learn(
         &self,
         db: &dyn Database,

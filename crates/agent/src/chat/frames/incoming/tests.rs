@@ -63,7 +63,7 @@ fn an_rpc_frame_calls_an_operation_with_one_object() {
     assert_eq!(input(json!([{"sessionId": "s"}])), r#"{"sessionId":"s"}"#);
     assert_eq!(input(json!([])), "{}");
     assert_eq!(input(json!([null])), "{}");
-    // Whether it is an object is the operation's to say.
+    // The operation decides whether the argument must be an object.
     assert_eq!(input(json!(["s"])), r#""s""#);
 }
 

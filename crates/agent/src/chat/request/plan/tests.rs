@@ -304,7 +304,7 @@ fn a_message_that_is_not_there_cannot_be_answered_anew() {
     let error = plan(&[], &regenerate(&[], Some("gone"))).unwrap_err();
     assert_eq!(error.code.name(), "message_not_found");
     assert_eq!(error.details["messageId"], "gone");
-    // Where the client shows what it means by its list, that holds.
+    // If the client's list shows the message it means, the list decides.
     let request = regenerate(&[user("u1")], Some("of the client"));
     assert_eq!(plan(&[users("u1")], &request).unwrap().place, after("u1"));
 }

@@ -13,7 +13,8 @@ impl TurnDriver<'_> {
     /// Writes the turn's answer into the log, then reports the end of the turn.
     pub(super) async fn finish(self, outcome: Result<TurnEnding, Broken>) {
         let has_lost_log = self.running.has_lost_log();
-        // Whatever fails without a log, it was the destruction that ended the turn.
+        // If the log is gone, the turn ended because the agent was destroyed, whatever
+        // error came of it.
         let outcome = match has_lost_log {
             true => Err(Broken::Cancelled),
             false => outcome,

@@ -1,6 +1,5 @@
-//! Whatever a model says, in whatever order, and wherever the turn is cut: the
-//! stock client takes it. Its rules are written out here once more, as it has
-//! them.
+//! The stock client takes all that a model says, in any order, and wherever the turn is
+//! cut. The client's rules are written out here once more, as it has them.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::{Value, json};
 
-/// What is sent, less the braces: `text-delta p0 Hello`.
+/// The chunks that are sent, less the braces: `text-delta p0 Hello`.
 fn told(chunks: &[Chunk]) -> Vec<String> {
     let line = |chunk: &Chunk| {
         let value: Value = serde_json::from_str(&chunk.json()).unwrap();
@@ -270,7 +270,7 @@ fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
         told(&writer.abort(None)),
         ["text-start p0", "text-end p0", "abort"]
     );
-    // Where no call was made there is nothing to send again.
+    // If no call was made, there is nothing to send again.
     let mut writer = started();
     writer.start_step();
     assert_eq!(told(&writer.abort(None)), ["abort"]);

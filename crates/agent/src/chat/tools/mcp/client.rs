@@ -1,7 +1,7 @@
 //! One conversation with a server: streamable HTTP, each message a POST.
 //!
 //! The handshake comes first, since nearly every server knows one. A server that refuses
-//! the handshake is asked without one, in the newest revision. Where a server gives a
+//! the handshake is asked without one, in the newest revision. If a server gives a
 //! session, each request names it; a session that the server has forgotten is begun anew
 //! once.
 
@@ -48,7 +48,7 @@ const NOTE_LIMITS: CallLimits = CallLimits {
 
 const METHOD_NOT_FOUND: i64 = -32_601;
 
-/// How a server is spoken to, as its row keeps it.
+/// The revision and the session in which a server is spoken to, as its row keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerLink {
     /// Empty: nothing was settled yet.
@@ -202,8 +202,9 @@ impl ServerClient<'_> {
             revision,
             session: answered.session,
         };
-        // A server may answer the handshake in the newest revision, which has none: what
-        // is said from here on says it all. With a session, the server waits for the note.
+        // A server may answer the handshake in the newest revision, which has none. Each
+        // request from here on then carries all that the server needs. With a session,
+        // the server waits for the note.
         if !has_handshake && self.link.session.is_none() {
             return Ok(());
         }
@@ -337,7 +338,7 @@ impl ServerClient<'_> {
         let _ = self.post(body, &[], NOTE_LIMITS).await;
     }
 
-    /// Why the server refused a request.
+    /// Reads the reason why the server refused a request.
     async fn read_refusal(&self, mut answer: OutboundResponse<'_>, id: i64) -> ServerFailure {
         let status = answer.status;
         let has_session = self.link.session.is_some();

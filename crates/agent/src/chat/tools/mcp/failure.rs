@@ -1,4 +1,4 @@
-//! Why a server has no answer that can be used.
+//! The reasons why a server has no answer that can be used.
 
 use crate::base::outbound::CallFailure;
 
@@ -6,7 +6,7 @@ use crate::base::outbound::CallFailure;
 pub enum ServerFailure {
     /// There is no answer, or only a part of one.
     NoAnswer(CallFailure),
-    /// A status that is no success, without an error of the protocol.
+    /// A status that is not a success, without an error of the protocol.
     Status(u16),
     /// An error of the protocol.
     Refused(ServerRefusal),
@@ -16,7 +16,7 @@ pub enum ServerFailure {
     SessionLost,
 }
 
-/// A server's own words for what it refuses.
+/// A server's own words for its refusal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerRefusal {
     pub message: String,
@@ -40,7 +40,7 @@ impl ServerFailure {
         }
     }
 
-    /// What happened, as the end of a sentence whose subject is a colon.
+    /// The failure, as the end of a sentence whose subject is a colon.
     pub fn reason(&self) -> String {
         match self {
             Self::NoAnswer(failure) => failure.reason(),

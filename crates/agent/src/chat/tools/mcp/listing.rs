@@ -1,5 +1,5 @@
-//! What a server lists, as the agent's tools: bounded, cleaned, and under names that every
-//! provider takes.
+//! The tools that a server lists, as the agent's tools: bounded, cleaned, and under names
+//! that every provider takes.
 
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ const MAX_LEFT_OUT: usize = 100;
 /// Bytes of the hash that tells one definition from another.
 const DIGEST_BYTES: usize = 16;
 
-/// What a schema says of an argument that is to be repeated in a header.
+/// The mark in a schema of an argument that is to be repeated in a header.
 const HEADER_MARK: &str = "x-mcp-header";
 
 /// A tool of a server, as the server's row keeps it.
@@ -77,13 +77,13 @@ struct ListedDefinition {
     annotations: Tree,
 }
 
-/// Which names and how much room there are.
+/// The names and the room that a listing's tools may take.
 pub struct ListingRoom<'a> {
     /// The server's name, which begins the names of its tools.
     pub prefix: &'a str,
     /// The names of the agent's other tools.
     pub taken: HashSet<&'a str>,
-    /// How many tools there is room for.
+    /// The number of tools that there is room for.
     pub most: usize,
     /// Whether the server wants some arguments repeated in headers.
     pub has_header_marks: bool,
@@ -240,9 +240,9 @@ pub fn clean(text: &str, max_bytes: usize) -> String {
     cleaned
 }
 
-/// Whether a person who reads a text does not see this character, but a model does:
-/// controls, marks of direction, empty letters, invisible tags, and the variants of a sign
-/// that look as the sign alone. U+FE0F stays: it makes a sign an emoji.
+/// Whether a model sees this character and a person who reads the text does not. Such are
+/// controls, marks of direction, empty letters, invisible tags, and the variants of a
+/// sign that look as the sign alone. U+FE0F stays: it makes a sign an emoji.
 fn is_hidden(c: char) -> bool {
     let is_control = c.is_control() && !matches!(c, '\n' | '\t');
     is_control

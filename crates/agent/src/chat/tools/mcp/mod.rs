@@ -1,15 +1,15 @@
 //! Servers of the Model Context Protocol (MCP) whose tools an agent's models may call:
 //! `defineTool` with `mcp`.
 //!
-//! What a server lists is kept in one row, so a turn asks nobody which tools there are.
-//! The list is asked for again by `defineTool`, and at the beginning of a turn once it is
-//! old ([`refresh`]).
+//! A server's list of tools is kept in one row, so a turn asks nobody which tools there
+//! are. The list is asked for again by `defineTool`, and at the beginning of a turn once
+//! it is old ([`refresh`]).
 //!
-//! The rule this folder protects: a server is a stranger. What it says of its tools is
-//! bounded and cleaned before a model reads it, and its tools take no other tool's name.
-//! What it answers becomes a result or a sentence, never a failure of the turn. A tool is called
-//! only as the model saw it, and a definition that the operator has not seen needs the
-//! user's approval.
+//! The rule this folder protects: a server is a stranger. Its descriptions of tools are
+//! bounded and cleaned before a model reads them, and its tools take no other tool's
+//! name. Its answer becomes a result or a sentence, never a failure of the turn. A tool
+//! is called only as the model saw it, and a definition that the operator has not seen
+//! needs the user's approval.
 
 pub mod call;
 mod client;

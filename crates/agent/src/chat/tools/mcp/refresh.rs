@@ -20,11 +20,11 @@ use crate::chat::tools::registered::{MAX_TOOLS, RegisteredTool};
 use crate::chat::tools::rows::{AgentTools, RowToWrite, load_agent_tools, take_tools, write_row};
 use crate::memory::Memory;
 
-/// How long `defineTool` waits for a server, with all of its pages.
+/// The time that `defineTool` waits for a server, with all of its pages.
 const DEFINE_MS: i64 = 30_000;
 
-/// How long the beginning of a turn waits for the servers whose lists are old. They are
-/// asked side by side.
+/// The time that the beginning of a turn waits for the servers whose lists are old. They
+/// are asked side by side.
 const REFRESH_MS: i64 = 3_000;
 
 /// The limits of one request about a list. All pages of a list have room for this many
@@ -37,7 +37,7 @@ const LIST_LIMITS: CallLimits = CallLimits {
     max_bytes: 1 << 20,
 };
 
-/// What a server listed, and how it is spoken to from now on.
+/// A server's list, and the way to speak to the server from now on.
 struct HeardList {
     listed: Vec<Box<RawValue>>,
     link: ServerLink,

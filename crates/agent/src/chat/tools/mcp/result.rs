@@ -1,4 +1,4 @@
-//! What a tool of a server answered, as the result of a call: a text, or JSON.
+//! The answer of a server's tool, as the result of a call: a text, or JSON.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::chat::turn::CallState;
 /// The most bytes of a name or an address that stands for a content.
 const MAX_SHOWN_BYTES: usize = 500;
 
-/// How a result is that came to its end.
+/// The type of a result that came to its end.
 const COMPLETE: &str = "complete";
 
 #[derive(Deserialize)]
@@ -75,7 +75,7 @@ fn done(output: String, is_json: bool) -> CallState {
     CallState::Done { output, is_json }
 }
 
-/// A content as text. What is no text is named.
+/// A content as text. A content that is not text is named.
 fn show_content(content: &Value) -> String {
     let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
     let short = |value: &Value, name: &str| {

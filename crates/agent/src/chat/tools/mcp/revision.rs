@@ -1,5 +1,5 @@
 //! The revisions of the protocol, by their dates, and the names that the newest one gives
-//! to what each request says of itself. `api/mcp` serves the same revisions.
+//! to each request's statements about itself. `api/mcp` serves the same revisions.
 
 /// The newest revision. There is no handshake: each request says what a server has to
 /// know.
@@ -15,6 +15,6 @@ pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 
-/// What begins and ends a header's value that is encoded, since it holds other
-/// characters than a header may.
+/// The marks around a header's value that is encoded, since it holds other characters
+/// than a header may.
 pub const ENCODED: (&str, &str) = ("=?base64?", "?=");

@@ -16,7 +16,7 @@ use crate::chat::tools::mcp::listing::{LeftOutTool, ServerDefinition};
 /// list.
 pub const MAX_SERVERS: usize = 16;
 
-/// How old a list of tools becomes until the beginning of a turn asks for it again.
+/// The age at which a list of tools is asked for again at the beginning of a turn.
 pub const REFRESH_EVERY_MS: i64 = 10 * 60_000;
 
 /// A server of tools.
@@ -35,7 +35,7 @@ pub struct ToolServer {
     pub state: ServerState,
 }
 
-/// What is known of a server by its own answers.
+/// The facts about a server that its own answers told.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerState {
@@ -53,7 +53,7 @@ pub struct ServerState {
     pub problem: Option<String>,
 }
 
-/// What a registered tool keeps of its server.
+/// The part of its server that a registered tool keeps.
 #[derive(Clone, Debug)]
 pub struct ServerTool {
     pub server: String,
@@ -71,7 +71,7 @@ impl ToolServer {
         now_ms.saturating_sub(self.asked_at) >= REFRESH_EVERY_MS
     }
 
-    /// What the server's tool of this definition keeps of the server.
+    /// The part of the server that its tool of this definition keeps.
     pub fn tool_of(&self, definition: &ServerDefinition) -> ServerTool {
         let is_accepted = self.state.accepted.contains(&definition.digest);
         ServerTool {

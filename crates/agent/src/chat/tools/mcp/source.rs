@@ -1,4 +1,4 @@
-//! Where a server is, as `defineTool` takes it and `listTools` shows it.
+//! The address of a server, as `defineTool` takes it and `listTools` shows it.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
