@@ -2,7 +2,7 @@
 //! shortened, documents that were unloaded are gone, older files are named instead of
 //! sent. The same rules hold for the working context, which is made of events.
 //!
-//! Only copies are changed. What of a message doesn't change keeps its bytes.
+//! Only copies are changed. The parts of a message that don't change keep their bytes.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

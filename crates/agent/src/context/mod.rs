@@ -1,7 +1,7 @@
-//! What a model gets in a turn: the messages that fit (`working_context`), the summaries
-//! that replace the others (`compaction`), and the tools on its memory (`tools`). For
-//! applications that ask a model themselves, `for_model` shows messages as a model
-//! should get them.
+//! The context that a model gets in a turn: the messages that fit (`working_context`),
+//! the summaries that replace the others (`compaction`), and the tools on its memory
+//! (`tools`). For applications that ask a model themselves, `for_model` shows messages as
+//! a model should get them.
 //!
 //! Knows messages, memory and models. Knows neither turns nor callers.
 

@@ -63,11 +63,11 @@ const MAX_TRIES: u32 = 3;
 /// overlay is deleted.
 const KEPT_NESTED: i64 = 20;
 
-/// Whatever writes summaries implements this trait.
+/// The trait of everything that writes summaries.
 pub trait Summariser {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
 
-    /// Is told what became of a compaction that was no dry run.
+    /// Is told the outcome of a compaction that was not a dry run.
     fn tell(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}
 
     /// Whether the session's prompt is refreshed with the compaction.
@@ -81,7 +81,7 @@ pub trait Summariser {
     }
 }
 
-/// A summary, or the error, and what the request cost in either case.
+/// A summary, or the error, and the cost of the request in either case.
 pub struct Summarised {
     pub summary: Result<String>,
     pub usage: TokenUsage,
@@ -97,7 +97,7 @@ pub struct Compactor<'a> {
     pub summariser: &'a dyn Summariser,
 }
 
-/// What to compact, and who asks for the compaction.
+/// The messages to compact, and the caller that asks for the compaction.
 pub struct CompactionTask<'a> {
     pub session_id: &'a Id,
     pub leaf_seq: i64,
@@ -177,7 +177,7 @@ impl CompactionOutcome {
     }
 }
 
-/// What a compaction writes in one transaction.
+/// The rows that a compaction writes in one transaction.
 struct CompactionWrite<'a> {
     overlay: NewOverlay<'a>,
     /// The blocks of the prompt that is frozen with it.
@@ -185,7 +185,7 @@ struct CompactionWrite<'a> {
     decision: CompactionDecision,
 }
 
-/// What was decided before the first request to the model.
+/// The decisions before the first request to the model.
 struct CompactionPlan {
     parts: Vec<ops::Range<usize>>,
     range: EventRange,

@@ -105,8 +105,9 @@ impl CompactionTracker {
         self.compacted.borrow_mut().remove(session_id.as_str())
     }
 
-    /// Measures the path that ends at `leaf_seq`. What was measured before is not read again,
-    /// as long as the object stays in memory and nothing changed but by appends.
+    /// Measures the path that ends at `leaf_seq`. Messages that were measured before are
+    /// not read again, as long as the object stays in memory and nothing changed but by
+    /// appends.
     pub fn measure(
         &self,
         db: &dyn Database,

@@ -2,7 +2,7 @@
 //!
 //! The first few messages stay, since they say what the conversation is for. The newest
 //! messages stay, since the conversation is about them now. A message holds its tool
-//! calls together with their results. Where a result came only after another message, no
+//! calls together with their results. If a result came only after another message, no
 //! boundary lies between it and its call.
 
 use std::ops;
@@ -10,7 +10,8 @@ use std::ops;
 use super::settings::CompactionSettings;
 use crate::messages::tree::overlays::EventRange;
 
-/// What deciding needs to know of a message of a path, or of an overlay on the path.
+/// The facts about a message of a path, or about an overlay on the path, that the
+/// decision needs.
 #[derive(Debug, PartialEq)]
 pub struct PathUnit {
     pub range: EventRange,

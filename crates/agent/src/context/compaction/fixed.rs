@@ -1,4 +1,4 @@
-//! What every turn sends before its messages: the system prompt and the tools.
+//! The parts that every turn sends before its messages: the system prompt and the tools.
 //!
 //! If a frozen prompt exists, turns send it, so its tokens count. If none exists, the
 //! prompt is rendered from the current blocks and counted, without freezing it.

@@ -25,11 +25,11 @@ pub struct Journal {
     pub settings: OwnSettings,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastCompactionError>,
-    /// Where the window of chat turns stands. `None`: it holds the whole branch.
+    /// The place of the window of chat turns. `None`: the window holds the whole branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<KeptWindow>,
-    /// What the session's turns taught about estimates, once its last turn has no row any
-    /// more (`store/last_turns.rs`).
+    /// The lessons of the session's turns about estimates, once its last turn has no row
+    /// any more (`store/last_turns.rs`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// The most that requests of this session to a model may be estimated at, as refusals

@@ -133,7 +133,7 @@ pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<T
 }
 
 /// Whether the model gets this error as an answer: a home that is unavailable or not
-/// configured is no failure of this object.
+/// configured does not fail this object.
 fn is_told(error: &Error) -> bool {
     find_unavailable(error).is_some() || error.code == crate::base::error::Code::NotConfigured
 }

@@ -113,7 +113,7 @@ fn show(result: &FoundEntry) -> String {
     format!("{name}{told}{}", cut(&result.content))
 }
 
-/// A fact that holds no longer: its name, and what became of it.
+/// A fact that holds no longer: its name, and its end.
 fn show_past(past: &PastEntry) -> String {
     let validity = &past.validity;
     match (

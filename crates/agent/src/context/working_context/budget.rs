@@ -1,4 +1,4 @@
-//! What a context may take, and the window as a session keeps it.
+//! The budget of a context, and the window as a session keeps it.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::base::tokens::estimate;
 use crate::models::message::ContextMessage;
 use crate::store::calibration::Calibration;
 
-/// What is left to the messages at least, in tokens. With less, no conversation is
+/// The least number of tokens that is left to the messages. With less, no conversation is
 /// possible.
 pub const MIN_ROOM_TOKENS: i64 = 100;
 
@@ -41,7 +41,7 @@ pub enum WindowSteps {
     Kept(KeptWindow),
 }
 
-/// Where a session's window stands. It changes only when the window is full.
+/// The place of a session's window. It changes only when the window is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeptWindow {
@@ -68,7 +68,7 @@ pub fn size_of(message: &ContextMessage) -> Size {
     }
 }
 
-/// What a message takes once it is shortened. `names_files`: and its files are named.
+/// The size of a message once it is shortened. `names_files`: its files are named, too.
 pub fn short_size(message: &ContextMessage, names_files: bool) -> Size {
     let mut size = size_of(message);
     if let Some(short) = find_short(message) {

@@ -47,7 +47,7 @@ pub struct WorkingContext {
     pub reminder: Option<String>,
 }
 
-/// What a context is built from.
+/// The parts that a context is built from.
 pub struct ContextWindow {
     /// The event that the context ends with; `None`: there is no event.
     pub leaf_seq: Option<i64>,
@@ -152,8 +152,8 @@ pub fn build_working_context(
     })
 }
 
-/// What stands before the messages, in bytes as they are written: the instructions and the
-/// loaded documents.
+/// The bytes, as they are written, of the part before the messages: the instructions and
+/// the loaded documents.
 pub fn fixed_bytes(system_instructions: &[String], loaded: &[LoadedSkill]) -> usize {
     let documents = loaded.iter().filter_map(|skill| skill.content.as_ref());
     let fixed = system_instructions.iter().chain(documents);
@@ -169,7 +169,7 @@ pub fn message_tokens(message: &ContextMessage) -> i64 {
     content_tokens(message.role, &message.content) + calls.sum::<i64>() + files.sum::<i64>()
 }
 
-/// The estimated tokens of what a message says.
+/// The estimated tokens of a message's content.
 pub fn content_tokens(role: Role, content: &str) -> i64 {
     match role {
         Role::Tool => tokens::estimate_output(content),

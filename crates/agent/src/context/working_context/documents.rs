@@ -125,8 +125,8 @@ fn find_named(messages: &[PlacedMessage]) -> HashMap<usize, (String, String)> {
     named
 }
 
-/// What replaces a document that an answer of `load_context` holds. `None`: the answer is
-/// no document, or the document as it is loaded.
+/// The text that replaces a document in an answer of `load_context`. `None`: the answer
+/// is not a document, or is the document as it is loaded.
 pub fn find_replacement(
     name: &str,
     arguments: &str,

@@ -13,7 +13,7 @@ use std::ops::Add;
 /// How full the window is after it moved.
 const TARGET_PERCENT: usize = 70;
 
-/// What a part of a conversation takes.
+/// The size of a part of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Size {
     /// Estimated tokens, not corrected.
@@ -52,12 +52,12 @@ impl Size {
 pub struct Room {
     /// The most that the messages may take.
     pub most: Size,
-    /// What they may take after the window moved.
+    /// The most that the messages may take after the window moved.
     pub target: Size,
 }
 
 impl Room {
-    /// `whole` is the room for everything, of which `fixed` tokens are no messages.
+    /// `whole` is the room for everything. `fixed` of its tokens are not for messages.
     pub fn new(whole: Size, fixed: i64) -> Self {
         let percent =
             |number: usize| number / 100 * TARGET_PERCENT + number % 100 * TARGET_PERCENT / 100;
@@ -69,7 +69,7 @@ impl Room {
                 ..whole
             },
             target: Size {
-                // A long prompt leaves the messages half of what it doesn't take.
+                // A long prompt leaves the messages half of the remaining room.
                 tokens: target.max(left / 2),
                 bytes: percent(whole.bytes),
                 events: percent(whole.events),
@@ -90,15 +90,15 @@ pub struct Group {
     pub is_users: bool,
 }
 
-/// What of a list of groups is sent: those from `start` on, and those before `short`
-/// shortened.
+/// The part of a list of groups that is sent: the groups from `start` on. Those before
+/// `short` are shortened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cut {
     pub start: usize,
     pub short: usize,
 }
 
-/// The groups of a path, oldest first, and what holds for all cuts of them.
+/// The groups of a path, oldest first, and the facts that hold for all cuts of them.
 pub struct Groups<'a> {
     pub list: &'a [Group],
     /// The places of groups that are sent even if the groups after them are not: the
@@ -109,7 +109,7 @@ pub struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// What a model is sent of each group, by the group's place.
+    /// The size of each group as a model is sent it, by the group's place.
     fn sent(&self, cut: Cut) -> impl Iterator<Item = Size> {
         let list = self.list.iter().enumerate();
         list.filter(move |(place, _)| *place >= cut.start || self.pinned.contains(place))
@@ -255,7 +255,7 @@ mod tests {
             // Shortened, they are above 70 still.
             ("u25 a90/30 u25 u25", (0, 0), (2, 2)),
             ("u25 a90/10 u25 u25 u10", (0, 0), (2, 3)),
-            // What was decided once holds while there is room.
+            // An earlier decision holds while there is room.
             ("u25 u25 u25 u25 u25", (2, 2), (2, 2)),
             // It begins with a user where it can.
             ("u25 u25 a25 a1 u26 u24", (0, 0), (4, 4)),

@@ -18,15 +18,15 @@ use crate::messages::tree::path::{PathSegment, WalkStep, is_on_path, load_segmen
 use crate::models::call_ids::tell_apart;
 use crate::models::message::ContextMessage;
 
-/// What the sentence about messages that are not shown takes.
+/// The size of the sentence about messages that are not shown.
 const NOTICE_TOKENS: i64 = 60;
 
 pub struct FittedContext {
     pub context: WorkingContext,
     /// The window, if it moved.
     pub moved: Option<KeptWindow>,
-    /// What all that was read would take with long texts shortened, and what stands
-    /// before the messages, in estimated tokens.
+    /// The estimated tokens of all that was read, with long texts shortened, and of the
+    /// part before the messages.
     pub least_tokens: i64,
     /// How many events were read.
     pub events: usize,
@@ -116,8 +116,8 @@ pub fn build_fitting(
     })
 }
 
-/// What is kept free for the sentence about messages that are not shown. A small window
-/// has no room for a sentence that may not be needed.
+/// The tokens that are kept free for the sentence about messages that are not shown. A
+/// small window has no room for a sentence that may not be needed.
 fn notice_tokens(left: i64) -> i64 {
     NOTICE_TOKENS.min(left / 8)
 }

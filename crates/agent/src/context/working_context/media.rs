@@ -30,9 +30,9 @@ pub fn name_files(message: &mut ContextMessage) {
     }
 }
 
-/// The `seq` of the newest event whose files are not sent; 0: all are sent. The newest
-/// `keep` messages have theirs sent. What the agent and its tools say in a row is one
-/// message. `messages` are newest first.
+/// The `seq` of the newest event whose files are not sent; 0: all are sent. The files of
+/// the newest `keep` messages are sent. Messages of the agent and its tools in a row
+/// count as one. `messages` are newest first.
 pub fn media_line<'a>(messages: impl IntoIterator<Item = &'a PlacedMessage>, keep: usize) -> i64 {
     let mut count = MessageCount::default();
     messages

@@ -1,6 +1,6 @@
-//! The working context: what one turn sends to a model. It is built from the newest
-//! events of a branch and thrown away afterwards. Only what the turn added is written
-//! back.
+//! The working context: the messages that one turn sends to a model. It is built from the
+//! newest events of a branch and thrown away afterwards. Only what the turn added is
+//! written back.
 
 pub mod budget;
 pub mod build;

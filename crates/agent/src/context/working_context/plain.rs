@@ -28,8 +28,8 @@ use crate::log::tip::{IS_NEWEST_LEAF, Leaf};
 const SHORT_BYTES: usize = 8 << 10;
 
 /// A message of the AI SDK (the column `message`) with one text part and nothing else.
-/// It is compared whole, which is quicker than to look for what it may not contain.
-/// Otherwise the message may have no file if it is the user's, and no call if it is the
+/// The message is compared whole, which is quicker than a search for files and calls. A
+/// message that differs may have no file if it is the user's, and no call if it is the
 /// agent's. An escape could hide both names.
 static SHOWN: LazyLock<String> = LazyLock::new(|| {
     let [users, agents, systems] = [
@@ -73,8 +73,8 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
 /// follows the one before it, their numbers less their parents' add up to the last number
 /// less the first parent.
 ///
-/// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`].
-/// `leaf_id`: what selects the id of the last event.
+/// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`]. `leaf_id`: the SQL that selects
+/// the id of the last event.
 fn sql_of(range: &str, leaf_id: &str) -> String {
     format!(
         "
@@ -127,7 +127,7 @@ static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
     sql_of(&range, leaf_id)
 });
 
-/// What the statement says beside the messages.
+/// The facts that the statement gives beside the messages.
 struct PlainRow {
     above_seq: i64,
     leaf_id: Option<String>,

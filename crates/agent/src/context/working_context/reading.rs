@@ -27,7 +27,7 @@ const DOCUMENT_SIZE: Size = Size {
     events: 1,
 };
 
-/// What was read so far, newest first.
+/// The messages that were read so far, newest first.
 pub struct Reading<'a> {
     room: Room,
     documents: &'a [LoadedSkill],
@@ -38,7 +38,7 @@ pub struct Reading<'a> {
     keep_media: usize,
     items: Vec<(i64, Vec<ContextMessage>)>,
     count: MessageCount,
-    /// How many messages were read, what they take, and what they would take at least.
+    /// The number of messages that were read, their size, and their least size.
     read: usize,
     whole: Size,
     pub least: Size,
@@ -52,7 +52,7 @@ pub struct Reading<'a> {
     found_start: bool,
 }
 
-/// What is sent.
+/// The messages that are sent.
 pub struct Chosen {
     pub placed: Vec<PlacedMessage>,
     /// The window, if it moved.
@@ -137,8 +137,8 @@ impl<'a> Reading<'a> {
         self.items.push((seq, messages));
     }
 
-    /// Measures a message. What won't be sent as it is becomes short here, so that only
-    /// what may be sent is held.
+    /// Measures a message. A message that won't be sent as it is becomes short here, so
+    /// that only texts that may be sent are held.
     fn measure(&mut self, seq: i64, message: &mut ContextMessage) {
         let is_older = self.read >= KEPT_MESSAGES;
         if self.read == KEPT_MESSAGES && self.kept.is_none() {

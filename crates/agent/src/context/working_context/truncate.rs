@@ -47,12 +47,12 @@ pub fn shorten_message(message: &mut ContextMessage) {
     }
 }
 
-/// What the message says once it is shortened. `None`: it is short already.
+/// The message's text once it is shortened. `None`: it is short already.
 pub fn find_short(message: &ContextMessage) -> Option<String> {
     find_short_text(message.role, &message.content)
 }
 
-/// What a text of this author is once it is shortened. `None`: it is short already.
+/// A text of this author once it is shortened. `None`: it is short already.
 pub fn find_short_text(role: Role, text: &str) -> Option<String> {
     let limit = match role {
         Role::Tool => MAX_OUTPUT_CHARS,
@@ -66,7 +66,8 @@ pub fn find_short_text(role: Role, text: &str) -> Option<String> {
     ))
 }
 
-/// Where the character number `limit` begins. `None`: the text has no more characters.
+/// The beginning of the character number `limit`. `None`: the text has no more
+/// characters.
 fn find_cut(text: &str, limit: usize) -> Option<usize> {
     // Compares bytes first, so that only a text that could be too long is counted.
     if text.len() <= limit {

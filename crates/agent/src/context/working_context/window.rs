@@ -23,7 +23,7 @@ pub struct PlacedMessage {
     pub message: ContextMessage,
 }
 
-/// A message that is no result, and the results of its calls in the order they came.
+/// A message that is not a result, and the results of its calls in the order they came.
 struct AnsweredMessage {
     said: PlacedMessage,
     results: Vec<PlacedMessage>,
@@ -35,7 +35,8 @@ struct AnsweredMessage {
 /// result for every call that has none.
 pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
     let mut said: Vec<AnsweredMessage> = Vec::with_capacity(messages.len());
-    // Where open calls are, by their id: an entry for each call, the newest last.
+    // The places of open calls, by the calls' id: an entry for each call, the newest
+    // last.
     let mut open: HashMap<String, Vec<usize>> = HashMap::new();
     let count = messages.len();
     for placed in messages {
