@@ -179,7 +179,7 @@ pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent
     }
 }
 
-/// The block's default content, then a summary of what the block holds.
+/// The block's default content, then a summary of the block's own content.
 fn introduced(block: &Definition, summary: &str) -> String {
     match block.default_content() {
         "" => summary.to_owned(),

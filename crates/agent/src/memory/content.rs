@@ -52,7 +52,7 @@ pub struct Version {
     pub validity: Validity,
 }
 
-/// Who wrote a version: a model with its tools, or a caller of the API.
+/// The writer of a version: a model with its tools, or a caller of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WrittenBy {

@@ -1,5 +1,5 @@
 //! Copies a session's memory for a fork of the session, so that the conversation
-//! continues with what it knew. Part of the fork's transaction.
+//! continues with its knowledge. Part of the fork's transaction.
 
 use super::counts::count_copies;
 use super::entries;

@@ -12,7 +12,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// What is known of a block's items.
+/// The known facts about a block's items.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockCounts {
     /// How many entries the block has.
@@ -105,14 +105,14 @@ impl FromRow<'_> for DeletedInBlock {
     }
 }
 
-/// What a write does to a block's counts.
+/// The effect of a write on a block's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CountChange {
     /// Added to the entries that the range's numbers count.
     pub entries: i64,
     /// Of deleted items that are remembered.
     pub deleted: i64,
-    /// Where the block's range begins from now on; 0: it gives the range back.
+    /// The beginning of the block's range from now on; 0: the block gives its range back.
     pub first_number: Option<i64>,
 }
 

@@ -75,7 +75,7 @@ pub struct Definition {
     pub max_tokens: Option<i64>,
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
-    /// Where the source leads for this agent: see [`Definition::placed`].
+    /// The place that the source names for this agent: see [`Definition::placed`].
     pub place: BlockPlace,
     pub when_changed: WhenChanged,
     /// As the definition sets it. `None`: the home decides.

@@ -1,6 +1,6 @@
-//! Which blocks exist: blocks of the deployed configuration, and blocks that
-//! operations defined. An operation's definition takes precedence. Defining a block
-//! again never deletes its content.
+//! The blocks that exist: blocks of the deployed configuration, and blocks that
+//! operations defined. An operation's definition takes precedence. Defining a block again
+//! never deletes its content.
 
 use super::block::{Block, BlockContent, hold_here, read_or_omit};
 use super::content::find_newest;
@@ -256,7 +256,7 @@ fn write_definition(
     })
 }
 
-/// Refuses a source that leads nowhere although it is no template. A template may lead
+/// Refuses a source that leads nowhere although it is not a template. A template may lead
 /// nowhere for one agent: the same definition is sent to many.
 pub fn check_place(block: &Definition) -> Result<()> {
     match &block.place {

@@ -17,7 +17,7 @@ use crate::store::config::DeployedConfig;
 /// The most deployed blocks.
 const MAX_DEPLOYED: i64 = 100;
 
-/// What was deployed of every agent's memory, and the configuration.
+/// The deployed part of every agent's memory, and the configuration.
 #[derive(Default)]
 pub struct DeployedMemory {
     pub config: Rc<DeployedConfig>,

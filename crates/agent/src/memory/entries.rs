@@ -386,7 +386,7 @@ pub fn find_version(
     past::find_version(db, &place(block, &content_key, key), newest, version)
 }
 
-/// Deletes an entry. What the entry replaced counts again.
+/// Deletes an entry. The entries that it replaced count again.
 pub async fn delete(
     memory: &Memory<'_>,
     block: &Definition,

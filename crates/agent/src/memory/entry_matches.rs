@@ -1,4 +1,4 @@
-//! Which entries of a block the index of words offers for a query.
+//! The entries of a block that the index of words offers for a query.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::search::rank::{QueryTerm, rarity};
 /// The most candidates whose texts one search reads.
 const MAX_CANDIDATES: usize = 200;
 
-/// What the index offers for a query.
+/// The entries that the index offers for a query.
 pub struct LikelyEntries {
     /// The numbers of the likeliest entries, best first, each with its score.
     pub entries: Vec<(i64, f64)>,
@@ -26,7 +26,7 @@ pub struct LikelyEntries {
 
 /// Finds the entries of one block that match, and counts the query's words in this block.
 /// The engine's own score and word counts are not used: they cover every block of the
-/// agent, and what another session's blocks hold must not change an answer.
+/// agent, and the content of another session's blocks must not change an answer.
 ///
 /// Visits a row for each entry of the block and each word that it holds, at most 10,000
 /// entries.
@@ -47,7 +47,8 @@ pub fn load_matches(
     let found: Vec<String> = ranges
         .iter()
         .map(|NumberRange { first, last }| {
-            // FTS5 ignores the end of a range that is no integer, as a bound number is none.
+            // FTS5 ignores the end of a range if it is not an integer. A bound number is
+            // not one.
             format!(
                 "SELECT e.number, wanted.key AS bit
                    FROM json_each(?1) AS wanted

@@ -1,5 +1,5 @@
 //! The numbers of entries, which are also the entries' rows in the index of words. The
-//! entries of a block have a range of numbers to themselves, so a search in one block
+//! entries of a block have a range of numbers to themselves. So a search in one block
 //! visits the rows of no other, and a block's entries are counted by its own numbers.
 
 use super::counts::{BlockCounts, CountChange};

@@ -64,7 +64,7 @@ pub struct Moment {
     pub as_of: Option<i64>,
 }
 
-/// What a search in another home found.
+/// The entries that a search in another home found.
 #[derive(Debug, Deserialize)]
 pub struct FoundElsewhere {
     /// Best first.
@@ -210,7 +210,7 @@ pub fn find(
     let LikelyEntries { entries, terms } = load_matches(db, block, &query)?;
     let mut rows = load_ranked(db, block, &entries)?;
     if let Some(at_ms) = moment.as_of {
-        // What was written later was not said then.
+        // An entry that was written later was not there then.
         rows.retain(|row| row.begins() <= at_ms);
         rows.extend(load_then(db, block, &query, at_ms)?);
     }
@@ -292,16 +292,16 @@ fn load_ranked(
     Ok(found.collect())
 }
 
-/// What a search found here.
+/// The entries that a search found here.
 #[derive(Default)]
 pub struct FoundHere {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// What would have been found, and holds no longer. Empty for a search in the past.
+    /// The entries that match and hold no longer. Empty for a search in the past.
     pub past: Vec<PastEntry>,
 }
 
-/// What an entry said at the time of a search.
+/// The text of an entry at the time of a search.
 struct FactText {
     title: Option<String>,
     content: String,
@@ -341,7 +341,7 @@ impl FromRow<'_> for FoundRow {
 }
 
 impl FoundRow {
-    /// What the entry said at this moment; `None`: it did not hold then.
+    /// The text of the entry at this moment; `None`: the entry did not hold then.
     fn said_at(
         &self,
         db: &dyn Database,
@@ -435,8 +435,8 @@ impl FoundRow {
     }
 }
 
-/// What entries said at this time that are deleted by now, or say something else, as far as
-/// it matches the query.
+/// The texts at this time of entries that are deleted by now, or have another text. Only
+/// texts that match the query are loaded.
 fn load_then(
     db: &dyn Database,
     block: &Definition,
@@ -507,6 +507,6 @@ fn to_candidate(row: &FoundRow, asked: &mut AskedWords<'_>) -> Candidate {
     for stem in about(&row.key, title) {
         counter.take_about(&stem);
     }
-    // Entries are no dialogue: an entry's neighbours don't affect its score.
+    // Entries are not a dialogue: an entry's neighbours don't affect its score.
     counter.end(row.number, 0, row.updated_at, row.score)
 }

@@ -3,9 +3,9 @@
 //! object, the bucket, another agent or a service. Code that reads or writes a
 //! block need not know its home.
 //!
-//! Two rules hold. When a home is unavailable, the prompt lacks that block's
-//! content, but the prompt is still made. What a model or a stranger writes into
-//! a block stays inside that block's section of the prompt.
+//! Two rules hold. When a home is unavailable, the prompt lacks that block's content, but
+//! the prompt is still made. A text that a model or a stranger writes into a block stays
+//! inside that block's section of the prompt.
 
 pub mod block;
 pub mod budget;
@@ -44,7 +44,7 @@ use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
 use crate::memory::deployed::DeployedMemory;
 
-/// An agent's memory, and what is needed to reach every home.
+/// An agent's memory, and the parts that are needed to reach every home.
 #[derive(Clone, Copy)]
 pub struct Memory<'a> {
     /// The agent's name.
@@ -58,7 +58,7 @@ pub struct Memory<'a> {
     pub via: &'a [String],
 }
 
-/// What a block belongs to: the agent or one session.
+/// The owner of a block: the agent or one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockScope<'a> {
     Agent,
@@ -84,7 +84,7 @@ impl<'a> BlockScope<'a> {
     }
 }
 
-/// Who writes to the memory, and in which session and turn.
+/// The writer to the memory, with its session and turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryWriter<'a> {
     /// Whether a model writes, through a tool.

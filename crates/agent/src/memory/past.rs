@@ -1,5 +1,5 @@
-//! The past of entries and documents: who wrote each version, what the versions said, and
-//! when a fact held.
+//! The past of entries and documents: the writer and the text of each version, and the
+//! time when a fact held.
 //!
 //! The newest version is the item's own row, with a note. A version moves into the table of
 //! the past when another one takes its place, or when the item is deleted.
@@ -25,7 +25,7 @@ pub const MAX_SKILL_VERSIONS: i64 = 10;
 /// How many deleted items of a block can be brought back.
 pub const MAX_DELETED: i64 = 1_000;
 
-/// What an item's row says of its newest version, beside the text.
+/// The facts about its newest version that an item's row holds beside the text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemNote {
@@ -250,7 +250,7 @@ pub struct ItemDeletion<'a> {
     pub last: PastVersion,
     pub writer: MemoryWriter<'a>,
     pub now_ms: i64,
-    /// What else the deletion does to the block's counts.
+    /// The other changes that the deletion makes to the block's counts.
     pub counts: CountChange,
 }
 
@@ -411,7 +411,7 @@ pub fn find_at(db: &dyn Database, item: &ItemPlace<'_>, at_ms: i64) -> Result<Op
     find(db, &sql, &[scope, block, key, at_ms.into()])
 }
 
-/// What an item said at some time, in a text that is not its newest.
+/// A text that an item had at some time, and that is not its newest.
 pub struct SaidThen {
     pub key: String,
     pub past: PastVersion,
@@ -434,8 +434,8 @@ impl FromRow<'_> for SaidThen {
 const MAX_SEARCHED: i64 = 5_000;
 const MAX_SEARCHED_BYTES: i64 = 2 << 20;
 
-/// What entries of a block said at this time that are deleted by now, or say something else.
-/// The texts that were written last come first.
+/// The texts at this time of a block's entries that are deleted by now, or have another
+/// text. The texts that were written last come first.
 pub fn load_said_then(
     db: &dyn Database,
     scope: &str,

@@ -1,6 +1,6 @@
-//! Which entries of a block replace which. An entry names those that it replaces, and each
-//! of them notes who replaced it. A replacement that is deleted, or that names the entry no
-//! longer, gives it back: the entry counts again, unless another one replaced it, too.
+//! The entries of a block that replace others. An entry names those that it replaces, and
+//! each of them notes the one that replaced it. If a replacement is deleted, or no longer
+//! names an entry, that entry counts again, unless another one replaced it, too.
 
 use super::definition::Definition;
 use super::entry::find_by_key;
@@ -9,7 +9,7 @@ use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 
-/// What is read of an entry that is replaced.
+/// The fields that are read of an entry that is replaced.
 struct ReplacedRow {
     number: i64,
     updated_at: i64,

@@ -1,4 +1,4 @@
-//! Where a block's content lives when it is not in this object. Keys and names are
+//! The place of a block's content when it is not in this object. Keys and names are
 //! checked here, so that no key can escape its prefix.
 //!
 //! A source may be a template (`memory/template.rs`), so it leads to a home only together
@@ -45,7 +45,7 @@ pub struct BlockSource {
     service: Option<String>,
 }
 
-/// Where the block's content lives, for one agent.
+/// The place of the block's content, for one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockPlace {
     /// In this agent: the block of this label, or without one the block itself.
@@ -138,7 +138,7 @@ impl BlockSource {
         }
     }
 
-    /// Where the content lives for the agent of this name. `is_sessions`: the block
+    /// The place of the content for the agent of this name. `is_sessions`: the block
     /// belongs to one of its sessions.
     pub fn place(&self, agent_name: &str, is_sessions: bool) -> BlockPlace {
         match self.filled_in(agent_name) {
@@ -166,7 +166,7 @@ impl BlockSource {
             label: self.label.clone(),
             service: self.service.clone(),
         };
-        // What is no template was checked when the block was defined.
+        // A source that is not a template was checked when the block was defined.
         if source == *self {
             return Ok(source);
         }

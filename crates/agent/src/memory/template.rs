@@ -2,8 +2,8 @@
 //! for the name's parts between colons. So one deployed definition gives each agent a home
 //! of its own.
 //!
-//! Whoever may choose an agent's name chooses what stands in a placeholder. So what stands
-//! there is one step of a path at most, and is not read as a template again.
+//! The chooser of an agent's name also chooses the text of a placeholder. So that text is
+//! one step of a path at most, and is not read as a template again.
 
 /// Fills in the placeholders, once. A brace that begins no placeholder stays: a key that
 /// was stored before there were templates may hold one.
@@ -50,7 +50,7 @@ impl Placeholder {
         }
     }
 
-    /// What stands here for this agent, or why nothing can.
+    /// The text of the placeholder for this agent, or the reason why there is none.
     fn value<'n>(&self, agent_name: &'n str) -> Result<&'n str, String> {
         let (who, value) = match self {
             Self::Name => ("this agent's name".to_owned(), Some(agent_name)),
@@ -69,7 +69,7 @@ impl Placeholder {
     }
 }
 
-/// The first placeholder, with what stands before and after it.
+/// The first placeholder, with the texts before and after it.
 fn split(text: &str) -> Option<(&str, Placeholder, &str)> {
     text.match_indices('{').find_map(|(start, _)| {
         let (before, from) = text.split_at_checked(start)?;
