@@ -46,12 +46,12 @@ const PAGE_BYTES: i64 = 1 << 20;
 const PIECE_BYTES: usize = 900_000;
 const PIECES: usize = 3;
 
-/// What orders the rows of a table whose key may be empty, or that has none.
+/// The order of the rows of a table whose key may be empty, or that has none.
 const ROW_ID: &str = "_rowid_";
 
-/// Where a page begins: a table by its number in [`TABLES`], and the key of the last row
-/// that was read of the table. A page begins at its key, so it costs the same anywhere in a
-/// table. Nobody writes these tables, so their order stays.
+/// The beginning of a page: a table by its number in [`TABLES`], and the key of the last
+/// row that was read of the table. A page begins at its key, so it costs the same
+/// anywhere in a table. Nobody writes these tables, so their order stays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     table: usize,

@@ -1,5 +1,6 @@
-//! Imports into an existing session: compares each line with what an export of the
-//! session would contain now. An identical file is no conflict; a different file is.
+//! Imports into an existing session: compares each line with the line that an export of
+//! the session would contain now. An identical file is not a conflict; a different file
+//! is.
 
 use serde_json::Value;
 

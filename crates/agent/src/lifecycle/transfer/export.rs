@@ -213,7 +213,7 @@ impl Export {
         };
         let has_content = row.has_content || !event.content.is_empty();
         if event.action == Action::UserMessage {
-            // What `runTurn` noted about a user's message counts in this session alone.
+            // The note of `runTurn` about a user's message counts in this session alone.
             event.note = None;
         }
         let message = event.message.take().map(object_of);

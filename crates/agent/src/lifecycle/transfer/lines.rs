@@ -1,5 +1,5 @@
-//! The lines of the file, by their `type`, in this order: one `session`, then each
-//! `event` in `seq` order, each `compaction`, each `change` in the feed's order, the
+//! The lines of the file, by their `type`. They come in this order: one `session`, then
+//! each `event` in `seq` order, each `compaction`, each `change` in the feed's order, the
 //! session's memory (`memory/lines.rs`), and one `end`. A file without its `end` was cut
 //! off.
 //!

@@ -15,7 +15,7 @@ use crate::lifecycle::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
 use crate::messages::parse::MessageSource;
 use crate::store::tables::find_readers;
 
-/// Who sends a file, and the session that it becomes.
+/// The sender of a file, and the session that the file becomes.
 #[derive(Clone)]
 pub struct ImportSender {
     pub session_id: Id,

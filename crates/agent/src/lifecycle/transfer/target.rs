@@ -1,4 +1,4 @@
-//! The target of an import, its sender, and what the import leaves out.
+//! The target of an import, its sender, and the parts that the import leaves out.
 
 use std::rc::Rc;
 

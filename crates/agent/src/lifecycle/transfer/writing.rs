@@ -419,7 +419,7 @@ impl ImportWriter {
         Ok(self.count)
     }
 
-    /// What the file contains and the import left out.
+    /// The parts that the file contains and the import left out.
     pub fn left_out(&self) -> Vec<LeftOut> {
         self.memory.left_out()
     }

@@ -186,7 +186,7 @@ impl MemoryImport {
         }
     }
 
-    /// What the import left out.
+    /// The parts that the import left out.
     pub fn left_out(&self) -> Vec<LeftOut> {
         let is_left_out = self.has_prompt && !self.target.sender.takes_prompts();
         is_left_out.then_some(LeftOut::Prompt).into_iter().collect()

@@ -2,7 +2,7 @@
 //! in its context, and its frozen prompt. The agent's memory is not the session's, so it
 //! is not in the file.
 //!
-//! The rule it protects: a file is no way around an operation. If a token may not use
+//! The rule it protects: a file is not a way around an operation. If a token may not use
 //! the operation that reads or writes some memory, it may not export or import that
 //! memory.
 
