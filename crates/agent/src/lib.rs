@@ -1,5 +1,5 @@
-//! What an agent does, above the core: context memory, models, what a model is given, chat
-//! turns, whole sessions, and the operations of the interface.
+//! The agent, above the core: context memory, models, a model's context, chat turns,
+//! whole sessions, and the operations of the interface.
 
 #![cfg_attr(
     test,

@@ -3,7 +3,7 @@
 //! the fields of `configureAgent`, and `blocks`, `tools` and `compaction`. The variable
 //! `MEMORY_BLOCKS` is an older name of `blocks`.
 //!
-//! A field of the variable goes before the same field of the file. What is written wrong is
+//! A field of the variable goes before the same field of the file. An invalid field is
 //! left out, and `getConfig` names it. The rest holds, and no conversation fails.
 
 use std::collections::{BTreeMap, HashSet};

@@ -3,7 +3,7 @@
 //!
 //! The entry points are `dispatch` for operations, `chat` for turns, `transfer` for files,
 //! `mcp` for clients of the Model Context Protocol and `socket` for frames. This module uses
-//! every module below, and knows only paths of HTTP.
+//! every module below. Of HTTP, it knows only the paths.
 
 #[cfg(test)]
 pub mod answers;

@@ -25,7 +25,7 @@ struct Schemas {
     answers: SchemaGenerator,
 }
 
-/// Where references of inputs and of answers point, until [`merge`] joins the schemas.
+/// The targets of references of inputs and of answers, until [`merge`] joins the schemas.
 const INPUTS: &str = "/components/inputs";
 const SCHEMAS: &str = "/components/schemas";
 

@@ -16,7 +16,7 @@ pub use crate::chat::run::agent::Agent;
 use crate::chat::run::agent::CHAT;
 use crate::chat::run::show_pace::ShownChange;
 
-/// What an operation answers.
+/// The answer of an operation.
 pub struct Reply {
     pub body: SqlText,
     /// The tables were dropped: the caller must empty the storage, too, before the
@@ -24,7 +24,7 @@ pub struct Reply {
     pub empties_storage: bool,
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
-    /// What the operation changed: the session's sockets are shown it.
+    /// The change that the operation made: the session's sockets are shown it.
     pub changed: Option<ShownChange>,
     /// The one message that the operation changed, where it changed no more than that.
     pub changed_message: Option<Id>,
@@ -75,8 +75,8 @@ pub trait Described {}
 #[cfg(not(test))]
 impl<T> Described for T {}
 
-/// What other code knows of an operation. [`RunAtOnce`] or [`RunWaiting`] runs the
-/// operation.
+/// The facts about an operation that other code knows. [`RunAtOnce`] or [`RunWaiting`]
+/// runs the operation.
 pub trait Operation: DeserializeOwned + Described {
     const NAME: &'static str;
     const NEEDS: Needs;
@@ -93,7 +93,7 @@ pub trait Operation: DeserializeOwned + Described {
     /// The longest body that the operation takes.
     const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
 
-    /// The shape of the answer. Where SQLite writes the answer itself, this type only
+    /// The shape of the answer. If SQLite writes the answer itself, this type only
     /// documents the answer, and a test compares the two.
     #[cfg(test)]
     type Output: Described;
@@ -109,8 +109,8 @@ pub trait RunAtOnce: Operation {
     fn run(self, agent: &Agent<'_>) -> Result<Reply>;
 }
 
-/// An operation that waits for calls outside the object. Other requests run meanwhile:
-/// what the operation read before the call may have changed after it.
+/// An operation that waits for calls outside the object. Other requests run meanwhile, so
+/// rows that the operation read before the call may have changed after it.
 pub trait RunWaiting: Operation {
     fn run(self, agent: &Agent<'_>) -> impl Future<Output = Result<Reply>>;
 }

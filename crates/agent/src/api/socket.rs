@@ -40,7 +40,7 @@ use crate::models::ToolDefinition;
 pub struct SocketState {
     /// The session that the socket shows.
     pub session_id: Id,
-    /// What the socket's token allows; `None`: everything.
+    /// The rights that the socket's token gives; `None`: everything is allowed.
     pub scope: Option<TokenScope>,
     /// The request id of the turn that the socket asked for last.
     #[serde(default)]
@@ -116,7 +116,7 @@ const MAX_ASKED_BEFORE: usize = 8;
 /// A page that only listens is asked to connect again, which shows that it reads.
 pub const MAX_UNHEARD_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
 
-/// What became of a frame for a socket whose page was silent for so many bytes.
+/// The outcome of a frame for a socket whose page was silent for so many bytes.
 #[derive(Debug, PartialEq)]
 pub enum Credit {
     /// The frame is sent. So many bytes are now unheard.
@@ -238,7 +238,7 @@ fn ask(
     id: String,
     request: &mut ChatRequest,
 ) -> FrameOutcome {
-    // The session is the socket's, whatever chat id the page sends.
+    // The session is the socket's, even if the page sends another chat id.
     match start(agent, &state.session_id, request, &id) {
         Ok(Started::Turn(work)) => FrameOutcome {
             state: Some(SocketState {

@@ -110,7 +110,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<Destroy>(),
 ];
 
-/// What each operation requires.
+/// The requirements of each operation.
 pub const RULES: &[AccessRule] = &rules();
 
 #[expect(

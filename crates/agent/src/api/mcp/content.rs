@@ -1,4 +1,4 @@
-//! What a tool answered, in the protocol's words.
+//! A tool's answer, in the protocol's words.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! JSON-RPC: what a body holds, and what an error says.
+//! JSON-RPC: the contents of a body and of an error.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,14 +15,14 @@ const INTERNAL_ERROR: i64 = -32_603;
 /// An error that the protocol does not know: `data.code` is the contract's.
 const REFUSED: i64 = -32_000;
 
-/// What a client sent.
+/// A message that a client sent.
 pub enum RpcMessage {
     Request(Box<Request>),
     /// A message that asks for no answer.
     Notification,
 }
 
-/// A request, and what it asks.
+/// A request, and its method's parameters.
 pub struct Request {
     /// The id as JSON text.
     pub id: String,
@@ -51,7 +51,7 @@ pub struct RpcError {
     pub data: Option<Value>,
     /// The HTTP status of an error that concerns the whole request.
     pub status: Option<u16>,
-    /// What has to be logged.
+    /// The error that has to be logged.
     pub failure: Option<Error>,
 }
 
@@ -140,7 +140,7 @@ impl Request {
             .map_err(|_| RpcError::params("arguments", "`arguments` must be an object."))
     }
 
-    /// What the client says of itself and of its request.
+    /// A client's statement about itself and its request.
     pub fn meta(&self, name: &str) -> Option<&Value> {
         self.params.meta.0.get(name)
     }

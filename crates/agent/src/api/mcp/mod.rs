@@ -28,7 +28,7 @@ use self::scope::Scope;
 use super::operation::Agent;
 use crate::base::json::json;
 
-/// What a model may want to know of this server.
+/// The text that tells a model about this server.
 const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, and `search` finds what was said. The resources are the blocks and their documents. The prompt `system` is the memory as a system prompt.";
 
 /// A request as it arrived.

@@ -1,4 +1,4 @@
-//! What a method answers, and how the answer is sent.
+//! A method's answer, and the form in which it is sent.
 
 use serde::Serialize;
 
@@ -13,13 +13,13 @@ pub struct McpAnswer {
     pub content_type: &'static str,
     /// Empty where there is nothing to say.
     pub body: SqlText,
-    /// What has to be logged.
+    /// The error that has to be logged.
     pub failure: Option<Error>,
     /// As in [`crate::api::operation::Reply`].
     pub indexing_goes_on: bool,
 }
 
-/// What a method answers: a JSON object.
+/// A method's answer: a JSON object.
 pub struct Outcome {
     pub json: String,
     /// Whether a client may keep the answer, for a time that the newest revision names.

@@ -17,7 +17,8 @@ use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
 use crate::memory::skills::skill::Skill;
 
-/// The operation that shows a block. Who may run it may be told which blocks there are.
+/// The operation that shows a block. A caller that may run it may be told which blocks
+/// there are.
 const BLOCKS: &[&str] = &["getBlock"];
 
 /// The operation that lists documents.
@@ -68,7 +69,7 @@ struct ShownBlock {
     description: Option<String>,
     content: String,
     unavailable: Option<String>,
-    /// Where the block lives; `null`: in this object.
+    /// The place of the block; `null`: in this object.
     source: Tree,
 }
 
@@ -243,7 +244,7 @@ async fn find_skill(scope: &Scope<'_>, label: &Label, key: &str) -> Result<Found
     Ok(document.map(|document| (document.content, MARKDOWN)))
 }
 
-/// What was found; `None` if it is not there.
+/// The resource that was found; `None` if it is not there.
 fn or_none<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(Some(found)),

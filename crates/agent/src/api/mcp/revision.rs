@@ -1,4 +1,4 @@
-//! The revisions of the protocol, and what each wants of a request's headers.
+//! The revisions of the protocol, and the headers that each wants of a request.
 //!
 //! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 each request says
 //! in its headers and in `_meta` what a server has to know, and there is no beginning.
@@ -156,14 +156,14 @@ fn unsupported(version: &str) -> RpcError {
 }
 
 impl Revision {
-    /// A method's result with what this revision has every result say.
+    /// A method's result, with the fields that this revision has in every result.
     pub fn finish(self, result: &str, is_list: bool) -> String {
         if self == Revision::Handshake {
             return result.to_owned();
         }
         let info = server_info();
         let kept = if is_list {
-            // What a caller sees is its own, and may change at any time.
+            // The answer is the caller's own, and may change at any time.
             r#""ttlMs":0,"cacheScope":"private","#
         } else {
             ""

@@ -1,4 +1,4 @@
-//! What the caller of a method may see and do: the rules of the operations behind it. All
+//! The rights of a method's caller: the rules of the operations behind the method. All
 //! that a method shows comes from these operations, by [`Scope::ask`].
 
 use serde::de::DeserializeOwned;
@@ -83,7 +83,7 @@ impl<'a> Scope<'a> {
         Ok(self.permit_one(TOOLS)?)
     }
 
-    /// What is announced: what the caller may use.
+    /// The capabilities that are announced: those that the caller may use.
     pub fn capabilities(&self) -> Value {
         let mut offered = Map::new();
         for (name, is_offered) in [
@@ -98,8 +98,8 @@ impl<'a> Scope<'a> {
         Value::Object(offered)
     }
 
-    /// Where blocks are, the agent's first: a token for one session has that session's
-    /// alone.
+    /// The places of blocks, the agent's first. A token for one session has that
+    /// session's alone.
     pub fn places(&self) -> impl Iterator<Item = Option<&Id>> {
         let agents = self.agent.caller.only_session().is_none().then_some(None);
         agents.into_iter().chain(self.session_id().map(Some))

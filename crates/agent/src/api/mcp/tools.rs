@@ -21,7 +21,8 @@ use crate::models::ToolDefinition;
 /// The tool that searches what was said. A registered tool can't take its name's place.
 const SEARCH: &str = "search";
 
-/// The operation behind the memory's tools: who may not call them is not shown them.
+/// The operation behind the memory's tools. A caller that may not call them is not shown
+/// them.
 const CALL: &str = "callTool";
 
 #[derive(Serialize)]
@@ -42,7 +43,7 @@ impl Listed for Tool {
     }
 }
 
-/// What `getTools` answers.
+/// The answer of `getTools`.
 #[derive(Deserialize)]
 struct MemoryTools {
     tools: Vec<ToolDefinition>,

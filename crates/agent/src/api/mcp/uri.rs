@@ -8,7 +8,7 @@ use crate::memory::label::Label;
 pub const BLOCK: &str = "memory://block/";
 pub const SKILL: &str = "memory://skill/";
 
-/// What an address names.
+/// The thing that an address names.
 #[derive(Debug, PartialEq)]
 pub enum Address {
     Block(Label),

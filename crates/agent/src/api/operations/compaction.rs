@@ -169,7 +169,7 @@ impl Operation for Compact {
     }
 }
 
-/// What every context of the session holds beside its messages, and the leaf.
+/// The part that every context of the session holds beside its messages, and the leaf.
 async fn read_overhead(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -410,7 +410,7 @@ pub fn mark_grown(
 ) -> Reply {
     match settings_of(session_id, stored, &agent.deployed.compaction) {
         Ok(settings) if settings.compact_after.is_none() => reply,
-        // What can't be read is reported by the work that follows.
+        // The work that follows reports settings that can't be read.
         Ok(_) | Err(_) => reply.grown(session_id),
     }
 }

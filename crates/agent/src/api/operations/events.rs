@@ -146,7 +146,7 @@ impl RunAtOnce for LoadEvents {
             session_id: &self.session_id,
             limit: self.limit.0,
             since_ms: self.since.map(|since| since.0),
-            // An empty list is no filter.
+            // An empty list does not filter.
             actions: self
                 .actions
                 .as_deref()

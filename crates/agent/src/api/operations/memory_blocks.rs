@@ -349,7 +349,7 @@ async fn revert_item(
         BlockKind::Searchable => {
             let mut supersedes = old.validity.supersedes;
             let mut is_there = Ok(true);
-            // What the version replaced may be gone.
+            // The entries that the version replaced may be gone.
             supersedes.retain(|key| match find_entry(memory.db, block, key) {
                 Ok(found) => found.is_some(),
                 Err(error) => {

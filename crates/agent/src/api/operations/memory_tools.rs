@@ -35,7 +35,7 @@ pub struct Tools {
     tools: Vec<ToolDefinition>,
 }
 
-/// What the tools of a session's model work with, for this caller.
+/// The memory that the tools of a session's model work with, for this caller.
 pub fn toolbox<'a>(
     agent: &Agent<'a>,
     config: &'a Config,

@@ -28,7 +28,7 @@ use crate::store::config::{KeepMedia, load_config};
 /// The longest page that a caller may ask for, in bytes.
 const MAX_PAGE_BYTES: i64 = 32 << 20;
 
-/// The most bytes of a page, whatever the caller asks for. A page that is cut has
+/// The most bytes of a page, with any limit of the caller. A page that is cut has
 /// `truncated`.
 const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 

@@ -154,7 +154,7 @@ impl RunTurn {
             when_busy: self.when_busy,
             is_run: true,
             // A service that runs a turn before it answers is not told of that turn: it
-            // would run the next one. A page is no such service.
+            // would run the next one. A page is not such a service.
             calls_nobody_back: *agent.caller == Caller::Owner
                 && agent.turns.callbacks.is_of(&self.session_id),
             delivery_id: self.delivery_id,
@@ -188,8 +188,8 @@ fn ask(agent: &Agent<'_>, session_id: &Id, mut request: ChatRequest) -> Result<A
     }
 }
 
-/// What became of an earlier call with this message. `None`: there was no such call, or
-/// its turn said nothing and ended, so that the message is still to be answered.
+/// The outcome of an earlier call with this message. `None`: there was no such call, or
+/// its turn ended without an answer, so the message is still to be answered.
 fn find_earlier(agent: &Agent<'_>, session_id: &Id, message_id: &Id) -> Result<Option<Asked>> {
     let db = agent.db;
     if let Some(place) = find_of_message(db, session_id, message_id)? {

@@ -135,8 +135,8 @@ impl RunAtOnce for MintToken {
 }
 
 impl MintToken {
-    /// What the token allows. A class that extends this one says the same of a request, in
-    /// place of a token.
+    /// The rights that the token gives. A class that extends this one gives a request the
+    /// same rights, in place of a token.
     pub fn scope(self, agent: &Agent<'_>) -> Result<TokenScope> {
         if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
             return Err(Error::invalid(

@@ -1,4 +1,4 @@
-//! What was spent: by turn, by day or by model.
+//! The spending of agents: by turn, by day or by model.
 
 use serde::{Deserialize, Serialize};
 
@@ -217,7 +217,7 @@ impl GetUsage {
         })
     }
 
-    /// What was spent, by what `join` leaves of days and models.
+    /// The spending, grouped by the days and the models that `join` leaves.
     fn sums(&self, agent: &Agent<'_>, join: &dyn Fn(&mut DayUsage)) -> Result<Vec<DayUsage>> {
         let since_day = self.since().div_euclid(DAY_MS);
         let mut all = match &self.session_id {

@@ -181,7 +181,7 @@ impl BuildWorkingContext {
     }
 }
 
-/// The frozen prompt. Where there is none, and the caller may freeze none, the prompt as
+/// The frozen prompt. If there is none, and the caller may freeze none, the prompt as
 /// things stand now.
 async fn read_prompt(agent: &Agent<'_>, session_id: &Id) -> Result<String> {
     let scope = BlockScope::get(agent.db, Some(session_id))?;
