@@ -1,6 +1,6 @@
-//! Builds an answer from what any provider sends, as parts in one order. A call begins
-//! when its name is known and is completed once. Usage comes before the end, the end
-//! comes once, and nothing follows it.
+//! Builds an answer from any provider's pieces, as parts in one order. A call begins when
+//! its name is known and is completed once. Usage comes before the end, the end comes
+//! once, and nothing follows it.
 
 use super::call_ids::CallIds;
 use super::{AnswerPart, FinishReason, TokenUsage};

@@ -94,8 +94,8 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     })
 }
 
-/// The body without the model, the field of streaming, and the marks for the cache: who
-/// sends the body knows whether another request will follow.
+/// The body without the model, the field of streaming, and the marks for the cache: the
+/// sender of the body knows whether another request will follow.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request, None))
 }
@@ -131,7 +131,7 @@ fn body<'a>(request: &ModelRequest<'a>, cache: Option<CacheControl>) -> Anthropi
     }
 }
 
-/// Sets how much the model thinks, and what it then refuses.
+/// Sets the model's effort to think, and leaves out the fields that it then refuses.
 fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, model: &str) {
     let effort = request.reasoning_effort;
     match anthropic_thinking(model) {
@@ -166,7 +166,7 @@ fn answers_calls(request: &ModelRequest<'_>) -> bool {
     since.into_iter().any(|message| !message.calls().is_empty())
 }
 
-/// Where requests go.
+/// The address of requests.
 pub fn url(base_url: Option<&str>) -> String {
     let base = base_url.unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/');
     format!("{base}/messages")

@@ -1,6 +1,6 @@
-//! A conversation in Anthropic's shape, which is strict: user and assistant take turns,
-//! the user begins, results come first in the message after their calls, no block of text
-//! is empty, and ids use few characters.
+//! A conversation in Anthropic's shape, which is strict. User and assistant take turns,
+//! and the user begins. Results come first in the message after their calls. No block of
+//! text is empty, and ids use few characters.
 //!
 //! A mark on a block has the provider cache everything up to the block. Two blocks of the
 //! messages are marked. The newest user message is the same in the next turn. The last

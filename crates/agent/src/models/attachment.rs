@@ -1,4 +1,4 @@
-//! What a model is shown of a file: an image, if providers take its type; the text of a
+//! A file as a model is shown it: an image, if providers take its type; the text of a
 //! text file; a PDF, if the model reads PDFs; else a label with the file's name.
 //!
 //! Knows no provider and fetches nothing: an `https:` image's address is passed on, and
@@ -19,7 +19,7 @@ const MAX_SHOWN_URL_CHARS: usize = 2_000;
 /// The longest PDF that a model is sent, in base64. Longer ones are named.
 const MAX_PDF_BYTES: usize = 4 << 20;
 
-/// What a provider's model takes of PDFs.
+/// The form in which a provider's model takes PDFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdfHabit {
     Nothing,
@@ -78,7 +78,7 @@ pub fn show(file: &File, pdfs: PdfHabit) -> ShownAttachment<'_> {
     }
 }
 
-/// `None`: the file is no PDF, or the model can't be sent it.
+/// `None`: the file is not a PDF, or the model can't be sent it.
 fn pdf_source<'a>(file: &'a File, kind: &str, pdfs: PdfHabit) -> Option<FileSource<'a>> {
     if kind != PDF || pdfs == PdfHabit::Nothing {
         return None;
@@ -181,7 +181,8 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-/// Reads an escape such as `%41` as its byte. If it is no escape, reads nothing more.
+/// Reads an escape such as `%41` as its byte. If the text is not an escape, reads nothing
+/// more.
 fn read_escape(bytes: &mut std::str::Bytes<'_>, first: u8) -> Option<u8> {
     if first != b'%' {
         return None;

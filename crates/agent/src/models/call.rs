@@ -179,7 +179,7 @@ impl<'a> ModelStream<'a> {
         self.ready.extend(parts);
         let is_overload = rest.decoder.is_overload();
         if rest.decoder.is_over() {
-            // Ends the call, whatever the server would still send.
+            // Ends the call, even if the server would send more.
             self.rest = None;
         }
         Ok(is_overload)

@@ -210,7 +210,7 @@ mod tests {
             ("u c1 r1 u c1 r1 u c1 r1", "u c1 r1 u c1_2 r1_2 u c1_3 r1_3"),
             // Of one message: in their order.
             ("c1,2,1 r1 r2 r1", "c1,2,1_2 r1 r2 r1_2"),
-            // A new id is no other's, whichever came first.
+            // A new id is never another's, in either order.
             ("c1_2 r1_2 c1 r1 c1 r1", "c1_2 r1_2 c1 r1 c1_3 r1_3"),
             ("c1 r1 c1 r1 c1_2 r1_2", "c1 r1 c1_2 r1_2 c1_2_2 r1_2_2"),
         ] {

@@ -1,6 +1,6 @@
-//! Which model answers: the agent's own, else the Worker's `MODEL`, else Workers AI if it
-//! is bound, else the built-in demo. A named model that fails is an error; only a model
-//! that nobody named gives way to the demo.
+//! The choice of the model that answers: the agent's own, else the Worker's `MODEL`, else
+//! Workers AI if it is bound, else the built-in demo. A named model that fails is an
+//! error; only a model that nobody named gives way to the demo.
 
 use std::fmt;
 

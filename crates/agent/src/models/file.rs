@@ -1,5 +1,6 @@
-//! A file in a user's message: where its bytes are, and what they are. Providers accept
-//! different files; the code that encodes a request decides what a model is shown.
+//! A file in a user's message: its bytes' place and its type. Providers accept different
+//! files; the code that encodes a request decides the form in which a model is shown a
+//! file.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,12 +14,13 @@ pub const MAX_FILES: usize = 20;
 /// Characters of a media type, and of a file's name.
 const MAX_NAME_CHARS: usize = 200;
 
-/// What an image of middling size costs a model, roughly.
+/// The rough cost for a model of an image of middling size.
 const IMAGE_TOKENS: i64 = 1000;
 
-/// What a PDF costs: every page as text and as an image, some 2,000 tokens together. A page
-/// takes about 100,000 bytes in base64, and no PDF counts for more than ten pages: models
-/// that read no PDFs get its name alone, and a refusal for length teaches the rest.
+/// The cost of a PDF: every page as text and as an image, some 2,000 tokens together. A
+/// page takes about 100,000 bytes in base64, and no PDF counts for more than ten pages.
+/// Models that read no PDFs get its name alone, and a refusal for length teaches the
+/// rest.
 const PDF_BYTES_PER_TOKEN: i64 = 50;
 const MAX_PDF_TOKENS: i64 = 20_000;
 

@@ -16,7 +16,7 @@ pub const MAX_BODY_BYTES: usize = 64 << 10;
 
 const MAX_KIND_CHARS: usize = 64;
 
-/// What a provider says about a failure.
+/// A provider's words about a failure.
 #[derive(Debug, Default, PartialEq)]
 pub struct ProviderError {
     /// The provider's name for the failure: `rate_limit_exceeded`, `3040`.

@@ -13,7 +13,7 @@ const MAX_NUMBERS_BYTES: usize = 400;
 /// Smaller numbers count no tokens of a request.
 const MIN_TOKENS: i64 = 16;
 
-/// What providers say, in lower case.
+/// The phrases in a refusal for length, in lower case.
 const PHRASES: &[&str] = &[
     "context_length_exceeded",
     "context length exceeded",
@@ -39,7 +39,7 @@ const PHRASES: &[&str] = &[
     "too many input tokens",
 ];
 
-/// What a limit stands after.
+/// The phrases before a limit.
 const BEFORE_LIMIT: &[&str] = &[
     "maximum context length is",
     "maximum context length of",

@@ -1,6 +1,6 @@
-//! What a model's call spent, once it is over, for limits and for usage. A provider that reports no
-//! tokens is believed to have read what was sent and to have written what was heard, so
-//! that nobody gets tokens for nothing by stopping an answer.
+//! The spending of a model's call, once it is over, for limits and for usage. If a
+//! provider reports no tokens, the estimates of the request and of the received answer
+//! count. So nobody gets tokens for nothing by stopping an answer.
 
 use super::TokenUsage;
 use crate::base::error::{Code, Error, Result};
@@ -8,9 +8,9 @@ use crate::store::meter::{CallSpending, Meter, ReservedCall};
 
 /// The end of a call.
 pub struct EndedCall<'a> {
-    /// What the provider reported.
+    /// The tokens that the provider reported.
     pub usage: TokenUsage,
-    /// Tokens of what was heard, by our own estimate.
+    /// Tokens of the received answer, by our own estimate.
     pub heard_tokens: i64,
     pub outcome: CallOutcome<'a>,
 }
@@ -33,8 +33,8 @@ pub fn settle(meter: &Meter<'_>, reserved: Option<&ReservedCall>, spent: TokenUs
 }
 
 impl EndedCall<'_> {
-    /// What the call spent: limits, usage and the call of `onTurnEnd` all say this.
-    /// `sent`: the tokens of the request, by our own estimate.
+    /// The spending of the call, for limits, usage and the call of `onTurnEnd`. `sent`:
+    /// the tokens of the request, by our own estimate.
     pub fn spent(&self, sent: i64) -> TokenUsage {
         let usage = self.usage;
         let has_reported = usage != TokenUsage::default();
@@ -48,7 +48,8 @@ impl EndedCall<'_> {
                 reported => reported,
             },
             cached_input_tokens: usage.cached_input_tokens,
-            // A report that came before the answer's end is of what was written until then.
+            // A report that came before the answer's end counts only the tokens until
+            // then.
             output_tokens: match is_whole && has_reported {
                 true => usage.output_tokens,
                 false => usage.output_tokens.max(self.heard_tokens),

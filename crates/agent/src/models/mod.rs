@@ -1,10 +1,10 @@
-//! Models, one file per provider: how a request is written and how its answer is read.
-//! The providers' files are pure: values become JSON, bytes become [`AnswerPart`]s.
+//! Models. Each provider has a file that writes its requests and reads its answers. The
+//! providers' files are pure: values become JSON, bytes become [`AnswerPart`]s.
 //! [`call`] and [`embedding`] send requests with `send`, through
 //! [`crate::base::outbound`].
 //!
-//! The parts of every answer keep an order: a call begins before its pieces and is
-//! complete after them, usage comes before the end, and the end, which is
+//! The parts of every answer keep an order. A call begins before its pieces and is
+//! complete after them. Usage comes before the end. The end, which is
 //! [`AnswerPart::Finish`] or [`AnswerPart::Failed`], comes once.
 
 mod answer;
@@ -58,9 +58,9 @@ pub struct ModelRequest<'a> {
     /// The calls of the answer so far. A small window may not hold them any more.
     pub earlier_calls: &'a [String],
     pub tools: &'a [ToolDefinition],
-    /// What the model has to know now. It stands after the newest user message, so that
-    /// everything before that message stays the same from turn to turn, and a provider's
-    /// cache stays warm.
+    /// The facts that the model has to know now. They stand after the newest user
+    /// message, so that everything before that message stays the same from turn to turn,
+    /// and a provider's cache stays warm.
     pub reminder: Option<&'a str>,
     pub max_output_tokens: Option<i64>,
     pub temperature: Option<f64>,
@@ -141,7 +141,7 @@ impl TokenUsage {
         }
     }
 
-    /// What a call of this model with this usage costs.
+    /// The cost of a call of this model with this usage.
     pub fn cost(self, prices: &Prices, model: &str) -> f64 {
         prices.cost(
             model,

@@ -1,4 +1,4 @@
-//! Which model takes which parameters. Models that reason refuse a temperature, and name
+//! The parameters that a model takes. Models that reason refuse a temperature, and name
 //! the limit of their answer otherwise; models that don't reason refuse to be told how
 //! much. A model is known by its name alone.
 

@@ -20,8 +20,8 @@ const SILENCE_MS: i64 = 60_000;
 /// servers send them while a request waits for its model.
 const MUTE_MS: i64 = 2 * 60_000;
 
-/// The longest time of one answer. Who says a character a second for so long has said a
-/// page.
+/// The longest time of one answer. In this time a page is written, even at one character
+/// a second.
 const MAX_ANSWER_MS: i64 = 30 * 60_000;
 
 /// How long a request may wait in line before it is sent.
@@ -44,7 +44,7 @@ const FIRST_PAUSE_MS: i64 = 500;
 /// The longest pause that a provider may ask for: a person is waiting, too.
 const MAX_PAUSE_MS: i64 = 10_000;
 
-/// Where a request goes.
+/// The target of a request.
 pub enum ModelEndpoint<'a> {
     /// The binding `AI`, with the model's name.
     Ai(&'a str),
@@ -52,14 +52,14 @@ pub enum ModelEndpoint<'a> {
         url: String,
         headers: Vec<(String, String)>,
     },
-    /// The class that extends this one, with what it is asked for.
+    /// The class that extends this one, with the path that it is asked at.
     Own(&'static str),
 }
 
-/// What a class is asked for an answer of its model.
+/// The path at which a class is asked for an answer of its model.
 pub const MODEL_PATH: &str = "model";
 
-/// What a class is asked for vectors.
+/// The path at which a class is asked for vectors.
 pub const VECTORS_PATH: &str = "embed";
 
 /// Why there is no answer.

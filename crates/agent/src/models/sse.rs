@@ -2,8 +2,8 @@
 //! between CR and LF, in the middle of a field. The events are the same wherever the cuts
 //! are.
 //!
-//! The parser doesn't know what the events mean. It also returns an event that the end of
-//! the stream cuts off, which the standard would drop: servers forget the last blank
+//! The parser doesn't know the events' meaning. It also returns an event that the end of
+//! the stream cuts off, which the standard would drop. Servers forget the last blank
 //! line, and the decoder decides whether an answer is whole.
 
 /// The most bytes of one line. The longest line that a provider sends is a tool call's

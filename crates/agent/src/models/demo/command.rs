@@ -6,7 +6,7 @@ pub enum Command<'a> {
     /// What do you remember?
     Recall,
     Search(&'a str),
-    /// What follows `load`.
+    /// The rest of the message after `load`.
     Load(&'a str),
     Unload(&'a str),
     Call {

@@ -31,7 +31,7 @@ const MAX_QUOTED_CHARS: usize = 500;
 /// The most names of tools that are listed.
 const MAX_LISTED_TOOLS: usize = 20;
 
-/// What the demo does: it says something, or calls one tool.
+/// The demo's action: it says something, or calls one tool.
 enum DemoAction {
     Say(String),
     Call { name: String, arguments: String },

@@ -1,5 +1,5 @@
-//! What the demo can repeat from a conversation: what is kept in memory, what was said,
-//! and a summary made of the conversation's own sentences.
+//! The parts of a conversation that the demo can repeat: the text in memory, the
+//! messages, and a summary made of the conversation's own sentences.
 
 use super::cut;
 use crate::base::action::Role;

@@ -1,4 +1,4 @@
-//! What the demo says after its tools have answered.
+//! The demo's answers after its tools have answered.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::base::json;
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 
-/// Characters of a document, or of what a search found, that are repeated.
+/// Characters of a document, or of a search's results, that are repeated.
 const MAX_OUTPUT_CHARS: usize = 1_500;
 
 /// The demo's sentences about the results at the end of the conversation.

@@ -11,7 +11,7 @@ use super::call_ids::CallIds;
 use super::choice::Provider;
 use super::decode::Decoder;
 
-/// What an answer in these chunks says, a line a part.
+/// The answer in these chunks, a line a part.
 fn heard(provider: Provider, chunks: &[&[u8]]) -> Vec<String> {
     let mut decoder = Decoder::new(provider, CallIds::default());
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! What servers do that no specification says, one test a habit.
+//! Habits of servers that no specification tells, one test a habit.
 
 use serde_json::{Value, json};
 

@@ -34,7 +34,7 @@ const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
         ],
     ),
     (
-        // What packages/session-agent/src/worker/model.ts writes.
+        // The output of packages/session-agent/src/worker/model.ts.
         "own_reasoning_and_call",
         Provider::Own,
         include_str!("../recorded/own_reasoning_and_call.txt"),
@@ -251,8 +251,8 @@ fn an_answer_that_breaks_off_is_never_a_quiet_end() {
                 last == *end || last.starts_with("failed "),
                 "{name} at {cut}: {last}"
             );
-            // An end that is no failure comes after all that was said; only the
-            // usage, which comes late, may be missing.
+            // An end that is not a failure comes after all other parts; only the usage,
+            // which comes late, may be missing.
             if !last.starts_with("failed ") {
                 let words = |parts: &[&str]| -> Vec<String> {
                     let words = parts.iter().filter(|part| !part.starts_with("usage "));
