@@ -1,5 +1,5 @@
-//! A scripted outside: what models, tools and services answer. The other native stand-ins
-//! are the core's.
+//! A scripted outside: the answers of models, tools and services. The other native
+//! stand-ins are the core's.
 
 mod outbound;
 

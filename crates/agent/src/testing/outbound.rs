@@ -81,9 +81,9 @@ pub struct Script {
     pub stays_open: std::cell::Cell<bool>,
     /// The model and the input of every call to Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
-    /// What a test does while the next call is under way. It runs once.
+    /// The act of a test while the next call is under way. It runs once.
     pub meanwhile: RefCell<Option<Act>>,
-    /// Objects of the bucket whose bytes are no text.
+    /// Objects of the bucket whose bytes are not text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
     pub bucket: RefCell<Option<Texts>>,
     /// Objects that somebody else writes to the bucket: one of them right before each
@@ -223,8 +223,8 @@ impl Script {
 }
 
 impl Script {
-    /// What was deployed, read anew: a test may have changed it. It lives as long as the test
-    /// run, as what is deployed lives as long as the isolate.
+    /// The deployed settings, read anew: a test may have changed them. They live as long
+    /// as the test run, as the real ones live as long as the isolate.
     pub fn deployed(&self) -> &'static Deployed {
         let file = self.defaults_file.borrow();
         Box::leak(Box::new(defaults::read(self, file.as_deref())))
