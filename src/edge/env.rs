@@ -1,5 +1,5 @@
-//! What the operator configured, by name. The worker crate's getters throw an error
-//! with a stack for each name that is missing.
+//! The values that the operator configured, by name. The worker crate's getters throw an
+//! error with a stack for each name that is missing.
 
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;

@@ -94,9 +94,9 @@ pub fn answer(
     }
 }
 
-/// Reserves memory for an answer until it is sent. Where no memory is left, a request
-/// that changed nothing is refused, to be repeated. A request that changed something
-/// gets its answer in any case.
+/// Reserves memory for an answer until it is sent. If no memory is left, a request that
+/// changed nothing is refused, to be repeated. A request that changed something gets its
+/// answer in any case.
 pub fn reserve_answer(body: &Sent, may_be_repeated: bool) -> Result<Reservation> {
     let bytes = match body {
         // JavaScript keeps two bytes per unit where a string is not Latin-1.
@@ -360,14 +360,15 @@ impl ReceivedBody {
         }
     }
 
-    /// Adds a piece. Where it does not fit, the buffer grows by a quarter, and the memory
-    /// is reserved first.
+    /// Adds a piece. If it does not fit, the buffer grows by a quarter, and the memory is
+    /// reserved first.
     pub fn push(&mut self, piece: &[u8], limit: usize) -> Result<()> {
         let length = self.bytes.len() + piece.len();
         check_length(limit, length)?;
         if length > self.bytes.capacity() {
             let capacity = (length + length / 4).min(limit);
-            // What is held is given back first, so that a long body passes if it is alone.
+            // The held memory is given back first, so that a long body passes if it is
+            // alone.
             self.reservation = Reservation::for_request(0)?;
             self.reservation = Reservation::for_request(capacity)?;
             self.bytes.reserve_exact(capacity - self.bytes.len());
@@ -378,9 +379,8 @@ impl ReceivedBody {
 }
 
 /// Reads the whole body, unless it is `short` and was read before. Fails with
-/// `payload_too_large` beyond `limit`, and with `rate_limited` where no memory is left
-/// for the body. Where the length is announced, both are decided before the body is
-/// read.
+/// `payload_too_large` beyond `limit`, and with `rate_limited` if no memory is left for
+/// the body. If the length is announced, both are decided before the body is read.
 pub async fn read_body(
     request: &web_sys::Request,
     short: Option<Vec<u8>>,

@@ -109,8 +109,8 @@ impl SessionAgent {
         Ok(Self { object })
     }
 
-    /// `body`: the request's body, if it is short. It was read before. `granted`: what a
-    /// class that extends this one allows the request, as JSON.
+    /// `body`: the request's body, if it is short. It was read before. `granted`: the
+    /// rights that a class that extends this one gives the request, as JSON.
     pub fn fetch(
         &self,
         request: web_sys::Request,

@@ -5,10 +5,10 @@
 //! field is missing, and its Workers AI takes no signal. One import per function would
 //! make the module larger.
 //!
-//! How a call is given up: a fetch (to an address, a service or another agent) and a
-//! call of Workers AI take an abort signal, which closes the connection at any stage.
-//! The bucket takes no signal: the bucket may still carry out the request, and a late
-//! answer is cancelled unread.
+//! Giving up a call: a fetch (to an address, a service or another agent) and a call of
+//! Workers AI take an abort signal, which closes the connection at any stage. The bucket
+//! takes no signal: the bucket may still carry out the request, and a late answer is
+//! cancelled unread.
 
 mod reflect;
 
@@ -53,8 +53,8 @@ pub struct Bindings {
     /// those that wait to leave.
     line: Slots<LeavingCall>,
     writers: WriteLocks,
-    /// What was deployed. Where a class that extends this one adds tools and blocks, an object
-    /// has its own; else it is parsed once per isolate.
+    /// The deployed settings. If a class that extends this one adds tools and blocks, an
+    /// object has its own; else they are parsed once per isolate.
     deployed: OnceCell<Rc<Deployed>>,
 }
 

@@ -115,8 +115,8 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
 
 /// A call over Workers RPC. The texts are passed on as they are.
 ///
-/// `is_request`: the object is asked for its refusal as data, which is passed on, too. What
-/// this function itself refuses is thrown either way: shim.mjs makes data of it.
+/// `is_request`: the object is asked for its refusal as data, which is passed on, too.
+/// This function throws its own refusals either way: shim.mjs makes data of them.
 #[wasm_bindgen]
 pub fn call(
     agent: JsValue,

@@ -47,7 +47,7 @@ pub struct RpcCall {
     pub options: RpcOptions,
 }
 
-/// What a call may say beside its operation and its input.
+/// The options of a call, beside its operation and its input.
 #[derive(Default)]
 pub struct RpcOptions {
     pub token: Option<String>,
@@ -133,7 +133,7 @@ fn parse_options(options: &JsValue) -> Result<RpcOptions> {
             Some("token" | "agent") if value.is_undefined() => {}
             Some("token") => {
                 let text: JsString = value.dyn_into().map_err(|_| refused("token"))?;
-                // What is cut is still too long for a token, and is refused.
+                // The cut text is still too long for a token, and is refused.
                 given.token = Some(text.slice(0, MAX_TOKEN_BYTES as u32 + 1).into());
             }
             Some("agent") => given.agent = Some(parse_agent(&value)?),
@@ -179,8 +179,8 @@ pub fn reserve_forward(json: Option<&JsString>, limit: usize) -> Result<Option<R
     Reservation::take(&FORWARDS, units, "The calls that run").map(Some)
 }
 
-/// The answer as the caller gets it. A read whose answer is too long is refused; what was
-/// written is answered in any case.
+/// The answer as the caller gets it. A read whose answer is too long is refused; a write
+/// is answered in any case.
 pub fn to_text(body: Sent, may_be_repeated: bool) -> Result<JsValue> {
     let text = match body {
         Sent::String(text) => text,

@@ -109,8 +109,8 @@ fn of_pieces(
     })
 }
 
-/// How often a reader is looked at. A reader that took no piece between three looks does
-/// not read: what is kept for it goes within 24 s.
+/// The time between two looks at a reader. A reader that took no piece between three
+/// looks does not read: the pieces kept for it go within 24 s.
 const LOOK_MS: i64 = 8_000;
 const MAX_SILENT_LOOKS: u32 = 2;
 
@@ -119,7 +119,7 @@ const MAX_SILENT_LOOKS: u32 = 2;
 const MIN_PACE_BYTES: usize = 16 << 10;
 const GRACE_S: usize = 30;
 
-/// What the reader of an aborted stream is told, as far as it reads.
+/// The error that the reader of an aborted stream gets, as far as it reads.
 const NOT_READ: &str = "The answer was not read in time.";
 
 /// A source whose pieces are sent while they are read.
@@ -180,8 +180,9 @@ impl<S> WatchedSource<S> {
     }
 }
 
-/// A stream of what `next` makes of a source, a piece each time the reader asks. What the
-/// source holds is let go at its end, when the stream is cancelled, or when nobody reads.
+/// A stream of the pieces that `next` makes of a source, a piece each time the reader
+/// asks. The source is let go at its end, when the stream is cancelled, or when nobody
+/// reads.
 pub fn watched<S: 'static, F>(source: S, next: impl Fn(S) -> F + 'static) -> Result<JsValue>
 where
     F: Future<Output = Option<(Uint8Array, S)>> + 'static,

@@ -62,7 +62,7 @@ impl EngineText for JsText {
     }
 }
 
-/// What is sent of a text.
+/// The part of a text that is sent.
 pub enum Sent {
     String(JsString),
     Bytes(Uint8Array),
@@ -119,8 +119,8 @@ fn join(parts: &[Uint8Array]) -> Uint8Array {
     joined
 }
 
-/// The engine's bytes as text. What is no UTF-8 is replaced, as the engine does it where it
-/// makes a string.
+/// The engine's bytes as text. Bytes that are not UTF-8 are replaced, as in a string that
+/// the engine makes.
 fn from_utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -101,7 +101,7 @@ async fn wait_for_room() -> Result<()> {
     Reservation::for_request(PAGE_ROOM_BYTES).map(drop)
 }
 
-/// A file may pause for so long. Then it is given up, and what was staged goes.
+/// The time that a file may pause. After it the file is given up, and its staged rows go.
 const MAX_SILENCE_MS: i64 = 25_000;
 
 /// The least bytes per second of a file, once it has come for a minute.

@@ -1,5 +1,5 @@
-//! What the object does later: it looks for turns that were cut off, and it goes on with
-//! the index. An alarm wakes the object for this, also after an eviction.
+//! The later work of the object: it looks for turns that were cut off, and it goes on
+//! with the index. An alarm wakes the object for this, also after an eviction.
 
 use std::rc::Rc;
 

@@ -75,7 +75,7 @@ impl Object {
         rpc::to_text(body, may_be_repeated)
     }
 
-    /// Does what precedes an answer, and reserves the memory of what is sent.
+    /// Does the work before an answer, and reserves the memory of the answer.
     pub(super) async fn conclude(
         &self,
         reply: &mut Reply,

@@ -1,5 +1,5 @@
-//! Who asks, where a class that extends this one lets callers in by its own rules; and for
-//! whom the object works.
+//! The caller, if a class that extends this one lets callers in by its own rules; and the
+//! owner for whom the object works.
 
 use worker::web_sys;
 
@@ -15,7 +15,7 @@ use session_agent_core::base::json;
 use session_agent_core::base::owner::Owner;
 use session_agent_core::base::tokens;
 
-/// What a class says of a request that it does not let in.
+/// The answer of a class about a request that it does not let in.
 const NOTHING: &str = "null";
 
 impl Object {
@@ -43,7 +43,7 @@ impl Object {
                 "This agent does not let the request in.",
             ));
         }
-        // A browser sends a cookie along with what any page asks.
+        // A browser sends a cookie along with the requests of any page.
         let origin = http::find_header(request, "origin");
         self.policy.admit_page(origin.as_deref(), &request.url())?;
         let grant: MintToken = json::parse(granted.as_bytes())?;
