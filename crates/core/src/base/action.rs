@@ -1,5 +1,6 @@
-//! What an event records, and the role of its author. Both are parsed once, where a row
-//! or a request comes in. Their names stand in this file alone, those in SQL included.
+//! The actions that events record, and the roles of their authors. Both are parsed once,
+//! where a row or a request comes in. Their names stand in this file alone, those in SQL
+//! included.
 
 use serde::{Deserialize, Serialize};
 

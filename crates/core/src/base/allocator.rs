@@ -52,7 +52,7 @@ fn add(bytes: usize) {
     PEAK.fetch_max(in_use, Relaxed);
 }
 
-/// What all objects of this isolate use of wasm memory.
+/// The wasm memory that all objects of this isolate use.
 #[derive(Debug, PartialEq)]
 pub struct WasmMemoryUsage {
     /// The present size of wasm memory, which is also its highest size so far.

@@ -1,6 +1,6 @@
-//! Bytes that are held in memory at once. An isolate has 128 MB, all objects in
-//! it share them, and wasm memory never shrinks: so the budgets are the isolate's,
-//! not an object's. What does not fit is refused before anything is written.
+//! Bytes that are held in memory at once. An isolate has 128 MB, all objects in it share
+//! them, and wasm memory never shrinks. So the budgets are the isolate's, not an
+//! object's. A request that does not fit is refused before anything is written.
 //!
 //! ```text
 //!   4 MiB  what one answer holds (three to four copies while it is made)
@@ -10,8 +10,8 @@
 //!   8 MiB  small bodies that are still to come
 //! ```
 //!
-//! Of the bodies and answers, one agent holds half at most: what its clients don't read keeps
-//! no other agent from its answers.
+//! Of the bodies and answers, one agent holds half at most. So answers that its clients
+//! don't read keep no other agent from its answers.
 //!
 //! Operations run one at a time. The budgets do not count what the running operation
 //! makes of its body and its answer; the rest of the memory is for that.
@@ -64,8 +64,8 @@ thread_local! {
     pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
 }
 
-/// What is left of an answer. The first item always has room, so that an item that is
-/// longer than an answer can still be read.
+/// The room that is left in an answer. The first item always has room, so that an item
+/// that is longer than an answer can still be read.
 pub struct AnswerRoom {
     left: usize,
     is_empty: bool,
@@ -97,7 +97,7 @@ pub struct ByteBudget {
     max_bytes: usize,
     /// The most bytes of one agent.
     max_each: usize,
-    /// What each agent holds that holds anything.
+    /// The bytes of each agent that holds any.
     shares: RefCell<Vec<(u64, usize)>>,
 }
 
@@ -196,7 +196,8 @@ impl Reservation {
         Self::take(&REQUESTS, counted, "The requests that run")
     }
 
-    /// Whether there is memory for an answer of this length, whoever holds the rest.
+    /// Whether there is memory for an answer of this length, beside the memory that
+    /// others hold.
     pub fn check_room(bytes: usize) -> Result<()> {
         let is_free = REQUESTS.with(|budget| {
             let held = budget.held_bytes();
@@ -299,7 +300,7 @@ mod tests {
         assert!(of("c", 17_000).is_err());
         assert!(Reservation::check_room(17_000).is_err());
         drop((second, first));
-        // Who holds nothing may take more than the share, if there is room.
+        // An agent that holds nothing may take more than the share, if there is room.
         let large = of("a", MAX_REQUESTS_BYTES - share).unwrap();
         drop(other);
         assert!(!large.resize(MAX_REQUESTS_BYTES + 1) && large.resize(MAX_REQUESTS_BYTES));
@@ -308,8 +309,8 @@ mod tests {
         assert!(REQUESTS.with(|budget| budget.shares.borrow().is_empty()));
     }
 
-    /// Whatever agents take and give back, the sums are right, no agent that holds
-    /// anything has more than its share, and one that comes new finds room for a page.
+    /// After any reservations and releases, the sums are right, no agent that holds
+    /// anything has more than its share, and a new agent finds room for a page.
     #[test]
     fn whatever_agents_hold_another_finds_room() {
         for seed in 1..=100_u64 {

@@ -4,8 +4,8 @@
 /// The most bytes of a data URL's head, as in `data:image/png;name=x;base64,`.
 const MAX_HEAD_BYTES: usize = 256;
 
-/// Where the payload of a data URL begins, right after the comma of the head; `None` if
-/// `text` is no data URL. The head has no space, so prose that starts with `data:` is
+/// The beginning of a data URL's payload, right after the comma of the head. `None`:
+/// `text` is not a data URL. The head has no space, so prose that starts with `data:` is
 /// not a data URL.
 pub fn find_payload(text: &str) -> Option<usize> {
     let scheme = text.get(..5)?;

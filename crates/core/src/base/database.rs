@@ -116,8 +116,9 @@ pub trait Database {
     /// All rows of a bounded statement.
     ///
     /// SQLite prepares a statement anew each time it runs if a column that is compared
-    /// with `?1` decides an order, or if `?1` is a LIMIT: it then plans for the value. The
-    /// statements of usual requests say `+?1` and `LIMIT ?1 + 0`, which keeps one plan.
+    /// with `?1` decides an order, or if `?1` is a LIMIT. It then plans for the value.
+    /// The statements of usual requests say `+?1` and `LIMIT ?1 + 0`, which keeps one
+    /// plan.
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>>;
 
     /// The first row: its first column unchanged (`None`: NULL), and its other columns.
@@ -147,8 +148,8 @@ pub trait Database {
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
-/// Runs `work` in a transaction. What `work` wrote is kept if it returns `Ok`, and
-/// undone if it returns an error or if the object dies in between.
+/// Runs `work` in a transaction. The writes of `work` are kept if it returns `Ok`. They
+/// are undone if it returns an error or if the object dies in between.
 pub fn atomically<T>(db: &dyn Database, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut work = Some(work);
     let mut outcome = None;

@@ -29,7 +29,8 @@ pub fn day_of(ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The last millisecond of a day that is written as `2026-01-31`. `None`: it is no day.
+/// The last millisecond of a day that is written as `2026-01-31`. `None`: it is not a
+/// day.
 pub fn end_of_day(day: &str) -> Option<i64> {
     let mut parts = day.trim().splitn(3, '-');
     let mut number = || parts.next()?.parse::<i64>().ok();

@@ -1,5 +1,5 @@
-//! What went wrong, in the words of the contract: a stable code, a sentence for a
-//! person, and the detail that helps to fix the error.
+//! An error, in the words of the contract: a stable code, a sentence for a person, and
+//! the detail that helps to fix the error.
 //!
 //! No error ever carries SQL, a payload or a secret to the outside. The engine's own
 //! message is kept in `cause`, which is logged once, where the error leaves the object,
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What an engine could not do. Each engine passes on what SQLite says.
+/// The failure of an engine. Each engine passes on SQLite's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFailure {
     /// The database has reached its limit.
@@ -160,15 +160,17 @@ pub struct ErrorParts {
     pub details: Map<String, Value>,
     /// The cause of the error, for the log alone.
     pub cause: Option<String>,
-    /// What the code that gets the error decides by. The caller is not told of it.
+    /// The kind by which the code that gets the error decides. The caller is not told of
+    /// it.
     pub kind: Option<ErrorKind>,
 }
 
-/// What an error is, beside its code.
+/// The kind of an error, beside its code.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErrorKind {
     Storage(StorageFailure),
-    /// A model refused a request for its length, in tokens. What it named is not `None`.
+    /// A model refused a request for its length, in tokens. The numbers that it named are
+    /// not `None`.
     RefusedForLength {
         sent: Option<i64>,
         most: Option<i64>,
@@ -233,7 +235,7 @@ impl Error {
         self
     }
 
-    /// `field` is wrong; `message` says how, and what would be right.
+    /// `field` is wrong; `message` says how, and names a right value.
     pub fn invalid(field: &str, message: impl Into<String>) -> Self {
         Self::new(Code::InvalidRequest, message).with("field", field)
     }

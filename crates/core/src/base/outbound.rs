@@ -1,6 +1,6 @@
-//! The interface to what lies outside this object and takes time: models, buckets,
-//! other agents, services, a pause. Nothing here decides: the caller chooses whom to
-//! call, what to send and what to do with the answer.
+//! The interface to the parts outside this object that take time: models, buckets, other
+//! agents, services, a pause. Nothing here decides: the caller chooses whom to call, what
+//! to send and what to do with the answer.
 //!
 //! Each call has a limit on its time and on the bytes of its answer. No transaction
 //! stays open during a call. A call waits in line until it may leave (see
@@ -23,17 +23,17 @@ use crate::base::slots::{HolderKind, QueueBounds, Slot, Slots};
 /// silently, while their clocks run.
 const MOST_OUT: usize = 5;
 
-/// The most of them that are no calls to models: a tool that says nothing keeps no turn
+/// The most of them that are not calls to models, so that a silent tool keeps no turn
 /// from its model.
 const MOST_BESIDE_MODELS: usize = 4;
 
 /// The most of them for one session, so that another session's tool finds a slot, too.
 const MOST_EACH: usize = 3;
 
-/// What a class that extends this one hears of.
+/// The notices that a class that extends this one hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassNotice {
-    /// What a session's turn or compaction does now.
+    /// The present work of a session's turn or compaction.
     Status,
     /// A compaction, or one that was given up.
     Compaction,
@@ -48,9 +48,9 @@ impl ClassNotice {
     }
 }
 
-/// The binding by which a class that extends this one is asked for what its methods give: a
-/// model's answer, vectors, a tool's result, a block. The npm package puts it beside the
-/// Worker's own bindings; no configuration has it.
+/// The binding by which a class that extends this one is asked for its methods' results:
+/// a model's answer, vectors, a tool's result, a block. The npm package puts it beside
+/// the Worker's own bindings; no configuration has it.
 pub const OWN_CLASS: &str = "SESSION_AGENT_CLASS";
 
 /// Bounds for calls that wait until they may leave: one per turn of an agent, and as
@@ -63,7 +63,7 @@ pub const LINE: QueueBounds = QueueBounds {
     bytes_each: 8 << 20,
 };
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallPurpose {
     Model,
@@ -228,7 +228,7 @@ pub trait ByteChunks {
     /// The next bytes; `None` at the end. Dropping the body ends the call.
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>>;
 
-    /// The reader found something in the last bytes. Who never says so has
+    /// The reader found something in the last bytes. A reader that never says so has
     /// [`CallLimits::mute_ms`] in all.
     fn said_something(&mut self) {}
 }
@@ -269,7 +269,7 @@ pub struct BucketObject {
     pub description: Option<String>,
 }
 
-/// What the bucket must hold before an object is put.
+/// The state of the bucket that is required before an object is put.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PutCondition<'a> {
     Anything,
@@ -286,7 +286,7 @@ pub struct ListedObject {
 
 pub struct ObjectListing {
     pub objects: Vec<ListedObject>,
-    /// Where the next page begins; `None` at the end.
+    /// The beginning of the next page; `None` at the end.
     pub cursor: Option<String>,
 }
 
@@ -436,7 +436,7 @@ impl CallFailure {
         .with("binding", binding)
     }
 
-    /// What happened, as the end of a sentence, without addresses or payloads.
+    /// The failure, as the end of a sentence, without addresses or payloads.
     pub fn reason(&self) -> String {
         match self {
             CallFailure::NotConfigured { binding } => {
@@ -473,8 +473,8 @@ mod tests {
     #[test]
     fn five_calls_leave_and_memory_may_be_the_sixth() {
         use CallPurpose::{Memory, Model, Tool};
-        // The session of each call, and what it is for. Then whether a call of session 9
-        // may leave to a model, to a tool, about memory.
+        // The session of each call, and its purpose. Then whether a call of session 9 may
+        // leave to a model, to a tool, about memory.
         for (out, model, tool, memory) in [
             (&[][..], true, true, true),
             (&[(1, Model); 4][..], true, true, true),
@@ -522,8 +522,8 @@ mod tests {
         }
     }
 
-    /// Whatever leaves: six connections at most, five of them for models and tools, and
-    /// always one for a model.
+    /// After any calls leave: six connections at most, five of them for models and tools,
+    /// and always one for a model.
     #[test]
     fn whatever_leaves_a_model_and_another_sessions_tool_find_a_slot() {
         use CallPurpose::{Memory, Model, Tool};

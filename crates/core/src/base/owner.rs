@@ -1,6 +1,6 @@
-//! For whom a task works: an agent, and a session of it. What an object's sessions share
-//! (`base/slots.rs`), and what an isolate's agents share (`base/budget.rs`), is shared
-//! fairly.
+//! The owner of a task: an agent, and a session of it. Owners share fairly: the sessions
+//! of an object share slots (`base/slots.rs`), and the agents of an isolate share bytes
+//! (`base/budget.rs`).
 //!
 //! The owner follows the task, not the call: a turn calls models, tools and homes from many
 //! places, and none of them can forget to say for whom.
@@ -42,7 +42,7 @@ impl Owner {
         CURRENT.get()
     }
 
-    /// Runs a future for this owner: whatever the future polls works for the owner, too.
+    /// Runs a future for this owner: all that the future polls works for the owner, too.
     pub fn run<F: Future>(self, task: F) -> OwnedTask<F> {
         OwnedTask {
             owner: self,

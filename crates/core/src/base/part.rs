@@ -2,9 +2,9 @@
 //! a tool's part, and the states that such a part passes through. The names of kinds
 //! and states stand in this file alone.
 //!
-//! A call of a tool and its result are one part, which passes through [`ToolState`]s:
-//! first the input comes, then the user approves the call if the tool asks for approval,
-//! and then the output comes.
+//! A call of a tool and its result are one part, which passes through [`ToolState`]s.
+//! First the input comes. Then the user approves the call if the tool asks for approval.
+//! Then the output comes.
 //!
 //! This module doesn't know where a message is stored. Search reads parts as bytes
 //! (`search/skim.rs`) and takes only the names from here.
@@ -47,16 +47,16 @@ pub const PROVIDER_FIELDS: &[&str] = &[
     "resultProviderMetadata",
 ];
 
-/// What the kinds of tools' parts begin with; the name of the tool follows.
+/// The prefix of the kinds of tools' parts; the name of the tool follows.
 const TOOL_PREFIX: &str = "tool-";
 
-/// What a part is, by its `type`.
+/// The kind of a part, by its `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind<'a> {
     Text,
     Reasoning,
     File,
-    /// Where the model was asked again.
+    /// The place where the model was asked again.
     StepStart,
     /// A call of the tool with this name.
     Tool(&'a str),
@@ -167,7 +167,7 @@ impl Serialize for ToolState {
     }
 }
 
-/// What a call's part says about the user's approval: asked, or asked and decided.
+/// The state of the user's approval in a call's part: asked, or asked and decided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartApproval {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,7 +225,7 @@ pub struct ToolPart<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// `None` if the JSON is no part.
+    /// `None` if the JSON is not a part.
     pub fn parse(json: &'a RawValue) -> Option<Self> {
         json::decode(json.get()).ok()
     }
@@ -243,7 +243,7 @@ impl<'a> Part<'a> {
         Some((value_of(self.url).ok()??, value_of(self.media_type).ok()??))
     }
 
-    /// `None` if this is no tool's part, or if one of its fields has the wrong type.
+    /// `None` if this is not a tool's part, or if one of its fields has the wrong type.
     pub fn tool(&self) -> Option<ToolPart<'a>> {
         let name = match self.kind() {
             PartKind::Tool(name) => Some(name.to_owned()),
@@ -311,7 +311,7 @@ pub struct NewToolPart<'a> {
     tool_call_id: String,
     state: ToolState,
     input: Box<RawValue>,
-    /// The arguments as the model sent them, if they are no JSON object.
+    /// The arguments as the model sent them, if they are not a JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     raw_input: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -322,7 +322,7 @@ pub struct NewToolPart<'a> {
     approval: Option<PartApproval>,
 }
 
-/// What a tool returned.
+/// The output that a tool returned.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum ToolOutput<'a> {

@@ -42,7 +42,7 @@ fn no_rows(_: ReadError) -> Error {
 }
 
 impl SqlValue {
-    /// A number as the engine gives it: a double, whatever the column holds.
+    /// A number as the engine gives it: a double, for a column of any type.
     pub fn from_number(number: f64) -> Self {
         match number.fract() == 0.0 {
             true => Self::Integer(number as i64),

@@ -30,7 +30,7 @@ const MAX_SERVED: usize = 64;
 #[derive(Debug, PartialEq)]
 pub struct QueueFull;
 
-/// What a holder is.
+/// The kind of a holder.
 pub trait HolderKind: Copy + PartialEq {
     fn owner(self) -> Owner;
 }
@@ -44,7 +44,7 @@ pub struct Slots<K> {
     out: RefCell<Vec<K>>,
     /// In the order of their arrival.
     line: RefCell<Vec<Rc<Waiter<K>>>>,
-    /// Who got slots from the line last, and when; the oldest first.
+    /// The owners that got slots from the line last, with the time; the oldest first.
     served: RefCell<Vec<(Owner, u64)>>,
     /// Counts arrivals and slots that were given.
     now: Cell<u64>,
@@ -160,8 +160,8 @@ impl<K: HolderKind> Slots<K> {
         found.map_or(waiter.arrived, |(_, at)| *at)
     }
 
-    /// Takes the next waiter who may go out of the line. Who may not go yet holds nobody
-    /// up.
+    /// Takes the next waiter who may go out of the line. A waiter that may not go yet
+    /// holds nobody up.
     fn find_next(&self) -> Option<Rc<Waiter<K>>> {
         let mut line = self.line.borrow_mut();
         let out = self.out.borrow();
@@ -272,7 +272,7 @@ mod tests {
         let (first, _second) = (take(&slots), take(&slots));
         let (mut third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
         drop(first);
-        // Whoever comes now, and whoever asks first, the third was there before.
+        // The third was there before, even if others come now or ask first.
         let mut fifth = wait(&slots, 0, 0);
         assert!(poll(&mut fourth).is_none());
         let third = poll(&mut third).unwrap().unwrap();

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// A text that an engine made and keeps outside of Rust.
 pub trait EngineText: Debug {
-    /// Copies the text into Rust. What is no UTF-8 is replaced.
+    /// Copies the text into Rust. Bytes that are not UTF-8 are replaced.
     fn copy(&self) -> String;
 
     /// As [`Self::copy`], without a look at whether the bytes are UTF-8.
@@ -26,7 +26,7 @@ pub enum SqlText {
     Outside(Rc<dyn EngineText>),
     /// Made in Rust.
     Own(Rc<String>),
-    /// Texts one after the other, of which the engine made some. Who sends them joins them.
+    /// Texts one after the other, of which the engine made some. Their sender joins them.
     Joined(Vec<SqlText>),
 }
 

@@ -10,7 +10,8 @@ use crate::base::owner::Owner;
 /// Counts the tokens of a text, or leaves it to the estimate.
 pub type TokenCounter = Rc<dyn Fn(&str) -> Option<i64>>;
 
-/// How many agents' counters one isolate remembers. What is beyond is estimated.
+/// The number of agents' counters that one isolate remembers. Texts of other agents are
+/// estimated.
 const MAX_COUNTERS: usize = 1_000;
 
 thread_local! {
@@ -32,7 +33,7 @@ pub fn count_with(agent: &str, counter: TokenCounter) {
     HAS_COUNTERS.set(true);
 }
 
-/// What the counter of the running task's agent says, if there is one.
+/// The count by the running task's agent, if the agent has a counter.
 fn counted(text: &str) -> Option<i64> {
     if !HAS_COUNTERS.get() {
         return None;
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(estimate_output(&url), MEDIA_TOKENS);
         let two = format!(r#"{{"a":"{url}","b":["{url}","x"]}}"#);
         assert!((2 * MEDIA_TOKENS..2 * MEDIA_TOKENS + 10).contains(&estimate_output(&two)));
-        // A short one is no more than it says; a word is no URL.
+        // A short URL counts no more than its letters; a word is not a URL.
         assert_eq!(estimate_output("data:,abc"), estimate("data:,abc"));
         assert_eq!(estimate_output("data: a, b"), estimate("data: a, b"));
         assert_eq!(estimate_output(""), 0);

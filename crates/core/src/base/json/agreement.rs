@@ -178,7 +178,8 @@ fn same_reading(json: &str, round: &str) -> bool {
     let expected = theirs.map(|value| serde_json::to_string(&value).unwrap());
     assert_eq!(written, expected, "{round}: {json}");
 
-    // What is skipped may hold what no value can: half of a pair, or a number that is too large.
+    // A skipped value may hold parts that no value can: half of a pair, or a number that
+    // is too large.
     let skipped = serde_json::from_str::<IgnoredAny>(json);
     assert_eq!(
         decode::<IgnoredAny>(json).is_ok(),
@@ -281,7 +282,7 @@ fn texts_are_written_as_serde_json_writes_them() {
     });
 }
 
-/// What a type reads of an object: the loop over fields is serde's or ours.
+/// The fields that a type reads of an object: the loop over them is serde's or ours.
 #[derive(Debug, Deserialize, PartialEq)]
 struct Read {
     a: Option<Box<Read>>,
@@ -301,7 +302,7 @@ fn types_are_read_as_serde_json_reads_them() {
         let json = document(dice, 0);
         let ours = decode::<Read>(&json).ok();
         read += usize::from(ours.is_some());
-        // What is skipped may hold what no tree can.
+        // A skipped value may hold parts that no tree can.
         let Ok(value) = serde_json::from_str(&json) else {
             return;
         };

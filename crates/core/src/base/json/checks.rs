@@ -41,7 +41,7 @@ pub fn check_text(text: &str) -> Result<()> {
                 }
                 last = inside;
             }
-            // What stands before a colon is a name.
+            // A string before a colon is a name.
             JsonPiece::Colon if depth == 1 => {
                 let is_short = last.len() <= MAX_QUOTED_CHARS && last.is_ascii();
                 field = if is_short { last } else { "body" };

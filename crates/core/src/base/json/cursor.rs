@@ -218,7 +218,7 @@ impl<'de> Cursor<'de> {
     pub fn skip_value(&mut self) -> ReadResult<&'de str> {
         self.next_byte();
         let start = self.at;
-        // What closes each object and array that the reader is inside of.
+        // The closing bracket of each object and array that the reader is inside of.
         let mut closers = Vec::new();
         loop {
             match self.next_byte() {
@@ -268,7 +268,8 @@ impl<'de> Cursor<'de> {
     }
 }
 
-/// How many bytes come before the first at which a text is no JSON. `None`: the text is JSON.
+/// The number of bytes before the first at which a text is not JSON. `None`: the text is
+/// JSON.
 pub fn find_fault(text: &str) -> Option<usize> {
     let mut cursor = Cursor::new(text);
     let read = cursor.skip_value().and_then(|_| cursor.end());

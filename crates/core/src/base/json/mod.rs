@@ -40,8 +40,8 @@ pub use string::{Letters, letters};
 pub use tree::{Tree, decode_tree, json};
 pub use writer::{encode, encode_within, push_quoted, quoted, text, written_bytes};
 
-/// Parses a request's body. An error names the field and what would be right;
-/// it never repeats a value.
+/// Parses a request's body. An error names the field and describes a right value; it
+/// never repeats a value.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     let text = readable(body)?;
     decode(text).map_err(|error| error.refusal(text))

@@ -1,4 +1,5 @@
-//! Names that are nearly ours: what a misspelt field or operation was meant to be.
+//! Names that are nearly ours: the names that a misspelt field or operation was meant to
+//! have.
 
 use super::checks::MAX_QUOTED_CHARS;
 

@@ -1,5 +1,5 @@
-//! A JSON text in its pieces, for code that looks at a text and reads no type from it. The
-//! text may have been cut, or be no JSON: each piece is told as far as it goes.
+//! A JSON text in its pieces, for code that looks at a text and reads no type from it.
+//! The text may have been cut, or may not be JSON: its pieces are told as far as they go.
 
 use super::scan::count_plain;
 
@@ -10,8 +10,7 @@ pub enum JsonPiece<'a> {
     Close,
     Colon,
     Comma,
-    /// What stands between the quotes, and where that begins. A name is a string before a
-    /// colon.
+    /// The text between the quotes, and its beginning. A name is a string before a colon.
     String {
         inside: &'a str,
         start: usize,
@@ -31,7 +30,7 @@ pub struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// Where the piece that was told last ends.
+    /// The end of the last piece that was told.
     pub fn place(&self) -> usize {
         self.at.min(self.text.len())
     }
@@ -77,7 +76,7 @@ fn ends_scalar(byte: u8) -> bool {
     )
 }
 
-/// Where the quote stands that ends a string, or where the text ends.
+/// The place of the quote that ends a string, or the end of the text.
 fn find_quote(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
@@ -86,7 +85,7 @@ fn find_quote(bytes: &[u8], start: usize) -> usize {
             None => return bytes.len(),
             Some(b'"') => return at,
             Some(b'\\') => at += 2,
-            // A control character, which is no JSON.
+            // A control character, which is not JSON.
             Some(_) => at += 1,
         }
     }

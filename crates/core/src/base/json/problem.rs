@@ -1,4 +1,4 @@
-//! What a reader refuses, and in which field.
+//! The problems for which a reader refuses a text, and the fields that have them.
 
 use std::fmt::{self, Display};
 
@@ -21,7 +21,7 @@ pub struct Refused {
 
 #[derive(Debug)]
 pub enum Problem {
-    /// The text is no JSON. The number of bytes that were read.
+    /// The text is not JSON. The number of bytes that were read.
     Syntax(usize),
     /// A value of another type, or out of bounds.
     Unexpected {

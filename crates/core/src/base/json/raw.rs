@@ -42,7 +42,7 @@ impl RawValue {
 /// A text that is JSON, kept as it is.
 #[inline(never)]
 pub fn raw(json: String) -> Result<Box<RawValue>> {
-    let kept: &RawValue = decode(&json).map_err(|_| Error::storage("a text that is no JSON"))?;
+    let kept: &RawValue = decode(&json).map_err(|_| Error::storage("a text that is not JSON"))?;
     if kept.get().len() < json.len() {
         return Ok(kept.to_owned());
     }
@@ -87,7 +87,7 @@ impl Serialize for RawValue {
     }
 }
 
-/// What a writer finds inside of a [`RawValue`].
+/// The text that a writer finds inside of a [`RawValue`].
 struct Inside<'a>(&'a str);
 
 impl Serialize for Inside<'_> {

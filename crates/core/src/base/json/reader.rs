@@ -1,8 +1,9 @@
 //! Reads JSON into the types that derive serde's `Deserialize`.
 //!
 //! The compiler writes a type's visitor once for each reader that the type is read with.
-//! So all of the code reads with this one, which also knows the path to what it refuses:
-//! the path is put together on an error's way out, and costs nothing before.
+//! So all of the code reads with this one. The reader also knows the path to the value
+//! that it refuses: the path is put together on an error's way out, and costs nothing
+//! before.
 
 use std::borrow::Cow;
 
@@ -28,8 +29,9 @@ pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
     Ok(value)
 }
 
-/// How many values a text holds with commas between them. `None`: the text is something
-/// else. `usual`: see [`skip_usual`]. A usual value may hold what is no UTF-8.
+/// The number of values that a text holds with commas between them. `None`: the text is
+/// something else. `usual`: see [`skip_usual`]. A usual value may hold bytes that are not
+/// UTF-8.
 pub fn count_values(bytes: &[u8], usual: &[&str]) -> Option<usize> {
     let mut text = None;
     let mut at = 0;
@@ -353,7 +355,7 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 /// The fields of an object.
 struct Fields<'a, 'de> {
     reader: &'a mut Reader<'de>,
-    /// Where the name stands of the field that was read last.
+    /// The place of the name of the field that was read last.
     key: Option<usize>,
     /// Whether that field's value is being read, or was refused.
     is_at_value: bool,

@@ -6,8 +6,8 @@ use super::problem::{Problem, ReadError, Refused, join};
 use crate::base::error::Error;
 
 impl ReadError {
-    /// The error for whoever sent the text: which field, and what the field must be. It
-    /// never repeats a value.
+    /// The error for the sender of the text: it names the field, and tells its
+    /// requirements. It never repeats a value.
     pub fn refusal(self, text: &str) -> Error {
         let Refused { path, problem } = *self.0;
         let must = |sentence: String| {

@@ -1,4 +1,4 @@
-//! Where the plain text in a string ends, looked at in many bytes together.
+//! The search for the end of the plain text in a string, many bytes at a time.
 
 /// How many bytes come before the first that ends a string, begins an escape, or may not
 /// stand in a string.
@@ -24,12 +24,12 @@ pub fn skip_usual(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, rest) = rest.split_at_checked(digits)?;
     let rest = rest.strip_prefix(b"}")?;
-    // `01` is no number.
+    // `01` is not a number.
     let is_number = matches!(number, [_] | [b'1'..=b'9', ..]);
     is_number.then(|| bytes.len() - rest.len())
 }
 
-/// What follows a string. `None`: there is no string, or one with `\u`.
+/// The bytes after a string. `None`: there is no string, or one with `\u`.
 fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
     let mut rest = bytes.strip_prefix(b"\"")?;
     loop {

@@ -1,15 +1,15 @@
-//! What the escapes in a JSON string mean.
+//! The meanings of the escapes in a JSON string.
 
 /// A piece of a string's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Letters<'a> {
     /// A stretch without escapes.
     Plain(&'a str),
-    /// What an escape means.
+    /// The character that an escape means.
     Escaped(char),
     /// An escape that is half of a surrogate pair.
     Half,
-    /// A backslash before what is no escape: a string that was cut may end in one.
+    /// A backslash that begins no escape: a string that was cut may end in one.
     Broken,
 }
 
@@ -28,7 +28,7 @@ pub fn letters(inside: &str) -> impl Iterator<Item = Letters<'_>> {
     })
 }
 
-/// What an escape means, without its backslash, and what follows it.
+/// The meaning of an escape, without its backslash, and the text after it.
 fn read_escape(escape: &str) -> (Letters<'_>, &str) {
     let mut chars = escape.chars();
     let meant = match chars.next() {

@@ -157,8 +157,8 @@ pub fn add(list: &mut Vec<Value>, value: Value) {
     list.push(value);
 }
 
-/// The value as a tree. What cannot be one, such as an object whose keys are no texts, is
-/// `null`; the types that this code gives always can.
+/// The value as a tree. A value that cannot be one, such as an object whose keys are not
+/// texts, is `null`. The types that this code gives can always be trees.
 #[inline(never)]
 pub fn value_of<T: Serialize + ?Sized>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()

@@ -15,7 +15,7 @@ use super::raw_name::RAW_NAME;
 use super::scan::count_plain;
 use crate::base::error::{Error, Result};
 
-/// The value as JSON. It fails only where a map's key is no text: none of our types has
+/// The value as JSON. It fails only if a map's key is not a text: none of our types has
 /// such a map.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     encode_within(value, 0)
@@ -42,7 +42,7 @@ pub fn text(tree: &Value) -> String {
 
 #[cold]
 fn no_json() -> Error {
-    Error::storage("a value that is no JSON")
+    Error::storage("a value that is not JSON")
 }
 
 /// A text as a JSON string.
@@ -80,8 +80,8 @@ pub fn push_quoted(json: &mut String, text: &str) {
     json.push('"');
 }
 
-/// How many bytes a text takes within a JSON string: what an answer may hold is counted so,
-/// since a character that is escaped takes up to six bytes for one.
+/// The bytes that a text takes within a JSON string. The limit of an answer counts these
+/// bytes, since a character that is escaped takes up to six bytes for one.
 #[inline(never)]
 pub fn written_bytes(text: &str) -> usize {
     let mut bytes = text.len();
@@ -326,7 +326,7 @@ impl<'a> Serializer for &'a mut Writer {
     }
 }
 
-/// An array or object that is being written, and what closes it.
+/// An array or object that is being written, and its closing bracket.
 struct Open<'a> {
     writer: &'a mut Writer,
     close: &'static str,
