@@ -1,7 +1,7 @@
-//! Where a request comes from, as the browser reports it, and the CORS headers of the
+//! The origin of a request, as the browser reports it, and the CORS headers of the
 //! answer. Pages can't forge the headers that a browser sets, so `AUTH = "local"` can
-//! keep a machine's agents from the pages that its user visits. Programs can forge
-//! them, but a program is on this machine, or it needs a token.
+//! keep a machine's agents from the pages that its user visits. Programs can forge them,
+//! but a program is on this machine, or it needs a token.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -19,7 +19,7 @@ pub struct RequestOrigin<'a> {
     pub fetch_site: Option<&'a str>,
 }
 
-/// What an answer says to the browser about a page of another origin.
+/// The part of an answer that tells the browser about a page of another origin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CorsPolicy {
     /// Whether this Worker lets pages of any other origin read answers.
@@ -79,16 +79,16 @@ impl Policy {
     }
 
     /// Lets pages of these origins read answers. Returns the positions of entries that
-    /// are no origins.
+    /// are not origins.
     pub fn share_with(&mut self, origins: &str) -> Vec<usize> {
         let (origins, wrong) = parse_origins(origins);
         self.origins = origins;
         wrong
     }
 
-    /// Refuses a request that a page of another site sends to an agent of this machine,
-    /// and a request under a host name that somebody else may have pointed at this
-    /// machine.
+    /// Refuses a request that a page of another site sends to an agent of this machine.
+    /// Refuses a request under a host name that somebody else may have pointed at this
+    /// machine, too.
     pub fn admit(&self, request_origin: &RequestOrigin<'_>) -> Result<()> {
         if !self.asks_whence() {
             return Ok(());
@@ -113,8 +113,9 @@ impl Policy {
         check_site(request_origin)
     }
 
-    /// Refuses a request that a page of another origin sends, where cookies may let it in: a
-    /// browser sends them along with what any page asks. `ALLOWED_ORIGINS` lets a page in.
+    /// Refuses a request that a page of another origin sends, if cookies may let it in: a
+    /// browser sends them along with any page's requests. `ALLOWED_ORIGINS` lets a page
+    /// in.
     pub fn admit_page(&self, origin: Option<&str>, url: &str) -> Result<()> {
         let is_let_in = origin.is_none_or(|origin| {
             let rest = url.strip_prefix(origin);
@@ -129,9 +130,9 @@ impl Policy {
         ))
     }
 
-    /// Refuses a message of the Model Context Protocol that a page of another origin sends,
-    /// as the protocol demands, whatever else lets the page in. A page of the address's
-    /// own origin is let in.
+    /// Refuses a message of the Model Context Protocol that a page of another origin
+    /// sends, as the protocol demands, even if another rule lets the page in. A page of
+    /// the address's own origin is let in.
     pub fn admit_message(&self, origin: Option<&str>, url: &str) -> Result<()> {
         let Some(origin) = origin else {
             return Ok(());
@@ -180,7 +181,7 @@ fn check_site(request_origin: &RequestOrigin<'_>) -> Result<()> {
 }
 
 /// Parses the origins of a variable, separated by spaces. Also returns the positions,
-/// from 1, of the entries that are no origins.
+/// from 1, of the entries that are not origins.
 pub fn parse_origins(text: &str) -> (Vec<String>, Vec<usize>) {
     let mut origins = Vec::new();
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Who is calling: the holder of the secret, the holder of a token, or nobody.
+//! The caller of a request: the holder of the secret, the holder of a token, or nobody.
 
 use super::policy::{Auth, ConfiguredSecret, Policy, unauthorized};
 use super::scope::Caller;

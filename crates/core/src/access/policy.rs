@@ -17,13 +17,13 @@ pub struct Policy {
 pub enum ConfiguredSecret {
     #[default]
     Nothing,
-    /// The secret is so short that it could be guessed: nobody gets in, whatever `AUTH`
-    /// says.
+    /// The secret is so short that it could be guessed: nobody gets in, with any `AUTH`.
     TooShort,
     Secret(Secret),
 }
 
-/// The setting `AUTH`: who gets in if there is no secret. A secret overrides it.
+/// The setting `AUTH`: the callers that get in if there is no secret. A secret overrides
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Auth {
     /// Nobody gets in.

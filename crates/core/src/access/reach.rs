@@ -1,6 +1,6 @@
-//! What the model may read and write in a turn. This reach follows from the turn's
-//! caller and is stored with the turn. A turn that continues another caller's turn has
-//! the narrower reach of the two.
+//! The memory that the model may read and write in a turn. This reach follows from the
+//! turn's caller and is stored with the turn. A turn that continues another caller's turn
+//! has the narrower reach of the two.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl ModelReach {
     }
 }
 
-/// What is kept of the caller who asks for a turn, until the turn is over.
+/// The facts about the caller who asks for a turn, kept until the turn is over.
 #[derive(Clone, Debug, Default)]
 pub struct Asker {
     pub reach: ModelReach,

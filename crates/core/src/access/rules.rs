@@ -1,11 +1,12 @@
-//! What an operation asks of its caller, and whether a caller may run it.
+//! The rights that an operation asks of its caller, and the check whether a caller may
+//! run it.
 
 use super::policy::forbidden;
 use super::scope::Caller;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// What an operation asks of its caller.
+/// The rights that an operation asks of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// The operation reaches beyond the agent, or changes what the agent may reach. The
@@ -21,7 +22,7 @@ pub enum Needs {
     Narrowed,
 }
 
-/// What an operation changes. The effect decides what a minted token must allow.
+/// The change that an operation makes. The effect decides what a minted token must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The operation changes nothing that anybody can read.
@@ -39,7 +40,7 @@ pub enum Effect {
     Agent,
 }
 
-/// What is required of a caller who runs an operation, or who gets the operation's
+/// The requirements for a caller who runs an operation, or who gets the operation's
 /// effect by another route.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRule {

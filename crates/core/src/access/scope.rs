@@ -1,4 +1,4 @@
-//! Who a caller is, and what a minted token lets its holder do.
+//! The kinds of callers, and the rights that a minted token gives its holder.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::store::limits::HolderLimits;
 /// The most names in one list of an [`Allow`].
 pub const MAX_ALLOWED_NAMES: usize = 32;
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Caller {
     /// The holder of the secret, or anybody where the Worker is open.
@@ -18,7 +18,8 @@ pub enum Caller {
     Scoped(TokenScope),
 }
 
-/// What a minted token allows. The token contains it, and an open socket keeps it.
+/// The rights that a minted token gives. The token contains them, and an open socket
+/// keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenScope {
@@ -31,7 +32,7 @@ pub struct TokenScope {
     pub operations: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Allow::is_nothing")]
     pub allow: Allow,
-    /// What turns of the token's holder may spend, beside the agent's own limits.
+    /// The limits for turns of the token's holder, beside the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
     /// Milliseconds since the epoch.

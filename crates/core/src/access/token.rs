@@ -69,7 +69,7 @@ impl Secret {
     }
 
     /// The seal of a call that tells of a turn's end. Its key is derived from the secret,
-    /// so that whoever checks the seal need not have the secret.
+    /// so that the checker of the seal need not have the secret.
     pub fn sign_callback(&self, content: &str) -> [u8; 32] {
         mac(&self.callback_key, content)
             .finalize()
