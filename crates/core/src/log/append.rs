@@ -16,7 +16,7 @@ use crate::base::ids::Id;
 use crate::base::numbers::MAX_SEQ;
 use crate::search::index::{self, SessionIndex};
 
-/// Where the first event of an append goes.
+/// The parent of the first event of an append.
 #[derive(Debug)]
 pub enum Parent {
     Leaf,

@@ -1,4 +1,4 @@
-//! What the turns of a session spent, one by one, as the events that ended them say.
+//! The spending of a session's turns, one by one, as the events that ended them tell it.
 //!
 //! No index leads to these events, since an index would cost a row with every turn. A page
 //! looks at a bounded number of events instead, newest first.
@@ -30,7 +30,7 @@ pub struct EndedTurn {
 
 pub struct EndedTurns {
     pub turns: Vec<EndedTurn>,
-    /// Where the next page begins; `None`: there is none.
+    /// The beginning of the next page; `None`: there is none.
     pub next: Option<EventPlace>,
 }
 

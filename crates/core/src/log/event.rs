@@ -71,7 +71,7 @@ pub struct NewEvent {
     #[serde(skip)]
     #[cfg_attr(feature = "testing", schemars(skip))]
     pub note: Option<Note>,
-    /// JSON: what the turn spent that ends with this event. Only chat turns set it.
+    /// JSON: the spending of the turn that ends with this event. Only chat turns set it.
     #[serde(skip)]
     #[cfg_attr(feature = "testing", schemars(skip))]
     pub ends_turn: Option<String>,

@@ -19,11 +19,11 @@ const BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_lengt
 /// The most bytes of a page as it is written, with the names and numbers around its texts.
 const MAX_PAGE_BYTES: usize = MAX_ANSWER_BYTES + (512 << 10);
 
-/// SQLite may make a page that has only events of at most this many bytes, whatever
-/// the page's length.
+/// SQLite may make a page that has only events of at most this many bytes, at any length
+/// of the page.
 const SHORT_BYTES: i64 = 8 << 10;
 
-/// Which events of a session to load, and how many.
+/// The choice of the events of a session to load, and their number.
 pub struct EventQuery<'a> {
     pub session_id: &'a Id,
     pub limit: i64,
@@ -142,7 +142,8 @@ const PAGE_JSON: &str = "CAST(iif(count(event) = count(*),
                                   '[' || coalesce(group_concat(event, ','), '') || ']',
                                   NULL) AS BLOB)";
 
-/// Selects the JSON of events as `event`, NULL for a long one. `rows`: what follows FROM.
+/// Selects the JSON of events as `event`, NULL for a long one. `rows`: the SQL after
+/// FROM.
 fn shown_events(max_bytes: i64, rows: &str) -> String {
     format!(
         "SELECT e.seq AS seq,
@@ -255,7 +256,7 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
 }
 
 /// The `seq` of the page's events, in the order in which a smaller `limit` would keep
-/// them, and what they take as they are stored. A single event always fits.
+/// them, and their bytes as they are stored. A single event always fits.
 fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<(Vec<i64>, usize)> {
     let (inner, params) = query.build(&format!("e.seq AS seq, {BYTES} AS bytes"));
     let mut sizes = Vec::new();

@@ -103,7 +103,7 @@ struct MediaPart<'a> {
     kind: Cow<'a, str>,
 }
 
-/// Where payloads start and end in `fields`, in order. `None`: `fields` can't hold a
+/// The starts and ends of payloads in `fields`, in order. `None`: `fields` can't hold a
 /// payload.
 fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
     if fields.len() < MIN_BYTES || !may_hold_data_url(fields) {

@@ -21,7 +21,7 @@ struct TextPart<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// The text of a `parts` array; `None` if `parts` is no array of parts, or if a text
+/// The text of a `parts` array; `None` if `parts` is not an array of parts, or if a text
 /// part has no text.
 pub fn text_of_parts(parts: &str) -> Option<String> {
     json::decode::<Lines>(parts).ok().map(|lines| lines.text)
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn text_parts_are_lines_and_other_parts_say_nothing() {
         let parts = r#"[{"type":"text","text":"a\n"},{"type":"file","text":5},{"type":"text","text":"\u00e9"}]"#;
-        // A part that is no text may carry anything under `text`.
+        // A part that is not text may carry anything under `text`.
         assert_eq!(text_of_parts(parts), Some("a\n\n\u{e9}".to_owned()));
         assert_eq!(text_of_parts("[]"), Some(String::new()));
         for none in ["{}", "[1]", r#"[{"text":"a"}]"#, r#"[{"type":"text"}]"#] {

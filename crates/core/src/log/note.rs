@@ -1,4 +1,4 @@
-//! What a chat turn stores about an event beside its content: the model's reasoning,
+//! A chat turn's note about an event, beside the event's content: the model's reasoning,
 //! approvals, the shape of an output. The message view shows the note; `loadEvents`
 //! doesn't.
 
@@ -25,8 +25,8 @@ pub struct Note {
     /// With calls: the calls that wait for the user's approval, with the approval's id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<String, String>,
-    /// With calls that wait for the user's approval: what their tools were when the user
-    /// was asked.
+    /// With calls that wait for the user's approval: the fingerprints of their tools when
+    /// the user was asked.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub asked_of: BTreeMap<String, String>,
     /// With calls: the calls that the client answers.
@@ -41,7 +41,7 @@ pub struct Note {
     /// With a result: `content` is the output as JSON, not as text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_json: bool,
-    /// With calls: arguments that are no JSON object, as the model sent them.
+    /// With calls: arguments that are not a JSON object, as the model sent them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bad_arguments: BTreeMap<String, String>,
     /// The reach of the model that wrote the event. A turn that continues from the event

@@ -27,7 +27,8 @@ pub struct EventRow {
     pub created_at: i64,
     /// Bytes of this row's bodies that are in slices; 0: the row is complete.
     pub sliced_bytes: i64,
-    /// Where media was cut out of the message. Kept when the media is put back.
+    /// The places where media was cut out of the message. They are kept when the media is
+    /// put back.
     pub media: Option<String>,
     /// JSON: see [`Note`].
     pub note: Option<String>,

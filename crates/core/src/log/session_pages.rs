@@ -49,14 +49,14 @@ impl FromRow<'_> for SessionPlace {
     }
 }
 
-/// Where a page of sessions ended: the next page has sessions with earlier activity.
+/// The end of a page of sessions: the next page has sessions with earlier activity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionCursor {
     last: SessionPlace,
     ahead: Option<Ahead>,
 }
 
-/// What a page knew of the pages after it.
+/// The sessions after a page, as far as the page knew them.
 #[derive(Debug, Clone, PartialEq)]
 struct Ahead {
     newest: Newest,
@@ -195,7 +195,7 @@ impl FoundSessions {
     /// a write in this millisecond. Later writes move a session above the page.
     fn cursor_after(&self, last: SessionPlace, shown: usize, now_ms: i64) -> Option<SessionCursor> {
         let places = self.places.iter().skip(shown);
-        // Whoever follows the cursor looks at newer sessions anyway.
+        // A reader that follows the cursor looks at newer sessions anyway.
         let numbers = places.map(|place| place.number);
         let numbers = numbers.filter(|number| *number <= self.newest.number);
         let numbers: Vec<i64> = numbers.chain(self.rest.iter().copied()).collect();

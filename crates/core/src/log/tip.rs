@@ -1,4 +1,4 @@
-//! The end of a session's log: what the next append needs to know, read by one
+//! The end of a session's log: the facts that the next append needs, read by one
 //! statement whose cost does not depend on the log's length.
 
 use crate::base::columns::{FromRow, find};
@@ -57,7 +57,7 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
 
-/// What the session and the agent say of compaction, as JSON.
+/// The session's and the agent's settings of compaction, as JSON.
 #[derive(Debug, Default)]
 pub struct StoredSettings {
     /// The agent's settings.

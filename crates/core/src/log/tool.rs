@@ -44,13 +44,13 @@ impl<Calls, Text, Flag> Default for ToolFields<Calls, Text, Flag> {
     }
 }
 
-/// SQL: where the `tool` column of a result has the id of the call.
+/// SQL: the path in the `tool` column of a result to the id of the call.
 pub const CALL_ID_PATH: &str = "$.toolCallId";
 
 /// For a reader that copies the stored JSON.
 pub type StoredTool<'a> = ToolFields<&'a RawValue, &'a RawValue, &'a RawValue>;
 
-/// For a message, which shows the calls whatever their ids are.
+/// For a message, which shows calls with any ids.
 pub type RenderedTool = ToolFields<Vec<ShownCall>, String>;
 
 /// For a model, which may see only valid ids.

@@ -251,8 +251,8 @@ pub fn write_rows(
     }
 }
 
-/// Replaces the bodies of a stored event. `media`: where its old message had media
-/// cut out. Part of a transaction.
+/// Replaces the bodies of a stored event. `media`: the places where media was cut out of
+/// its old message. Part of a transaction.
 pub fn rewrite_bodies(
     db: &dyn Database,
     session_id: &Id,

@@ -23,8 +23,8 @@ use crate::store::last_turns;
 /// A message that was replaced.
 pub struct UpdatedMessage {
     pub message: Message,
-    /// Every other message reads as before. Else the message was a run, and what continued
-    /// the run may be a message of its own now.
+    /// Whether every other message reads as before. Else the message was a run, and the
+    /// events that continued the run may be a message of their own now.
     pub is_alone: bool,
 }
 

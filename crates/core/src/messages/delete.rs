@@ -142,8 +142,8 @@ pub fn tell_beside(
     tell_updated(db, host, session_id, tip.last_seq(), &ids)
 }
 
-/// After overlays are gone: records that runs are joined again where these overlays began
-/// and ended. `ranges`: what the overlays covered.
+/// After overlays are gone: records that runs are joined again at the beginnings and ends
+/// of these overlays. `ranges`: the events that the overlays covered.
 pub fn tell_joined(
     db: &dyn Database,
     host: &dyn Host,
@@ -172,8 +172,8 @@ pub fn tell_joined(
 }
 
 /// The messages that read differently now, by the `seq` of the event that gives them
-/// their id: runs that lost events, runs that others joined, and events that a run
-/// now begins with or began with before.
+/// their id. These are runs that lost events, runs that others joined, and events that a
+/// run now begins with or began with before.
 fn find_changed(
     db: &dyn Database,
     session_id: &Id,
@@ -226,7 +226,8 @@ fn find_changed(
                     let was_inside = was_in_run.get(&link.parent_seq).copied().unwrap_or(false);
                     link.is_parted || begins == was_inside
                 }
-                // Which of its siblings are of a run decides, and that may have changed.
+                // The other children that belong to a run decide, and they may have
+                // changed.
                 None => above != RunPosition::Alone && (had_branches || has_branches),
             };
             if is_told {

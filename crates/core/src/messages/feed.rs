@@ -27,8 +27,8 @@ const MAX_READ: usize = 10_000;
 pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
     let life =
         find_life(db, session_id)?.ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    // A copy that was made in another life of the session is dropped: the page begins with
-    // a `clear`, at the cursor before all others, and goes on with the first change.
+    // A copy that was made in another life of the session is dropped. The page begins
+    // with a `clear`, at the cursor before all others, and goes on with the first change.
     let found = find_position(&life, since);
     let position = found.unwrap_or(0);
     let (mut changes, told_up_to) = load_appended(db, session_id, position, limit)?;

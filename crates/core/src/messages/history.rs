@@ -1,6 +1,6 @@
-//! Pages of a path as messages: the newest messages that fit, in root→leaf order, and
-//! the cursor of the page above. A page is bounded in messages and in bytes, whatever
-//! the path's length.
+//! Pages of a path as messages: the newest messages that fit, in root→leaf order, and the
+//! cursor of the page above. A page is bounded in messages and in bytes, at any length of
+//! the path.
 
 use super::page::{HistoryCursor, PageAsk, PageForm};
 use super::piece::{NewestPiece, Piece, PieceEvent};
@@ -21,9 +21,10 @@ pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
 
 /// A page as its reader gets it.
 pub enum MessagePage {
-    /// Made by SQLite, with what stands around the messages.
+    /// Made by SQLite, with the text around the messages.
     Whole(SqlText),
-    /// Made by SQLite, newest first: plain pieces, and what may have been read above them.
+    /// Made by SQLite, newest first: plain pieces, and the messages that may have been
+    /// read above them.
     Pieces {
         texts: Vec<SqlText>,
         cursor: Option<HistoryCursor>,
@@ -36,7 +37,7 @@ pub enum MessagePage {
 pub struct ReadPage {
     /// Oldest first.
     messages: Vec<PageMessage>,
-    /// Where the page above begins; `None`: this page begins with the root.
+    /// The beginning of the page above; `None`: this page begins with the root.
     cursor: Option<HistoryCursor>,
     form: PageForm,
 }
@@ -127,14 +128,14 @@ impl ReadPage {
     }
 }
 
-/// What a walk up a path finds.
+/// The things that a walk up a path finds.
 pub enum PathItem {
     Event(EventRow),
     /// A summary in place of the events that its overlay covers.
     Summary(Overlay),
 }
 
-/// Where a walk up a path begins.
+/// The beginning of a walk up a path.
 pub enum WalkStart {
     At(i64),
     /// At an overlay, the first item. The walk continues above the overlay.
@@ -298,7 +299,7 @@ pub fn walk_page(
 }
 
 impl MessagePage {
-    /// `pieces`: plain ones, newest first. `above`: what the page has above them.
+    /// `pieces`: plain ones, newest first. `above`: the page's messages above them.
     fn of(mut pieces: Vec<Piece>, above: Option<ReadPage>, form: PageForm) -> Self {
         let mut cursor = pieces.last().and_then(Piece::cursor);
         if let Some(page) = pieces.pop_if(|piece| piece.is_page) {
@@ -320,7 +321,7 @@ impl MessagePage {
     }
 }
 
-/// What a page is read from, newest first.
+/// The things that a page is read from, newest first.
 enum PageItem {
     Event(EventRow),
     Message(PageMessage),

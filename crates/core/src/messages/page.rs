@@ -1,4 +1,4 @@
-//! A page of messages as a text, and what leads to the page above.
+//! A page of messages as a text, and the cursor of the page above.
 
 use super::run::find_run_event;
 use crate::base::budget::MAX_ANSWER_BYTES;
@@ -6,7 +6,7 @@ use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 
-/// What a page holds at most, and what its text is.
+/// The most that a page holds, and the form of its text.
 #[derive(Clone, Copy)]
 pub struct PageAsk {
     pub limit: usize,
@@ -25,10 +25,10 @@ impl PageAsk {
     }
 }
 
-/// What stands around a page's messages.
+/// The text around a page's messages.
 #[derive(Clone, Copy, PartialEq)]
 pub enum PageForm {
-    /// What `getHistory` answers.
+    /// The answer of `getHistory`.
     History,
     /// The messages as an array.
     List,
@@ -42,7 +42,7 @@ impl PageForm {
         }
     }
 
-    /// `cursor`: what leads to the page above, if there is one.
+    /// `cursor`: the cursor of the page above, if there is one.
     pub fn tail(self, cursor: Option<HistoryCursor>) -> String {
         match (self, cursor) {
             (Self::List, _) => "]".to_owned(),

@@ -37,7 +37,7 @@ pub struct NewMessage {
     pub content: String,
     pub created_at: Option<i64>,
     pub text: MessageText,
-    /// What a chat turn keeps about the message.
+    /// The note of a chat turn about the message.
     pub note: Option<Note>,
 }
 

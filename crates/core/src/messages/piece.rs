@@ -33,8 +33,8 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Events of at most this many bytes may be plain, however many events a piece has.
 const SHORT_BYTES: usize = 8 << 10;
 
-/// What most messages consist of: these words with a string between each two of them, and
-/// then a time.
+/// The words of most messages: these with a string between each two of them, and then a
+/// time.
 const USUAL: [&str; 4] = [
     r#"{"id":"#,
     r#","role":"#,
@@ -146,11 +146,12 @@ static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
 /// Neighbouring events of a path.
 pub struct Piece {
     /// The events' messages, oldest first, with commas between them. The text of a whole
-    /// page has what stands around the messages, too.
+    /// page has the text around the messages, too.
     pub text: SqlText,
     /// Whether `text` is a whole page.
     pub is_page: bool,
-    /// What `text` holds, if an event is not plain: its row stands in its message's place.
+    /// The contents of `text`, if an event is not plain: its row stands in its message's
+    /// place.
     mixed: Option<String>,
     text_bytes: usize,
     /// The events' numbers, newest first.
@@ -159,7 +160,7 @@ pub struct Piece {
     pub above_seq: i64,
 }
 
-/// What a session's newest events are.
+/// The form of a session's newest events.
 pub enum NewestPiece {
     Piece(Piece),
     /// Too long for one text.
@@ -168,7 +169,7 @@ pub enum NewestPiece {
     Scattered,
 }
 
-/// What the piece's statement says beside the text.
+/// The results of the piece's statement beside the text.
 struct PieceRow {
     events: i64,
     last_seq: i64,
@@ -321,7 +322,7 @@ impl Piece {
         self.mixed.is_none() && self.bytes() <= left.max_bytes && self.length() <= left.limit
     }
 
-    /// What leads to the page above.
+    /// The cursor of the page above.
     pub fn cursor(&self) -> Option<HistoryCursor> {
         HistoryCursor::above(self.first_seq(), self.above_seq)
     }

@@ -17,7 +17,7 @@ pub struct MessageDigest {
 }
 
 impl MessageDigest {
-    /// `None`: `json` is no object.
+    /// `None`: `json` is not an object.
     pub fn read(json: &str) -> Option<Self> {
         json::decode(json).ok()
     }

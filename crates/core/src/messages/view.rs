@@ -138,7 +138,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         return Err(Error::storage("an empty run of events"));
     };
     let mut parts: Vec<NewPart<'_>> = Vec::new();
-    // Where the parts of each event begin.
+    // The index of the first part of each event.
     let mut begins: Vec<usize> = Vec::new();
     for row in run {
         let note = row.note()?;
@@ -194,7 +194,7 @@ fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
 
 /// Puts a result into the part of its call: the newest event's with this id that has no
 /// result, and of one event's the first. If the run doesn't have the call, the result
-/// becomes a part by itself. `begins`: where the parts of each event begin.
+/// becomes a part by itself. `begins`: the index of the first part of each event.
 fn add_result<'a>(
     parts: &mut Vec<NewPart<'a>>,
     begins: &[usize],

@@ -19,7 +19,7 @@ use crate::log::tip::LogTip;
 use crate::search::index;
 use crate::store::last_turns;
 
-/// The events that a deletion removed, and what it moved.
+/// The events that a deletion removed, and the events and overlays that it moved.
 #[derive(Default)]
 pub struct DeletionOutcome {
     /// The deleted events, in the order of the request.

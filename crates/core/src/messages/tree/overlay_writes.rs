@@ -1,4 +1,4 @@
-//! What writes overlays: new ones, imported ones and those of a fork; and what becomes
+//! The writes of overlays: new ones, imported ones and those of a fork; and the changes
 //! of overlays when events are deleted. Each function is part of its caller's
 //! transaction, and the caller tells the feed.
 
