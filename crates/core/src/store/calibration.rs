@@ -1,6 +1,6 @@
-//! Corrects token estimates by what providers report. An estimate counts letters and
-//! words. A model's tokenizer, its wrapping of messages and the language of an agent
-//! make every estimate wrong by a similar share.
+//! Corrects token estimates by the counts that providers report. An estimate counts
+//! letters and words. A model's tokenizer, its wrapping of messages and the language of
+//! an agent make every estimate wrong by a similar share.
 //!
 //! A session keeps running sums of estimated and reported tokens (`store/last_turns.rs`);
 //! newer reports count more. The sums are the session's own: if sessions learnt from each
@@ -59,8 +59,8 @@ impl Calibration {
         (tokens as f64 / self.factor()).floor() as i64
     }
 
-    /// The sums after a report. `estimated` is the uncorrected estimate of what a model
-    /// was sent. `reported` is the provider's count, cached tokens included. `None`: the
+    /// The sums after a report. `estimated` is the uncorrected estimate of a request to a
+    /// model. `reported` is the provider's count, cached tokens included. `None`: the
     /// report says nothing.
     pub fn after(self, estimated: i64, reported: i64) -> Option<Self> {
         if estimated <= 0 || reported <= 0 {

@@ -1,6 +1,5 @@
-//! The change feed: what happened to a session, in order, for a client that keeps a
-//! copy. Appends are read from the log. All other changes have rows in
-//! `cf_agents_changes`.
+//! The change feed: the changes of a session, in order, for a client that keeps a copy.
+//! Appends are read from the log. All other changes have rows in `cf_agents_changes`.
 
 use std::borrow::Cow;
 
@@ -164,8 +163,8 @@ fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
     )
 }
 
-/// The cursor of the newest change that is not an append; 0 if there is none. While
-/// this cursor stays the same, what a caller read from the log is still valid.
+/// The cursor of the newest change that is not an append; 0 if there is none. While this
+/// cursor stays the same, rows that a caller read from the log are still valid.
 pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
     let newest = find_newest(db, session_id)?;
     Ok(newest.map_or(0, |(cursor, _, _)| cursor))
@@ -232,8 +231,8 @@ pub struct FeedLife {
 /// 52 bits, the sum stays below 2^53, where JavaScript is exact.
 const LATER_BASE: i64 = 1 << 51;
 
-/// An earlier build kept here where the next session's cursors began. Which sessions it
-/// deleted is not known.
+/// An earlier build kept the base of the next session's cursors here. The sessions that
+/// it deleted are not known.
 const EARLIER_KEY: &str = "feed";
 
 /// The agent keeps a bit for each session that it deleted, found by the id's hash: at most

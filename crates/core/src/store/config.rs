@@ -1,9 +1,10 @@
 //! The configuration of the whole agent: its model, its system instructions, the limits
 //! of its turns.
 //!
-//! A setting is looked for in three layers, one after the other: what the agent was told
-//! by `configureAgent`, what was deployed for all agents ([`crate::base::deployed`]), and
-//! what is built in. The table holds the first layer alone, as one JSON value.
+//! A setting is looked for in three layers, one after the other: the agent's own settings
+//! from `configureAgent`, the settings deployed for all agents
+//! ([`crate::base::deployed`]), and the built-in settings. The table holds the first
+//! layer alone, as one JSON value.
 //!
 //! A new setting is one line of [`settings`]. Its type checks the value when it is parsed,
 //! and says so in its JSON Schema. A check that needs more than the value itself stands in
@@ -45,7 +46,7 @@ const MAX_KEEP_MEDIA: i64 = 100;
 
 pub type KeepMedia = Limit<DEFAULT_KEEP_MEDIA, MAX_KEEP_MEDIA>;
 
-/// What a request says about one setting.
+/// The change that a request asks of one setting.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum SettingChange<T> {
     /// The field is left out: the setting stays.
@@ -226,7 +227,8 @@ fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
 #[derive(Default)]
 pub struct DeployedConfig {
     pub defaults: ConfigLayer,
-    /// What is written wrong in all that was deployed. The Worker leaves it out.
+    /// The problems in all deployed settings. The Worker leaves out the settings that
+    /// have them.
     pub problems: Vec<DeployedProblem>,
 }
 
@@ -286,7 +288,7 @@ pub fn show_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<Shown
     Ok(ShownConfig::new(load_own(db)?, deployed))
 }
 
-/// What the agent was told.
+/// The agent's own settings.
 fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
     match find_stored(db, KEY)? {
         Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),

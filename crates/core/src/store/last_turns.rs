@@ -5,8 +5,9 @@
 //! - The transaction that writes the user's message writes the row. The row says that a
 //!   turn has begun, and which `seq` its answer gets. An appended message writes no such
 //!   row, so it starts no turn.
-//! - The answer's first event says in `ends_turn` that the turn is over, and what it
-//!   spent. So the end writes the assistant's events and no more, in one transaction.
+//! - The answer's first event says in `ends_turn` that the turn is over, and holds the
+//!   turn's spending. So the end writes the assistant's events and no more, in one
+//!   transaction.
 //! - Some answers don't get the `seq`, because somebody appended in between, and some
 //!   turns say nothing. Such a turn writes its end into the row, which then has no `state`.
 //!
@@ -14,10 +15,10 @@
 //! and `chat/run/recover.rs` continues it. If the object dies after that, the turn is over,
 //! and nothing is left to tidy up.
 //!
-//! What a session used is the sum of three: its own row, this row for the turns that were
-//! written over, and the event that ended the last turn ([`USED_INPUT_TOKENS`]). Reading
-//! the sum reads three rows at any length. An event may be deleted or changed, so
-//! [`settle`] must run first: it writes what the event says into this row.
+//! A session's spending is the sum of three: its own row, this row for the turns that
+//! were written over, and the event that ended the last turn ([`USED_INPUT_TOKENS`]).
+//! Reading the sum reads three rows at any length. An event may be deleted or changed, so
+//! [`settle`] must run first: it writes the event's numbers into this row.
 //!
 //! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
@@ -63,7 +64,7 @@ pub const USED_CACHED_TOKENS: &str = "min(9007199254740991,
     s.cached_input_tokens + coalesce(t.cached_input_tokens, 0)
     + coalesce(answer.ends_turn ->> '$.cachedInputTokens', 0))";
 
-/// SQL: what it cost.
+/// SQL: its cost.
 pub const USED_COST: &str =
     "(s.cost + coalesce(t.cost, 0) + coalesce(answer.ends_turn ->> '$.cost', 0))";
 
@@ -78,7 +79,7 @@ const MAX_OVER: usize = 32;
 /// The most rows that are settled at once.
 const MAX_SETTLED: usize = 64;
 
-/// The most sessions that one look for what their turns left finds.
+/// The most sessions that one look for leftovers of turns finds.
 pub const MAX_FOUND: usize = 4;
 
 /// The last turn of a session.
@@ -86,10 +87,10 @@ pub struct LastTurn {
     pub turn_id: Option<String>,
     pub answer_seq: Option<i64>,
     has_state: bool,
-    /// What the session's turns spent before this turn, as far as it is not in the
+    /// The spending of the session's turns before this turn, as far as it is not in the
     /// session's row.
     earlier: SessionTally,
-    /// What the turn spent, if an event ended it.
+    /// The spending of the turn, if an event ended it.
     ended: Option<OverTurn>,
 }
 
@@ -134,7 +135,7 @@ impl LastTurn {
         self.has_state && self.ended.is_none()
     }
 
-    /// What the session's turns spent, this one included if it is over.
+    /// The spending of the session's turns, this one included if it is over.
     fn over(self) -> SessionTally {
         match &self.ended {
             Some(ended) => self.earlier.with(ended),
@@ -143,7 +144,7 @@ impl LastTurn {
     }
 }
 
-/// What turns of a session spent, and what they taught about estimates.
+/// The spending of turns of a session, and their lessons about estimates.
 #[derive(Clone, Default)]
 struct SessionTally {
     input_tokens: i64,
@@ -308,7 +309,7 @@ pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
     Ok(())
 }
 
-/// Writes into the row that its turn is over, and what it leaves to the next turn.
+/// Writes into the row that its turn is over, and the sums that the next turn continues.
 fn write_over(db: &dyn Database, session_id: &Id, mut tally: SessionTally) -> Result<()> {
     tally.store_days(db, session_id)?;
     db.run(
@@ -403,7 +404,7 @@ pub fn outlive(db: &dyn Database, session_id: &Id) -> Result<()> {
     }
 }
 
-/// What the rows of last turns hold of days and models: of one session, or of all.
+/// The days and models in the rows of last turns: of one session, or of all.
 pub fn load_days(db: &dyn Database, session_id: Option<&Id>) -> Result<Vec<DayUsage>> {
     let rows: Vec<LastTurn> = match session_id {
         Some(id) => find_last_turn(db, id)?.into_iter().collect(),
@@ -438,8 +439,8 @@ fn find_kept_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Ca
     Ok(kept.flatten().and_then(|json| json::decode(&json).ok()))
 }
 
-/// How estimates of a session's tokens are corrected: by what its own turns, and the
-/// contexts that its callers sent, were reported to use.
+/// The correction of estimates of a session's tokens. It follows from the tokens that its
+/// own turns, and the contexts that its callers sent, were reported to use.
 pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibration> {
     let sql = format!(
         "SELECT {}, t.session_id,
@@ -483,13 +484,13 @@ pub fn learn(
             &[session_id.as_str().into(), tally.calibration_json()?.into()],
         )?;
     } else {
-        // What the turn's event reported comes before this report.
+        // The report of the turn's event comes before this report.
         write_over(db, session_id, tally)?;
     }
     Ok(None)
 }
 
-/// What estimates of a session are corrected by, if its turns have reported anything.
+/// The correction of a session's estimates, if its turns have reported anything.
 struct CalibrationRow(Option<Calibration>);
 
 impl FromRow<'_> for CalibrationRow {

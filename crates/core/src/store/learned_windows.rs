@@ -1,4 +1,4 @@
-//! How many tokens models take, as their refusals have taught it. What is learned holds
+//! The numbers of tokens that models take, as their refusals have taught. A lesson holds
 //! for a day: a provider may have said something wrong, or may change its mind.
 //!
 //! A refusal teaches two things. How long a request may be estimated depends on what was
@@ -19,8 +19,8 @@ const VALID_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Of how many models an agent keeps what was named.
 const MAX_NAMED: usize = 16;
 
-/// A smaller number is no window of a model that holds conversations. A provider whose
-/// refusals quote a request could be made to name any number.
+/// A smaller number cannot be the window of a model that holds conversations. A provider
+/// whose refusals quote a request could be made to name any number.
 const MIN_NAMED_TOKENS: i64 = 1_000;
 
 const KEY: &str = "namedWindows";
@@ -38,8 +38,8 @@ pub fn find_lesson(known: &[LearnedWindow], now_ms: i64, model: &str) -> Option<
     window.is_valid(now_ms).then_some(window.tokens)
 }
 
-/// Adds what was learned of a model. Drops what was known of it, what no longer holds, and
-/// the oldest of more than `max` models.
+/// Adds the lesson about a model. Drops the model's earlier lesson, lessons that no
+/// longer hold, and the oldest of more than `max` models.
 pub fn add_lesson(
     known: &mut Vec<LearnedWindow>,
     max: usize,

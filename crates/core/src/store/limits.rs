@@ -38,7 +38,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What stands for limits that can't be read.
+    /// The replacement for limits that can't be read.
     pub fn unreadable() -> Self {
         Self {
             is_unreadable: true,

@@ -3,11 +3,11 @@
 //!
 //! A model's call is counted before it is sent, by an estimate of its input. So a call
 //! that dies with the object is counted, and calls side by side see each other. When the
-//! call is over, what it spent takes the place of the estimate.
+//! call is over, its real spending takes the place of the estimate.
 //!
-//! What an agent spent today also stands in the tables of usage. They know of turns that
-//! ended before the limit was set; the counts here know of calls that reported nothing.
-//! The higher number holds.
+//! An agent's spending of today also stands in the tables of usage. They know of turns
+//! that ended before the limit was set; the counts here know of calls that reported
+//! nothing. The higher number holds.
 //!
 //! A day ends at midnight UTC. If the clock goes back, the newest day that was counted
 //! goes on, and a turn that began later than now counts as one of this minute. So a wrong
@@ -32,7 +32,7 @@ const MINUTE_MS: i64 = 60_000;
 /// The most rows of earlier days that are deleted at once.
 const MAX_FORGOTTEN: i64 = 100;
 
-/// What a turn or a call is held against.
+/// The limits for a turn or a call.
 pub struct Meter<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
@@ -49,7 +49,7 @@ pub struct ReservedCall {
     model: String,
 }
 
-/// What a call spent.
+/// The spending of a call.
 pub struct CallSpending {
     pub input_tokens: i64,
     pub cached_input_tokens: i64,
@@ -62,7 +62,7 @@ struct Bound<'a> {
     limits: &'a Limits,
 }
 
-/// What is counted for one holder on one day.
+/// The count of one holder on one day.
 struct HolderCount {
     day: i64,
     tokens: i64,
@@ -222,8 +222,8 @@ impl<'a> Meter<'a> {
         Ok(newest.flatten().map_or(today, |newest| newest.max(today)))
     }
 
-    /// What is counted against these limits. An error: a limit is reached. Whether turns
-    /// begin too fast matters only to a turn that `is_new`.
+    /// The counts that stand against these limits. An error: a limit is reached. The pace
+    /// of new turns matters only to a turn that `is_new`.
     fn load(
         &self,
         bounds: Vec<Bound<'a>>,
@@ -368,7 +368,7 @@ fn seconds(ms: i64) -> i64 {
     (ms.max(1) + 999) / 1_000
 }
 
-/// What the tables of usage know of the agent's day: tokens and cost.
+/// The agent's day in the tables of usage: tokens and cost.
 fn load_usage(db: &dyn Database, day: i64) -> Result<(i64, f64)> {
     let mut days = last_turns::load_days(db, None)?;
     days.extend(usage_days::load_agents_day(db, day)?);

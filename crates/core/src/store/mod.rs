@@ -1,6 +1,6 @@
-//! The tables: their migrations, and the small tables that no other folder of `src/`
-//! owns (the agent's configuration, the change feed, usage, what counts against limits,
-//! calibration, the last turns, staged imports).
+//! The tables: their migrations, and the small tables that no other folder owns. These
+//! hold the agent's configuration, the change feed, usage, the counts against limits,
+//! calibration, the last turns, and staged imports.
 //!
 //! This module knows rows. It does not know what a message or a memory block is.
 

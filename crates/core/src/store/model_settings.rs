@@ -1,4 +1,4 @@
-//! The types of the settings that say how models are asked, what their tokens cost, and
+//! The types of the settings for a model's requests, the cost of its tokens, and the time
 //! when the prompt is refreshed. Each type checks its value when it is parsed.
 
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ impl Prices {
         ))
     }
 
-    /// What one call costs. `input_tokens` contains `cached_input_tokens`.
+    /// The cost of one call. `input_tokens` contains `cached_input_tokens`.
     pub fn cost(
         &self,
         model: &str,

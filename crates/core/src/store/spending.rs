@@ -1,10 +1,11 @@
-//! What a turn spent: as the event that ends the turn stores it, and as callers see it.
+//! The spending of a turn: as the event that ends the turn stores it, and as callers see
+//! it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::json::is_zero;
 
-/// What a turn spent. An event that ends a turn holds this as JSON.
+/// The spending of a turn. An event that ends a turn holds this as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSpending {
@@ -19,7 +20,7 @@ pub struct TurnSpending {
     /// The model that the turn asked last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What `input_tokens` were estimated to be.
+    /// The estimate of `input_tokens`.
     #[serde(default)]
     pub estimated: i64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

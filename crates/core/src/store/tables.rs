@@ -1,6 +1,6 @@
-//! The list of tables. For each table, it says who owns the rows, and what happens to
-//! the rows when a session is cleared, deleted, forked, exported or imported, and when
-//! a block is purged. The code of these operations reads this list.
+//! The list of tables. For each table, it names the owner of the rows. It also says what
+//! happens to the rows when a session is cleared, deleted, forked, exported or imported,
+//! and when a block is purged. The code of these operations reads this list.
 //!
 //! The rule this file protects: no table is forgotten. A test compares the list with
 //! the tables that the migrations create. Other tests run each of these operations on
@@ -12,7 +12,7 @@ use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// One table, and what happens to its rows.
+/// One table, and the fate of its rows.
 pub struct SessionTable {
     pub name: &'static str,
     pub owner: RowOwner,
@@ -24,7 +24,7 @@ pub struct SessionTable {
     pub file: InFile,
 }
 
-/// Who owns the rows of a table.
+/// The owner of the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOwner {
     /// The agent owns the rows, even if a column names a session.
@@ -55,7 +55,7 @@ pub enum Deletion {
     Never(&'static str),
 }
 
-/// What a fork gets.
+/// The rows that a fork gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFork {
     /// A copy of every row: these columns and the owner's. The columns that are left
@@ -68,7 +68,8 @@ pub enum InFork {
     Nothing(&'static str),
 }
 
-/// What the file of an exported session contains, and what an import writes.
+/// The rows that the file of an exported session contains, and those that an import
+/// writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFile {
     /// The content of the rows. Every file has some of it, and every caller who may

@@ -1,4 +1,4 @@
-//! Who is called when a turn is over.
+//! The service or the address that is called when a turn is over.
 
 use crate::base::outbound::conceal_url;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ pub struct UsageIncrease {
     pub cost: f64,
     /// The model that was asked; `None`: not known.
     pub model: Option<String>,
-    /// What the input tokens were estimated at, as a caller was told. 0: not said.
+    /// The estimate of the input tokens, as a caller was told. 0: not said.
     pub context_tokens: i64,
 }
 

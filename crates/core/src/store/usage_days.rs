@@ -1,4 +1,4 @@
-//! What was spent per day and model, so that nobody has to add up the log.
+//! The spending per day and model, so that nobody has to add up the log.
 //!
 //! A turn writes no row for this. The row of a session's last turn keeps a short list of
 //! days (`store/last_turns.rs`). When the list grows long, or when the row goes, the list
@@ -6,8 +6,8 @@
 //! usage are added to these two at once. So what an agent spent is its table, and the lists
 //! in the rows of last turns, of which there are few.
 //!
-//! Days begin at midnight UTC. What an imported session spent elsewhere is in the session's
-//! sums alone.
+//! Days begin at midnight UTC. The spending of an imported session elsewhere is in the
+//! session's sums alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub const DAY_MS: i64 = 86_400_000;
 /// The most days and models in a session's row: about 10 KiB. The oldest are joined.
 const MAX_KEPT: usize = 100;
 
-/// What was spent on one day with one model.
+/// The spending on one day with one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DayUsage {

@@ -1,4 +1,4 @@
-//! What becomes of a message that comes while a turn of its session runs.
+//! The way to handle a message that comes while a turn of its session runs.
 
 use serde::{Deserialize, Serialize};
 

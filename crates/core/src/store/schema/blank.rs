@@ -1,6 +1,6 @@
-//! An object that has no tables yet. Whoever only looks at an agent that nobody has used
-//! writes nothing: what is read is as if the tables were there and empty. The first write
-//! makes the tables.
+//! An object that has no tables yet. A caller that only looks at an agent that nobody has
+//! used writes nothing: the reads are as if the tables were there and empty. The first
+//! write makes the tables.
 //!
 //! A statement that gives one row of an empty table, such as `SELECT count(*)`, gives none
 //! here. So nothing that operations read may take such a row for granted.
@@ -30,8 +30,8 @@ impl BlankDatabase<'_> {
         Ok(())
     }
 
-    /// Whether the statement finds nothing, since there are no tables. What may write makes
-    /// them.
+    /// Whether the statement finds nothing, since there are no tables. A statement that
+    /// may write makes them.
     fn finds_nothing(&self, sql: &str) -> Result<bool> {
         if !self.are_made.get() && only_reads(sql) {
             return Ok(true);
@@ -41,7 +41,7 @@ impl BlankDatabase<'_> {
     }
 }
 
-/// Statements that write begin with what they do.
+/// A statement that writes begins with its command.
 fn only_reads(sql: &str) -> bool {
     sql.trim_start().starts_with("SELECT")
 }

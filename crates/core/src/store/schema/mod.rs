@@ -78,8 +78,8 @@ fn holds_documents_tables(db: &dyn Database) -> Result<bool> {
     Ok(table_exists(db, "cf_agents_sessions")? || table_exists(db, "cf_agents_events")?)
 }
 
-/// What a newer build stored may mean what this build does not know, so nothing is read or
-/// written.
+/// Rows that a newer build stored may have a meaning that this build does not know, so
+/// nothing is read or written.
 fn written_by_newer(version: i64, latest: i64) -> Error {
     Error::new(
         Code::StorageFailed,
