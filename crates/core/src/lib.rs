@@ -1,5 +1,6 @@
-//! The core of Session Agent: values and seams, the tables, access, search, the event log
-//! and the message view of it. It knows no runtime, and nothing of models or chat.
+//! The core of Session Agent: values and the interfaces to the runtime, the tables, access,
+//! search, the event log, and its view as messages. The core knows no runtime, calls no
+//! model and runs no turn.
 
 #![cfg_attr(
     not(target_arch = "wasm32"),

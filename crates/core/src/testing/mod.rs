@@ -1,5 +1,5 @@
-//! Native stand-ins for what the runtime gives a Durable Object: SQLite with workerd's
-//! limits, a database that fails on demand, and a clock that a test sets.
+//! Native stand-ins for the runtime of a Durable Object: SQLite with workerd's limits, a
+//! database that fails on demand, and a clock that a test sets.
 
 mod failing;
 mod host;

@@ -356,7 +356,7 @@ impl Database for Sqlite {
         self.depth.set(depth + 1);
         let outcome = work();
         self.depth.set(depth);
-        // Where the storage is full, SQLite has rolled everything back by itself.
+        // If the storage is full, SQLite has rolled everything back by itself.
         if self.connection.is_autocommit() {
             return outcome;
         }
