@@ -1,4 +1,4 @@
-//! The operations against a real SQLite, natively: what a caller sees.
+//! The operations against a real SQLite, natively, as a caller sees them.
 
 mod api;
 mod chat;
@@ -11,7 +11,7 @@ mod player;
 mod search;
 mod store;
 
-/// What tests that play at random roll.
+/// The dice of tests that play at random.
 pub use crate::testing::Dice;
 
 /// The examples that openapi.json shows.

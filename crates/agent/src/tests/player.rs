@@ -167,8 +167,8 @@ impl Alice {
         Ok(json!(import.finish(db, &self.host)?))
     }
 
-    /// Runs an operation, what follows it, and the turns that it begins. `None`: all of
-    /// it waits for an answer that never comes.
+    /// Runs an operation, the work that follows it, and the turns that it begins. `None`:
+    /// all of it waits for an answer that never comes.
     fn drive(
         &self,
         db: &dyn Database,
@@ -186,7 +186,7 @@ impl Alice {
             indexing_goes_on,
             ..
         } = reply;
-        // What follows an answer doesn't change it, and may fail.
+        // The work after an answer doesn't change it, and may fail.
         if let Some(grown) = grown {
             let _ = self.poll_to_end(db, Box::pin(follow_up(&agent, &grown)))?;
         }
@@ -230,7 +230,7 @@ impl Alice {
         }
     }
 
-    /// What an alarm does in the object's next life.
+    /// The act of an alarm in the object's next life.
     fn wake(&self) {
         for _ in 0..MAX_ROUNDS {
             let works = take_up_some(&self.agent(&self.db)).works;
@@ -278,7 +278,7 @@ fn the_player_is_served() {
     );
 }
 
-/// What was written, for whoever holds another handle of it.
+/// The bytes that were written, for the holder of another handle.
 #[derive(Clone, Default)]
 struct Heard(Rc<RefCell<Vec<u8>>>);
 

@@ -281,7 +281,7 @@ fn nobody_forges_the_agent_with_a_minted_token() {
             scope.allow.agent_messages = true;
         }
         match operation {
-            // A turn answers a user's message, whoever asks.
+            // A turn answers a user's message, from any caller.
             "runTurn" => assert_eq!(alice.refused(operation, body), "invalid_request"),
             _ => drop(alice.ok(operation, body)),
         }

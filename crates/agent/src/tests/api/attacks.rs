@@ -1,5 +1,5 @@
 //! Attacks, generated: every operation of the table, with every kind of token, at every
-//! door. The expected answer follows from what the operation declares, so these tests
+//! door. The expected answer follows from the operation's declaration, so these tests
 //! hold a new operation to its declaration from its first day. The requests are those of
 //! `examples.rs`.
 
@@ -31,7 +31,7 @@ use crate::tests::api::access::forgeries;
 use crate::tests::api::examples::{Example, examples, furnished};
 use crate::tests::{Alice, conversation};
 
-/// Who sends the request.
+/// The sender of the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Nobody,
@@ -127,7 +127,7 @@ pub fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The expected error, by what the operation declares. `None`: the request is allowed.
+/// The expected error, by the operation's declaration. `None`: the request is allowed.
 fn verdict(kind: Kind, rule: AccessRule, session: Option<&str>, forges: bool) -> Option<Code> {
     match kind {
         Kind::Secret => return None,
@@ -284,7 +284,7 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
     assert!(tried > 2 * KINDS.len() * OPERATIONS.len());
 }
 
-/// A door that is no operation, with the rules that it applies.
+/// A door that is not an operation, with the rules that it applies.
 struct OtherDoor {
     name: &'static str,
     /// A token may name the operation of the last rule.
@@ -404,8 +404,8 @@ fn other_doors() -> Vec<OtherDoor> {
     ]
 }
 
-/// Sends a message of the Model Context Protocol. What is refused for another reason than
-/// the caller's rights was let in.
+/// Sends a message of the Model Context Protocol. A message that is refused for another
+/// reason than the caller's rights was let in.
 fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<()> {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let request = McpRequest {
@@ -562,7 +562,7 @@ fn a_forgery_is_refused_at_every_door() {
     }
 }
 
-/// What the prompts of the sessions `s` and `t` and of the agent contain.
+/// The prompts of the sessions `s` and `t` and of the agent.
 fn prompts(alice: &Alice) -> Vec<Option<Value>> {
     let mut prompts = Vec::new();
     for body in [

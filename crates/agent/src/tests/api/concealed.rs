@@ -1,5 +1,5 @@
-//! What only the secret may see: the values of headers, and what addresses hold beside the
-//! host and the path.
+//! The facts that only the secret may see: the values of headers, and the parts of
+//! addresses beside the host and the path.
 
 use serde_json::{Value, json};
 

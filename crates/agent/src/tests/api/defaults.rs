@@ -1,4 +1,4 @@
-//! What is deployed for every agent: a file and a variable.
+//! The settings deployed for every agent: a file and a variable.
 
 use serde_json::{Value, json};
 
@@ -320,7 +320,8 @@ fn limits_that_cannot_be_read_let_no_turn_run() {
         let before = alice.db.dump();
         assert_eq!(turn(&alice), Err(json!("AGENT_DEFAULTS")), "{file}");
         assert_eq!(alice.db.dump(), before);
-        // What begins no turn goes on, and the agent's own limits take their place.
+        // Operations that begin no turn go on, and the agent's own limits replace the
+        // deployed ones.
         alice.ok("createSession", json!({"id": "s"}));
         alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
         assert_eq!(turn(&alice), Ok(()), "{file}");

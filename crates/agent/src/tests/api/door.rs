@@ -1,4 +1,4 @@
-//! What the door checks of every request before it looks at the body. The tests try every
+//! The door's checks of every request before it looks at the body. The tests try every
 //! operation of the table.
 
 use crate::access::{Caller, Needs, TokenScope};

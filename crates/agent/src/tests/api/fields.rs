@@ -1,7 +1,7 @@
-//! Who may set what. Every field of a request says where, what or how much, or it switches
-//! something off or on. Those that switch stand in [`SWITCHES`], and each is tried at each
-//! door that takes it, with each kind of token. A new field fails the first test until it
-//! has its place here.
+//! The right to set each field. Every field of a request names a thing or an amount, or
+//! it switches something off or on. The switches stand in [`SWITCHES`], and each is tried
+//! at each door that takes it, with each kind of token. A new field fails the first test
+//! until it has its place here.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ use crate::testing::wait_for;
 use crate::tests::Alice;
 use crate::tests::api::examples::furnished;
 
-/// Fields that name a thing, or say what is to be written or found. What a caller may name
-/// or write follows from its token, whatever the field; `attacks.rs` holds that.
+/// Fields that name a thing, or the text to write or to find. A caller's token decides
+/// which things and texts these are, for every such field; `attacks.rs` holds that.
 const CONTENT: &[&str] = &[
     "sessionId",
     "messageId",
@@ -87,24 +87,24 @@ const SHAPE: &[&str] = &[
     "keepMedia",
 ];
 
-/// Who may flip a switch.
+/// The callers that may flip a switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Who {
-    /// Whoever may run the operation: the switch is about its own request or session, or
-    /// a token has to name the operation.
+    /// Everybody who may run the operation: the switch is about its own request or
+    /// session, or a token has to name the operation.
     Runs,
-    /// Who holds the secret. From others the field is refused.
+    /// The holder of the secret. From others the field is refused.
     Secret,
-    /// Whose token allows this. From others the field is refused.
+    /// The holder of a token that allows this. From others the field is refused.
     Allowed(&'static str),
-    /// The field counts where it is true, whoever says it, and nowhere else.
+    /// The field counts if it is true, from any caller, and not otherwise.
     True,
     /// For all others the field changes nothing.
     IgnoredWithout(&'static str),
 }
 
-/// Fields that switch something off or on: `chat` stands for a body of a chat request, over
-/// HTTP and in a frame, and `frame` for the other frames of a socket.
+/// Fields that switch something off or on. `chat` stands for a body of a chat request,
+/// over HTTP and in a frame, and `frame` for the other frames of a socket.
 const SWITCHES: &[(&str, &str, Who)] = &[
     ("addUsage", "model", Who::Runs),
     (
@@ -160,7 +160,7 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     ("import", "allowSources", Who::Secret),
 ];
 
-/// Fields of frames that are no switches: which frame it is, and of which turn or call.
+/// Fields of frames that are not switches: the frame's type, and its turn or call.
 const FRAME_CONTENT: &[&str] = &[
     "kind",
     "id",
@@ -255,11 +255,12 @@ fn every_field_of_a_request_has_its_place() {
     assert!(gone.is_empty(), "no field any more: {gone:?}");
 }
 
-/// Who asks.
+/// The caller that asks.
 #[derive(Clone, Debug, PartialEq)]
 enum Asker {
     Secret,
-    /// The session that the token is for, and what it allows: nothing, all, or one thing.
+    /// The session that the token is for, and the rights that it gives: nothing, all, or
+    /// one thing.
     Token(Option<&'static str>, &'static str),
 }
 

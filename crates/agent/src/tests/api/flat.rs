@@ -1,7 +1,8 @@
 //! No operation reads more, however long its session, its block or its agent is, but those
 //! that are named here, each with its reason.
 //!
-//! What an operation reads is counted in steps of SQLite's machine: each row takes a few.
+//! The reads of an operation are counted in steps of SQLite's machine: each row takes a
+//! few.
 
 use std::collections::BTreeSet;
 

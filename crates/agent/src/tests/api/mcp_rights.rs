@@ -1,5 +1,5 @@
-//! No method of the Model Context Protocol does more than the operations behind it: each is
-//! held beside them, for each kind of token and each session that an address may name.
+//! No method of the Model Context Protocol does more than the operations behind it. Each
+//! is held beside them, for each kind of token and each session that an address may name.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn standing() -> Alice {
     alice
 }
 
-/// What a method answers, or the code of the error that it is refused with.
+/// The answer of a method, or the code of the error that it is refused with.
 fn speak(
     alice: &Alice,
     session: Option<&str>,

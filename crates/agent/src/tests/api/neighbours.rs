@@ -1,9 +1,10 @@
-//! Two agents are alike but for their other sessions. To whoever may see one session
-//! alone, they answer the same: every operation and every door, with every kind of token
-//! for one session. The same are status, body, the counted rows, and what a model is sent.
+//! Two agents are alike but for their other sessions. Both answer the same to a caller
+//! that may see one session alone: every operation and every door, with every kind of
+//! token for one session. The same are status, body, the counted rows, and the requests
+//! to models.
 //!
 //! The engine's own steps may differ by a few, for the row where a range ends is another
-//! session's or none. They don't grow with what other sessions hold.
+//! session's or none. They don't grow with the rows of other sessions.
 
 use std::cell::Cell;
 
@@ -58,7 +59,7 @@ fn said_by(id: Option<String>, text: &str) -> Value {
     event
 }
 
-/// Session `s`, and what else every agent of this test has.
+/// Session `s`, and the other things that every agent of this test has.
 fn furnish_alike(alice: &Alice) {
     furnish(alice);
     alice.ok(
@@ -99,7 +100,7 @@ impl Neighbours<'_> {
         for _ in 0..moves {
             let name = self.name();
             self.alice.host.advance(1 + self.dice.roll(500) as i64);
-            // What is refused because the session isn't there changes nothing.
+            // A request that is refused because the session isn't there changes nothing.
             let _ = self.step(&name);
         }
     }
@@ -233,7 +234,7 @@ fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
     alice
 }
 
-/// What a caller asks for.
+/// The request that a caller makes.
 enum Ask {
     Operation(&'static str, Value),
     Frame(Value),
@@ -425,7 +426,7 @@ struct Told {
     body: Result<String, (String, String, String)>,
     rows_returned: usize,
     rows_written: u64,
-    /// What was asked of models and tools.
+    /// The requests to models and tools.
     sent: Vec<String>,
 }
 
@@ -448,7 +449,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Told, 
     alice.compactions = CompactionTracker::default();
     let (_, _) = (alice.db.take_costs(), alice.db.take_steps());
     let mut body = Err(Error::storage("not asked"));
-    // Nothing stays of what is asked.
+    // Nothing that the request wrote stays.
     let _: Result<()> = atomically(&alice.db, || {
         body = ask.of(&alice.agent(&alice.db), alice);
         Err(Error::storage("taken back"))

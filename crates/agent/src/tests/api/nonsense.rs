@@ -1,4 +1,4 @@
-//! What happens to nonsense: it is refused with the right code and the field's name,
+//! The handling of nonsense: it is refused with the right code and the field's name,
 //! writes nothing, and does not harm the agent.
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! What sockets are sent of what operations write: the changed messages where clients take
-//! them, else the list.
+//! The frames that sockets are sent after operations write: the changed messages if
+//! clients take them, else the list.
 
 use serde_json::{Value, json};
 
@@ -113,8 +113,8 @@ fn a_message_with_calls_is_sent_with_the_list() {
     assert_eq!(told, frames(&[(LIST, ALL)]));
 }
 
-/// An answer of several events reads as one message. What replaces it is one event, and
-/// what continued it may be a message of its own.
+/// An answer of several events reads as one message. One event replaces it, and the
+/// events that continued it may be a message of their own.
 #[test]
 fn a_message_that_was_a_run_is_sent_with_the_list() {
     let alice = Alice::with_session();

@@ -1,4 +1,4 @@
-//! What an agent tells about its size.
+//! The numbers that an agent tells about its size.
 
 use serde_json::{Value, json};
 

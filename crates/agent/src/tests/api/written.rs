@@ -1,6 +1,6 @@
-//! What an answer may hold is counted as it is written: a character that JSON escapes takes
-//! up to six bytes where it is stored as one. Each operation that reads is asked of an agent
-//! that is full of such characters.
+//! The limit of an answer counts bytes as they are written: a character that JSON escapes
+//! takes up to six bytes where it is stored as one. Each operation that reads is asked of
+//! an agent that is full of such characters.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const WORST: &[(&str, &str)] = &[
     ),
 ];
 
-/// What stands around the texts of an answer: names, ids, numbers.
+/// The parts around the texts of an answer: names, ids, numbers.
 const AROUND_BYTES: usize = 512 << 10;
 
 /// A text of about so many bytes as it is stored.
@@ -167,7 +167,7 @@ fn furnish_memory(alice: &Alice, worst: &str) {
     }
 }
 
-/// What each reading operation is asked for: as much as it gives.
+/// The request for each reading operation: for as much as it gives.
 fn asks() -> Vec<(&'static str, Value)> {
     let s = |mut body: Value| {
         body["sessionId"] = json!("s");
@@ -260,7 +260,7 @@ fn asks() -> Vec<(&'static str, Value)> {
 fn bound(operation: &str, body: &Value) -> usize {
     match operation {
         "getBlockVersions" => MAX_VERSIONS_BYTES as usize,
-        // What stands before the messages has limits of its own, and with a provider's
+        // The part before the messages has limits of its own, and with a provider's
         // format all of it stands there twice.
         "buildWorkingContext" => {
             let prompt = if body["memory"] == true {

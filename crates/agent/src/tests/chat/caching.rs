@@ -1,5 +1,5 @@
-//! What a provider can cache: everything before the newest message is the same from turn
-//! to turn, whatever blocks change meanwhile.
+//! The part of a request that a provider can cache: everything before the newest message
+//! is the same from turn to turn, even if blocks change meanwhile.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::tests::Alice;
 
 const TURNS: usize = 20;
 
-/// What the reminder says of the block in each turn. No other text has these words.
+/// The reminder's words about the block in each turn. No other text has these words.
 fn mood(turn: usize) -> String {
     format!("mood number {turn}")
 }
@@ -74,7 +74,7 @@ fn asked(alice: &Alice, provider: Provider) -> Vec<Value> {
 }
 
 /// A request in the order in which the provider reads it: the tools, the system text, and
-/// the messages block by block. The marks for the cache are no part of what is read.
+/// the messages block by block. The provider does not read the marks for the cache.
 fn blocks(body: &Value) -> Vec<String> {
     fn unmarked(block: &Value) -> String {
         let mut block = block.clone();
@@ -189,7 +189,7 @@ fn anthropic_is_told_to_cache_the_tools_the_system_text_and_what_stays_of_the_me
     assert_eq!(marked(&requests[1]), ["set_context", &bar, "two"]);
     assert!(blocks(&requests[1]).last().unwrap().contains(&mood(1)));
     assert_eq!(marked(&requests[2]), ["set_context", &bar, "two", "c1"]);
-    // Who asks for the input sends it alone, and sees no marks.
+    // A caller that asks for the input sends it alone, and sees no marks.
     let input = alice.ok(
         "buildWorkingContext",
         json!({"sessionId": "s", "format": "anthropic"}),
@@ -215,7 +215,8 @@ fn cached_tokens_are_counted_over_turns_whatever_becomes_of_them() {
         json!({"inputTokens": 100, "outputTokens": 2, "cost": 0.0})
     );
     assert_eq!(say(64), used(200, 4, 0.0, 64));
-    // A provider that says more than it can is held to what it read.
+    // A provider that reports more cached tokens than it read is held to the tokens that
+    // it read.
     assert_eq!(say(700), used(300, 6, 0.0, 164));
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     assert_eq!(say(30), used(400, 8, 0.0, 194));

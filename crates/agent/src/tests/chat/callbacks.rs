@@ -354,7 +354,8 @@ fn a_message_that_was_deleted_is_not_told() {
     }
 }
 
-/// Whichever statement fails: the turn's end is told at least once, always with one id.
+/// After a failure of any statement: the turn's end is told at least once, always with
+/// one id.
 #[test]
 fn each_end_is_told_whichever_statement_fails() {
     for passing in 0.. {

@@ -13,7 +13,7 @@ use crate::testing::Said;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, hear, kinds, user};
 
-/// Where a turn stands when the agent is destroyed.
+/// The state of a turn when the agent is destroyed.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// The model was asked and has said nothing.

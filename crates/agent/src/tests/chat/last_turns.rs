@@ -1,5 +1,5 @@
-//! The last turn of a session: over once and for all, and what it spent is counted once,
-//! whatever becomes of its answer, of its session and of the object.
+//! The last turn of a session: it is over once and for all, and its spending is counted
+//! once, whatever becomes of its answer, of its session and of the object.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::tests::chat::turns::{calls_that_cost, define, said, user};
 const ANSWER: (i64, i64) = (10, 2);
 
 impl Alice {
-    /// What a session used. All that shows a session says the same.
+    /// The spending of a session. Every operation that shows the session says the same.
     fn used(&self, session: &str) -> (i64, i64) {
         let shown = self.ok("getSession", json!({"sessionId": session}));
         let listed = self.ok("listSessions", json!({}));
@@ -56,7 +56,7 @@ fn twice((input, output): (i64, i64)) -> (i64, i64) {
     (2 * input, 2 * output)
 }
 
-/// What may happen to a session whose turn is over.
+/// Something that may happen to a session whose turn is over.
 type Deed = fn(&mut Alice);
 
 const DEEDS: &[(&str, Deed)] = &[
@@ -295,7 +295,7 @@ fn a_session_learns_from_its_own_turns_alone() {
     assert_eq!(alice.used(other["id"].as_str().unwrap()), (0, 0));
 }
 
-/// Anything in any order: what the session used is what its answers used.
+/// Anything in any order: the session's spending is the sum of its answers' spending.
 #[test]
 fn whatever_happens_each_answer_counts_once() {
     for seed in 1..=30 {

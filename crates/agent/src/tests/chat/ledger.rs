@@ -1,6 +1,6 @@
-//! What a turn spent is said in four places: the limits that count it, the usage of the
-//! session, `getUsage`, and the call of `onTurnEnd`. All four say the same, whenever the
-//! turn is stopped.
+//! The spending of a turn stands in four places: the limits that count it, the usage of
+//! the session, `getUsage`, and the call of `onTurnEnd`. All four say the same, whenever
+//! the turn is stopped.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::testing::Said;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, user};
 
-/// What a stream of the model has said when the turn is stopped.
+/// The pieces of a model's stream until the turn is stopped.
 fn pieces() -> Vec<Value> {
     let delta = |delta: Value| json!({"choices": [{"delta": delta}]});
     let call = |id: &str, name: &str, arguments: &str| {
@@ -46,7 +46,7 @@ fn alice() -> Alice {
     alice
 }
 
-/// What each place says: tokens and cost.
+/// The numbers in each place: tokens and cost.
 fn ledgers(alice: &Alice) -> Vec<(&'static str, i64, f64)> {
     let sum = |usage: &Value| {
         let tokens = |name: &str| usage[name].as_i64().unwrap();

@@ -1,6 +1,6 @@
-//! What a session's turns teach about its model stays with the session. Two agents are
-//! alike but for their other sessions: what the model is sent for one session is the same
-//! to the byte, and so are its summaries and its estimates.
+//! The lessons of a session's turns about its model stay with the session. Two agents are
+//! alike but for their other sessions. For one session, their models are sent the same to
+//! the byte, and so are its summaries and its estimates.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn reported(text: &str, input: i64) -> Said {
     Said::json(&whole).unwrap()
 }
 
-/// What is heard of session `s`.
+/// The answers that a caller gets about session `s`.
 #[derive(Debug, Default, PartialEq)]
 struct Heard {
     sent: Vec<String>,
@@ -48,7 +48,7 @@ impl Alice {
         self.outbound.answers.borrow_mut().clear();
     }
 
-    /// What a neighbour does to be a nuisance.
+    /// The act by which a neighbour is a nuisance.
     fn disturbs(&self, dice: &mut Dice, number: usize) {
         let session = format!("n{}", dice.roll(3));
         match dice.roll(8) {

@@ -467,7 +467,7 @@ fn a_token_is_held_by_its_own_limits_and_by_the_agents() {
     alice.is_answered("three");
     let error = alice.is_limited(&json!({"id": "s", "message": user("four")}));
     assert!(error.message.starts_with("This agent"), "{}", error.message);
-    // A message of the agent's limits says nothing of what others spent.
+    // A message of the agent's limits says nothing of other callers' spending.
     assert!(!error.message.contains('3'), "{}", error.message);
 }
 
@@ -481,7 +481,7 @@ fn a_token_spends_its_own_tokens_alone() {
     alice.caller = held("token b", json!({"tokensPerDay": 12}));
     alice.is_answered("two");
     assert_eq!(alice.counted(), ["token a 0 12 []", "token b 0 12 []"]);
-    // Whoever takes the turn up, it is held by the token that began it.
+    // The token that began the turn holds it, even if another caller takes the turn up.
     alice.caller = held("token c", json!({"tokensPerDay": 5}));
     define_tool(&mut alice);
     alice

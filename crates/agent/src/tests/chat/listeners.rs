@@ -113,7 +113,7 @@ fn listeners_that_resume_share_one_copy_of_what_was_said_before() {
         places.iter().all(Option::is_some) && places.is_sorted(),
         "{places:?}"
     );
-    // Who reads nothing after the turn's end holds nothing after a while.
+    // A listener that reads nothing after the turn's end holds nothing after a while.
     drop((first, running));
     for _ in 0..=LOOKS {
         alice.turns.cut_off_silent();

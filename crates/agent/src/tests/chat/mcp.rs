@@ -1,5 +1,5 @@
-//! Servers of the Model Context Protocol that an agent uses: their lists, their calls, and
-//! whatever nonsense they answer.
+//! Servers of the Model Context Protocol that an agent uses: their lists, their calls,
+//! and the nonsense that they answer.
 
 use std::rc::Rc;
 
@@ -595,7 +595,8 @@ fn a_list_is_asked_for_again_once_it_is_old() {
     ]);
     alice.says("2");
     let named = |name: &str, asks: bool| (name.to_owned(), asks);
-    // What the operator has not seen needs approval; what is as before does not.
+    // A tool that the operator has not seen needs approval; a tool that is as before does
+    // not.
     let asks = [
         named("gh_a", true),
         named("gh_b", false),

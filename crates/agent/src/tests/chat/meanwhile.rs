@@ -1,5 +1,5 @@
-//! What is written to a session while a turn runs: where it stands, where the answer
-//! stands, and that nothing leaves the view.
+//! Messages that are written to a session while a turn runs: their place, the answer's
+//! place, and that nothing leaves the view.
 
 use std::rc::Rc;
 
@@ -126,8 +126,8 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
     (alice, chunks)
 }
 
-/// What each write leaves: the new rows of the log behind `ask<-new answer`, and what the
-/// history shows behind `ask`. `{turn}` stands for the turn's own events.
+/// The result of each write: the new rows of the log behind `ask<-new answer`, and the
+/// history behind `ask`. `{turn}` stands for the turn's own events.
 const WRITES: [(&str, Write, &[&str], &[&str]); 13] = [
     ("nothing", |_| {}, &["{turn}<-ask"], &["{turn}"]),
     (
@@ -355,7 +355,7 @@ fn an_answer_that_is_made_again_stands_beside_the_old_one_and_its_followers() {
     let leaf = json!({"sessionId": "s", "leafId": "note"});
     let page = alice.ok("getHistory", leaf);
     assert_eq!(page["messages"].as_array().unwrap().len(), 3);
-    // What is put behind the message itself is in the way of the new answer.
+    // A message behind the user's message itself is in the way of the new answer.
     let again = json!({"id": "s", "trigger": "regenerate-message", "messages": [user("hi")]});
     let begun = alice.begin(&again).unwrap();
     append(
@@ -477,7 +477,7 @@ fn at_random_all_that_is_appended_to_the_conversation_stays_in_view() {
                     .answer(Ok(crate::testing::Said::text(200, "output")));
             }
             match dice.roll(4) {
-                // The model fails, and what was said before is kept.
+                // The model fails, and its words before the failure are kept.
                 0 => alice
                     .outbound
                     .answer(Ok(crate::testing::Said::text(500, "no"))),

@@ -20,7 +20,7 @@ impl Alice {
         self.outbound.calls.borrow().len()
     }
 
-    /// What is left of a turn after the object died, and its look for such turns.
+    /// The object dies, and its next life finds the turn's work and drops it.
     pub fn comes_back(&mut self) {
         self.dies();
         while let Some(work) = self.starter.take() {
@@ -121,8 +121,8 @@ fn a_turn_that_was_cut_off_is_joined() {
     assert_eq!(alice.ok("runTurn", asks("hi")), ran);
 }
 
-/// Whichever statement fails: the message is there at most once, and a call that is sent
-/// again has its answer.
+/// After a failure of any statement: the message is there at most once, and a call that
+/// is sent again has its answer.
 #[test]
 fn it_may_be_repeated_whichever_statement_fails() {
     for passing in 0.. {
@@ -288,7 +288,8 @@ fn a_file_holds_no_word_of_who_asked() {
     assert_eq!(bob.refused("runTurn", asks("hi")), "already_exists");
 }
 
-/// What keeps a turn from its end, the code that tells it, and the details that must survive.
+/// The failure that keeps a turn from its end, the code that tells it, and the details
+/// that must survive.
 type Failure = (
     &'static str,
     fn(&Alice),

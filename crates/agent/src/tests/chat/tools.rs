@@ -1,4 +1,4 @@
-//! What a tool's definition says of its calls: headers, secrets, time and size.
+//! A tool's definition and its calls: headers, secrets, time and size.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Whoever is asked may send bytes for ever that say nothing, or next to nothing. Whatever
-//! asked comes to an end, and is told why.
+//! Anybody who is asked may send bytes for ever that say nothing, or next to nothing. The
+//! asker comes to an end, and is told why.
 
 use std::rc::Rc;
 
@@ -41,10 +41,10 @@ fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
     }));
 }
 
-/// A door's name, an agent that has it, and what opens it.
+/// A door's name, an agent that has it, and the act that opens it.
 type Door = (&'static str, fn() -> Alice, fn(&Alice));
 
-/// What may ask somebody outside.
+/// The doors through which somebody outside may be asked.
 const DOORS: &[Door] = &[
     ("a model of OpenAI's kind", Alice::with_model, talks),
     ("Anthropic", || with_model("anthropic:claude"), talks),
@@ -193,6 +193,6 @@ fn a_model_that_says_a_letter_now_and_then_is_heard_for_half_an_hour() {
         "{error}"
     );
     assert_eq!(alice.outbound.trickled_ms.get(), LONGEST_MS);
-    // What it said is kept.
+    // The words of the model before the end are kept.
     assert_eq!(alice.events()[1]["content"], "a".repeat(36));
 }

@@ -1034,7 +1034,7 @@ fn what_providers_report_corrects_the_estimate() {
         let estimate = alice.ok("estimateTokens", json!({"sessionId": session}));
         estimate["messages"].as_i64().unwrap()
     };
-    // What a session teaches stays its own, and a fork begins without it.
+    // The lessons of a session stay its own, and a fork begins without them.
     assert_eq!(estimate("s"), 2_600);
     let fork = alice.ok("forkSession", json!({"sessionId": "t"}));
     let uncorrected = estimate(fork["id"].as_str().unwrap());

@@ -1,5 +1,5 @@
-//! What turns, summaries and reports spend: by turn, by day and by model; and the settings
-//! with which models are asked.
+//! The spending of turns, summaries and reports: by turn, by day and by model; and the
+//! settings with which models are asked.
 
 use serde_json::{Value, json};
 

@@ -310,7 +310,7 @@ fn a_page_waits_takes_back_its_message_and_hears_its_turn() {
     let state = heard.state.unwrap();
     assert_eq!(state.asked.as_deref(), Some("r2"));
     alice.frame_of_chat("r3", "third");
-    // The page may take back its message, whatever its token allows.
+    // The page may take back its message, with any token.
     let cancel = json!({"type": "cf_agent_chat_request_cancel", "id": "r2"}).to_string();
     wait_for(hear_frame(&alice.agent(&alice.db), &state, &cancel)).unwrap();
     alice.outbound.answer(said("One."));
@@ -427,7 +427,7 @@ fn each_message_is_answered_once_and_in_order_whichever_statement_fails() {
         let at = format!("statement {passing}");
         if has_failed {
             alice.comes_back();
-            // What was not written is asked for again.
+            // Answers that were not written are asked for again.
             let answered = alice
                 .told()
                 .iter()

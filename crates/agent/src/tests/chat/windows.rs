@@ -1,5 +1,5 @@
-//! What of a long conversation a turn sends: the window, the compaction before it is
-//! full, and a model that refuses the length.
+//! The part of a long conversation that a turn sends: the window, the compaction before
+//! it is full, and a model that refuses the length.
 
 use serde_json::{Value, json};
 
@@ -191,7 +191,7 @@ fn a_refusal_for_length_leads_to_one_compaction_and_one_more_try() {
     );
     assert!(second.iter().any(|message| message["content"] == "SUMMARY"));
     assert_eq!(alice.compactions(), 1);
-    // What was learnt holds: the next turn is not refused.
+    // The lesson holds: the next turn is not refused.
     alice.talk(30..31);
     assert!(tokens(alice.requests().last().unwrap()) * 2 <= tokens(first) + 40);
 }
@@ -269,7 +269,7 @@ fn whenever_the_object_dies_the_turn_makes_room_and_ends_once() {
         cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
         drop(begun.listener);
         alice.dies();
-        // A compaction that was not finished begins again; what was asked before stays.
+        // A compaction that was not finished begins again; the answers from before stay.
         let first = match lived {
             0 => 0,
             lived if lived <= PARTS => 1,

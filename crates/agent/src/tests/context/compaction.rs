@@ -1,5 +1,5 @@
-//! Compaction: which messages a summary covers, what a reader sees in their place, and
-//! what happens when something fails.
+//! Compaction: the messages that a summary covers, the text that a reader sees in their
+//! place, and the outcome when something fails.
 
 use std::cell::{Cell, RefCell};
 

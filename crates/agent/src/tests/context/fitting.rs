@@ -80,7 +80,7 @@ fn the_newest_messages_that_fit_are_taken_and_no_pair_is_cut() {
         let hidden: i64 = notice.split(' ').nth(1).unwrap().parse().unwrap();
         assert_eq!(hidden + shown.len() as i64, 160, "{notice}");
     }
-    // Where all fits, nothing is different.
+    // If everything fits, nothing is different.
     let context = build(&alice, json!({"maxTokens": 1_000_000}));
     assert_eq!(context, build(&alice, json!({})));
 }
@@ -297,7 +297,8 @@ fn a_context_with_memory_and_no_format_has_the_tools_and_the_reminder_beside() {
     assert!(text.contains("It is Tuesday."));
     assert_eq!(tokens(&reminded), before + estimate(text));
 
-    // What is ready for a provider has the reminder where a turn of chat has it.
+    // A context that is ready for a provider has the reminder in the same place as a turn
+    // of chat.
     let ready = build(&alice, json!({"memory": true, "format": "openai"}));
     assert!(ready.get("tools").is_none());
     let messages = ready["modelInput"]["messages"].as_array().unwrap();

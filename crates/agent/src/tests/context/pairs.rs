@@ -18,12 +18,12 @@ const CUT_OFF: &str = "The tool did not answer";
 enum Spoken {
     /// The id, and the number that the arguments hold.
     Call(String, String),
-    /// The id, and what the tool said.
+    /// The id, and the tool's result.
     Result(String, String),
     Other,
 }
 
-/// What a context says, in whichever shape.
+/// The calls and results in a context of any shape.
 fn read(messages: &Value) -> Vec<Spoken> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -140,7 +140,7 @@ fn three_turns_with_one_id_keep_their_results() {
             let expected = ["result 1", "result 2", "result 3"];
             assert_eq!(results, expected[..number]);
         }
-        // What stands before the newest turn is what was sent before.
+        // The messages before the newest turn are those that were sent before.
         let ask = json!({"sessionId": "s", "format": "openai"});
         let context = alice.ok("buildWorkingContext", ask);
         let sent = context["modelInput"]["messages"].as_array().unwrap();
@@ -290,7 +290,7 @@ fn a_summary_ends_before_a_call_whose_result_came_late() {
     }
 }
 
-/// What the log holds, by event.
+/// The contents of the log, by event.
 #[derive(Clone)]
 enum Item {
     /// Ids and numbers.
@@ -307,7 +307,7 @@ struct Game {
     alice: Alice,
     dice: Dice,
     next: usize,
-    /// What each event holds, by its id. A stored message holds several items.
+    /// The contents of each event, by its id. A stored message holds several items.
     stored: BTreeMap<String, Vec<Item>>,
     overlays: Vec<String>,
     steps: Vec<String>,
@@ -328,7 +328,7 @@ impl Game {
         (0..count).map(|_| (self.id(), self.number())).collect()
     }
 
-    /// An event of one kind, and what it holds.
+    /// An event of one kind, and its contents.
     fn event(&mut self) -> (Value, Item) {
         match self.dice.roll(8) {
             0 => (
@@ -481,7 +481,7 @@ impl Game {
         path
     }
 
-    /// What is stored on the path and not summarised, oldest first.
+    /// The stored items on the path that are not summarised, oldest first.
     fn items(&self) -> Vec<Item> {
         let listed = self.alice.ok("getCompactions", json!({"sessionId": "s"}));
         let path = self.path();
@@ -494,7 +494,7 @@ impl Game {
             .collect();
         let mut items = Vec::new();
         let mut end = path.len();
-        // Newest first: where a range ends, its summary stands for it.
+        // Newest first: at the end of a range, its summary stands for it.
         while let Some(at) = end.checked_sub(1) {
             let from = ranges
                 .iter()
@@ -550,7 +550,8 @@ impl Game {
         expected
     }
 
-    /// Compares every shape of a context with what is stored. Returns how many.
+    /// Compares every shape of a context with the stored items. Returns the number of
+    /// shapes.
     fn compare(&self, expected: &Expected, ask: &Value, what: &str) -> usize {
         let what = format!("{what} {ask}:\n{}", self.steps.join("\n"));
         let shapes = contexts(&self.alice, ask, &what);

@@ -1,4 +1,4 @@
-//! What the Agents SDK left in the object, read page by page.
+//! The rows that the Agents SDK left in the object, read page by page.
 
 use serde_json::{Value, json};
 

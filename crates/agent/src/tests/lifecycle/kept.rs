@@ -1,4 +1,4 @@
-//! What a session keeps and what it loses: when it is cleared, when it is forked, and
+//! The rows that a session keeps and loses: when it is cleared, when it is forked, and
 //! when a request is sent again.
 
 use serde_json::{Value, json};

@@ -14,8 +14,9 @@ use crate::tests::Alice;
 /// How many files with one line at a random place are tried, beside the files of the table.
 const RANDOM_FILES: usize = 150;
 
-/// An agent whose session `s` has lines of every type, each type at least twice where the
-/// file may have it twice: branches, calls, media, overlays that nest, a feed, memory.
+/// An agent whose session `s` has lines of every type, and each type at least twice if
+/// the file may have it twice. The lines are branches, calls, media, overlays that nest,
+/// a feed, memory.
 fn varied() -> Alice {
     let alice = Alice::default();
     alice.ok("createSession", json!({"id": "s", "metadata": {"a": 1}}));
@@ -162,7 +163,7 @@ fn rearrangements(lines: &[String]) -> Vec<(String, Vec<String>)> {
 }
 
 impl Alice {
-    /// What every operation that reads answers about a session.
+    /// The answers about a session of every operation that reads.
     fn read_everything(&self, session_id: &str) -> Vec<Value> {
         let mut told = Vec::new();
         let mut read = |operation: &str, mut body: Value| {

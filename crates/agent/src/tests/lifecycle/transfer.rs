@@ -55,7 +55,7 @@ impl Alice {
         self.import_in(&self.db, session_id, file, 50_000)
     }
 
-    /// What every read answers about a session.
+    /// The answers of every read about a session.
     pub fn tell_all(&self, session_id: &str) -> Vec<Value> {
         let mut told: Vec<Value> = [
             ("getSession", json!({})),

@@ -85,7 +85,7 @@ impl Alice {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// What every read answers about the memory that [`Alice::remember`] wrote.
+    /// The answers of every read about the memory that [`Alice::remember`] wrote.
     pub fn tell_memory(&self, session_id: &str) -> Vec<Value> {
         [
             ("getBlockVersions", json!({"label": "İdeas"})),

@@ -39,7 +39,7 @@ fn tree(alice: &Alice) -> Vec<(i64, i64)> {
                 .find(|other| other["seq"] == parent)
                 .map_or(Value::Null, |parent| parent["id"].clone());
             assert_eq!(event["parentId"], parent_id);
-            // A row that is no branch directly follows its parent.
+            // A row that is not a branch directly follows its parent.
             assert!(
                 row.integer(3).unwrap() == 1 || parent == before,
                 "seq {seq}"

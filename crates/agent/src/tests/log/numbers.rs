@@ -1,4 +1,4 @@
-//! A session's events have row numbers of their own, whatever a file says.
+//! A session's events have row numbers of their own, even if a file names others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,9 +97,9 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Every number of a file with lines of every type, made extreme: it is refused and
-/// nothing is written, or the session that it makes takes more, and its file is taken
-/// again.
+/// Every number of a file with lines of every type, made extreme. Either the number is
+/// refused and nothing is written, or the session that it makes takes more, and its file
+/// is taken again.
 #[test]
 fn every_number_of_a_file_is_bounded() {
     let alice = furnished();
@@ -158,7 +158,7 @@ fn every_number_of_a_file_is_bounded() {
                         *refused
                             .entry(format!("{} {path}", line["type"]))
                             .or_insert(0) += 1;
-                        // What an unfinished import has staged goes when it ends.
+                        // The rows that an unfinished import has staged go when it ends.
                         assert_eq!(bob.db.dump(), before, "{what}");
                     }
                     Ok(_) => {

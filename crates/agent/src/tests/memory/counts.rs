@@ -12,7 +12,7 @@ use crate::tests::Alice;
 const GAMES: u64 = 24;
 const MOVES: usize = 120;
 
-/// What the rows say, counted one by one: each block's entries and deleted items.
+/// The counts by the rows, counted one by one: each block's entries and deleted items.
 fn counted(db: &dyn Database, sql: &str) -> Vec<(String, String)> {
     load(db, sql, &[]).unwrap()
 }

@@ -1,6 +1,6 @@
-//! The examples of context memory in the Agents SDK's documents, and what the documents
-//! promise. The tests compare prompts with the files in `prompts/`; `UPDATE=1` writes the
-//! files anew.
+//! The examples of context memory in the Agents SDK's documents, and the promises of the
+//! documents. The tests compare prompts with the files in `prompts/`; `UPDATE=1` writes
+//! the files anew.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What the model may write: blocks with `modelWrites`, and in a turn whose caller is
-//! limited to a session only the blocks of that session.
+//! The blocks that the model may write: blocks with `modelWrites`, and in a turn whose
+//! caller is limited to a session only the blocks of that session.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What happens to nonsense about context memory: it is refused with the right code and
+//! The handling of nonsense about context memory: it is refused with the right code and
 //! the field's name, writes nothing, and loses nothing.
 
 use serde_json::{Value, json};

@@ -93,7 +93,7 @@ fn an_entry_has_versions_with_their_authors_and_goes_back_to_each() {
     assert_eq!(entries["entries"][0]["title"], "Home");
     assert_eq!(versions(&alice, "kb", "home")[0]["version"], 4);
     assert_eq!(found(&alice, "oslo", json!({})).0, names(&["home"]));
-    // The same text again is no version.
+    // The same text again is not a new version.
     set(&alice, "home", "Oslo", json!({"title": "Home"}));
     assert_eq!(versions(&alice, "kb", "home").len(), 4);
 }
@@ -435,7 +435,7 @@ fn what_a_deleted_fact_had_replaced_counts_again() {
         json!({"label": "kb", "key": "b", "version": 3}),
     );
     assert_eq!(holds(), (names(&["b", "d"]), names(&["a"])));
-    // What is gone is not replaced again.
+    // A fact that is gone is not replaced again.
     delete("a");
     delete("b");
     alice.ok(
@@ -443,7 +443,7 @@ fn what_a_deleted_fact_had_replaced_counts_again() {
         json!({"label": "kb", "key": "b", "version": 3}),
     );
     assert_eq!(holds(), (names(&["b", "d"]), names(&[])));
-    // A fact that was written again counts whatever replaced it before.
+    // A fact that was written again counts, whichever fact replaced it before.
     set(&alice, "e", &fact("e"), json!({"supersedes": ["d"]}));
     alice.host.advance(10);
     set(&alice, "d", &fact("d anew"), json!({}));

@@ -1,5 +1,5 @@
-//! Blocks that live behind services, whose answers are scripted; and what an agent
-//! answers about a home that isn't bound.
+//! Blocks that live behind services, whose answers are scripted; and an agent's answers
+//! about a home that isn't bound.
 
 use serde_json::{Value, json};
 

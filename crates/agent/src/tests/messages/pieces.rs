@@ -1,5 +1,5 @@
 //! A page is the same to the byte whether SQLite makes it or a walk reads it event by
-//! event: over random logs, with everything that keeps a page from being plain.
+//! event. The logs are random, with everything that keeps a page from being plain.
 
 use serde_json::{Value, json};
 

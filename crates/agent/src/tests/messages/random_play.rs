@@ -17,7 +17,7 @@ const SHORT_MOVES: usize = 16;
 const LONG_GAMES: u64 = 40;
 const LONG_MOVES: usize = 80;
 
-/// What the log should hold: each event's id, parent and text, by `seq`.
+/// The expected log: each event's id, parent and text, by `seq`.
 #[derive(Clone, Default)]
 pub struct Naive {
     events: BTreeMap<usize, (String, usize, String)>,

@@ -486,7 +486,7 @@ fn a_fork_holds_the_path_and_goes_its_own_way() {
         (&events[0]["seq"], &events[1]["seq"], &events[1]["parentId"]),
         (&json!(1), &json!(2), &json!(said[0]))
     );
-    // In a fork, ids lead to their rows too, whatever `seq` they were minted with.
+    // In a fork, ids lead to their rows too, for any `seq` that they were minted with.
     let at_three = alice.ok("forkSession", json!({"sessionId": "s", "atId": said[2]}));
     for id in &said {
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The index while it is built: half-way, for one session alone, over long texts; and
-//! what a caller of one session learns about the others from it.
+//! The index while it is built: half-way, for one session alone, over long texts; and the
+//! facts about other sessions that a caller of one session learns from it.
 
 use serde_json::{Value, json};
 

@@ -74,7 +74,7 @@ fn a_replacement_counts_though_the_clock_went_back_before_it() {
     // Rome still replaces it.
     alice.ok("deleteEntry", json!({"label": "kb", "key": "bonn"}));
     assert_eq!(current(&alice), keys(&["rome"]));
-    // What is said again holds from now on.
+    // A fact that is said again holds from now on.
     set(&alice, "oslo", "Oslo again", &[]);
     assert_eq!(current(&alice), keys(&["oslo", "rome"]));
 }
@@ -106,7 +106,7 @@ fn a_session_does_not_become_older_when_its_newest_event_is_deleted() {
     assert!(at() >= before);
 }
 
-/// Every time that a caller can read, by what it is the time of.
+/// Every time that a caller can read, by the thing that it is the time of.
 fn times(alice: &Alice) -> BTreeMap<String, i64> {
     let mut times = BTreeMap::new();
     let mut note = |name: String, value: &Value| {

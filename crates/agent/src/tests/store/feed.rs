@@ -1,4 +1,4 @@
-//! The change feed: a client that follows it ends with what the session holds, whenever
+//! The change feed: a client that follows it ends with the session's contents, whenever
 //! and however slowly it reads.
 
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ fn first_cursor(alice: &Alice) -> i64 {
     alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap()
 }
 
-/// The events by id, without their parents: what becomes of a deleted event's children
+/// The events by id, without their parents: the place of a deleted event's children
 /// follows from the rule of deletes.
 fn events(alice: &Alice) -> BTreeMap<String, Value> {
     let event = |mut event: Value| {

@@ -91,8 +91,8 @@ fn a_full_object_has_room_again_once_something_is_deleted() {
     alice.ok("destroy", json!({"confirm": "alice"}));
 }
 
-/// The index keeps a note of what is deleted, and a note needs room. So many events at
-/// once may be too many, and a few are not.
+/// The index keeps a note of each deletion, and a note needs room. So many events at once
+/// may be too many, and a few are not.
 #[test]
 fn of_a_full_object_with_an_index_events_are_deleted_a_few_at_a_time() {
     let (alice, _) = full(true);

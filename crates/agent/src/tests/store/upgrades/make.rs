@@ -1,7 +1,7 @@
 //! Makes an object as this build stores it, with something of everything: rows in every
 //! table and every column, turns cut off at every kind of moment, and an import that is
-//! half done. It writes through the doors that callers use. Rows of megabytes are the
-//! exception: short rows in their place are written by SQL, in `put_long_rows`.
+//! half done. The function writes through the doors that callers use. Rows of megabytes
+//! are the exception: short rows in their place are written by SQL, in `put_long_rows`.
 
 use serde_json::{Value, json};
 
@@ -275,7 +275,7 @@ fn play(alice: &Alice) {
         compared_every: 10,
     };
     rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
-    // One row of each kind, whatever the random moves have made.
+    // One row of each kind, after any random moves.
     let said = alice.say(&["first", "second", "third", "fourth"]);
     let doomed = json!({"sessionId": "s", "messageIds": [said[3]]});
     alice.ok("deleteMessages", doomed);
@@ -365,7 +365,7 @@ fn talk(alice: &Alice) {
     alice.outbound.answer(Ok(Said::text(200, "hi")));
     alice.outbound.answer(said("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
-    // What the first of these turns spent stands in the row of the second.
+    // The spending of the first of these turns stands in the row of the second.
     alice.ok(
         "configureAgent",
         json!({"prices": {"input": 1, "output": 2}}),
@@ -377,7 +377,7 @@ fn talk(alice: &Alice) {
         alice.outbound.answer(Said::json(&heard));
         alice.chat(json!({"id": "talked-twice", "message": user(text)}));
     }
-    // What a session spent outlives it. The first day of all has the number 0.
+    // A session's spending outlives it. The first day of all has the number 0.
     alice.host.advance(DAY_MS);
     alice.outbound.answer(Said::json(&heard));
     alice.chat(json!({"id": "gone", "message": user("gone")}));

@@ -30,7 +30,7 @@ struct Fixture {
     /// The file's name without its ending, such as `0010-searched`.
     name: String,
     file: Vec<u8>,
-    /// What reads answered when the file was made.
+    /// The answers of reads when the file was made.
     told: Value,
 }
 

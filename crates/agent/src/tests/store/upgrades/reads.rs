@@ -1,4 +1,4 @@
-//! What every read answers about an object, as the file beside the object keeps it.
+//! The answers of every read about an object, as the file beside the object keeps them.
 
 use serde_json::{Map, Value, json};
 
