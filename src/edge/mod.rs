@@ -90,7 +90,7 @@ fn warn_once(place: usize) {
     static HAS_WARNED: AtomicBool = AtomicBool::new(false);
     if !HAS_WARNED.swap(true, Ordering::Relaxed) {
         console_warn!(
-            "ALLOWED_ORIGINS: entry {place} is no origin, and is left out. An origin is `https://app.example.com`, in lower case and without a path; `*` and `null` are none."
+            "ALLOWED_ORIGINS: entry {place} is not an origin, and is left out. An origin is `https://app.example.com`, in lower case and without a path; `*` and `null` are not origins."
         );
     }
 }

@@ -105,7 +105,7 @@ impl BlockSource {
         let named = [r2, r2_prefix, agent].into_iter().flatten();
         if named.clone().any(|text| !template::is_sound(text)) {
             return Err(refused(
-                "`source` holds a `{` or a `}` that is no part of a placeholder. The placeholders are `{name}`, `{1}`, `{2}` and so on up to `{9}`.",
+                "`source` holds a `{` or a `}` that is not part of a placeholder. The placeholders are `{name}`, `{1}`, `{2}` and so on up to `{9}`.",
             ));
         }
         if r2_prefix

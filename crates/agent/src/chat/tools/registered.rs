@@ -165,7 +165,7 @@ fn read_answer(
     sent: &ResolvedHeaders,
 ) -> CallState {
     let Ok(text) = String::from_utf8(bytes) else {
-        return CallState::failed(format!("`{name}` answered with bytes that are no text."));
+        return CallState::failed(format!("`{name}` answered with bytes that are not text."));
     };
     let text = sent.strip_json(text);
     if !(200..300).contains(&status) {

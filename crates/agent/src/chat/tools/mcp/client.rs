@@ -410,7 +410,7 @@ fn client_info() -> Value {
 
 fn to_text(bytes: Vec<u8>) -> Result<String, ServerFailure> {
     String::from_utf8(bytes)
-        .map_err(|_| ServerFailure::Nonsense("answered with bytes that are no text"))
+        .map_err(|_| ServerFailure::Nonsense("answered with bytes that are not text"))
 }
 
 /// A text as a header's value, encoded where it holds other characters than a header may.
