@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn empty_messages_are_left_out() {
         assert_eq!(
             encoded(json!([
                 {"role": "user", "content": "a"}, {"role": "assistant", "content": "\n"},
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_says_later_joins_the_prompt() {
+    fn later_system_messages_join_the_prompt() {
         let later: Vec<ContextMessage> = serde_json::from_value(
             json!([{"role": "user", "content": "a"}, {"role": "system", "content": "Be kind."}]),
         )
@@ -366,7 +366,7 @@ mod tests {
 
     /// Every conversation of up to five messages of these kinds.
     #[test]
-    fn whatever_was_said_the_provider_can_take_it() {
+    fn the_provider_can_take_any_conversation() {
         let kinds = [
             json!([{"role": "user", "content": "u"}]),
             json!([{"role": "user", "content": " "}]),

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_model_can_be_shown_is_named_within_its_brackets() {
+    fn a_file_that_no_model_can_be_shown_is_named_within_its_brackets() {
         for (media_type, url) in [
             ("application/pdf", "data:application/pdf;base64,AAAA"),
             ("image/png", "data:image/png;base64,not base64"),

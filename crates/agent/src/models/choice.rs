@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_model_is_refused_by_its_field() {
+    fn a_text_that_names_no_model_is_refused_by_its_field() {
         let long = format!("openai:{}", "x".repeat(201));
         for text in [
             "",

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_what_was_asked_fails() {
+    fn an_answer_without_the_vectors_asked_for_fails() {
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         for said in [
             json!({"data": [[1.0]]}),

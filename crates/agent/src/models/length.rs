@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn other_failures_are_no_refusals_for_length() {
+    fn other_failures_are_not_refusals_for_length() {
         for said in [
             "",
             r#"{"error":{"message":"Rate limit reached for gpt-4o: Limit 30000, Requested 40000","code":"rate_limit_exceeded"}}"#,

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_field() {
+    fn a_byte_order_mark_is_not_part_of_the_first_field() {
         assert_eq!(data("\u{feff}data: a\n\n"), ["a"]);
     }
 

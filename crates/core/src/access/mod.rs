@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_token_is_no_token() {
+    fn a_changed_token_is_not_valid() {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_prompts_is_run_by_the_tokens_that_name_it() {
+    fn operations_that_change_prompts_are_run_by_the_tokens_that_name_them() {
         let rule = AccessRule {
             operation: "op",
             needs: Needs::Session,

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_back_is_no_longer_in_use_and_stays_in_the_peak() {
+    fn freed_memory_is_no_longer_in_use_and_stays_in_the_peak() {
         let before = usage();
         let [small, large] = [100, 300].map(|size| Layout::array::<u8>(size).unwrap());
         // SAFETY: each is given back with the layout that it was asked for or grown to.

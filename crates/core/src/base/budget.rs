@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_says_when_to_try_again() {
+    fn a_request_that_does_not_fit_is_refused_and_told_when_to_try_again() {
         let first = Reservation::take(&TEN, 6, "These").unwrap();
         let error = Reservation::take(&TEN, 5, "Those").map(drop).unwrap_err();
         assert_eq!(error.code, Code::RateLimited);
@@ -312,7 +312,7 @@ mod tests {
     /// After any reservations and releases, the sums are right, no agent that holds
     /// anything has more than its share, and a new agent finds room for a page.
     #[test]
-    fn whatever_agents_hold_another_finds_room() {
+    fn another_agent_always_finds_room() {
         for seed in 1..=100_u64 {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let mut held: Vec<(usize, usize, Reservation)> = Vec::new();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_refused_is_held_and_given_back() {
+    fn memory_that_can_not_be_refused_is_held_and_given_back() {
         let first = Reservation::anyway(&TEN, 15);
         assert!(Reservation::take(&TEN, 1, "Those").is_err());
         drop(first);

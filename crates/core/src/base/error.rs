@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_said_stays_inside() {
+    fn the_engines_words_stay_inside() {
         let body = Error::storage("UNIQUE constraint failed: cf_agents_events.id").body();
         assert!(!body.contains("UNIQUE") && !body.contains("cf_agents"));
     }

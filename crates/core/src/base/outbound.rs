@@ -525,7 +525,7 @@ mod tests {
     /// After any calls leave: six connections at most, five of them for models and tools,
     /// and always one for a model.
     #[test]
-    fn whatever_leaves_a_model_and_another_sessions_tool_find_a_slot() {
+    fn a_model_and_another_sessions_tool_always_find_a_slot() {
         use CallPurpose::{Memory, Model, Tool};
         for seed in 1..=200_u64 {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_given_up_and_what_is_there_is_not() {
+    fn a_future_that_takes_too_long_is_given_up_and_a_ready_one_is_not() {
         let over = || Box::pin(ready(()));
         assert_eq!(wait_for(in_time(over(), ready(1))), Some(1));
         assert_eq!(wait_for(in_time(over(), pending::<i32>())), None);

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_numbers_is_refused() {
+    fn a_text_that_is_not_a_list_of_numbers_is_refused() {
         assert_eq!(unpack("", 9), Some(Vec::new()));
         for text in ["-", "\u{e9}", "g", "________________", "AA!"] {
             assert_eq!(unpack(text, 9), None, "{text}");

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_written_part_is_read_back() {
         let part = NewPart::Tool(settled(Some(decided(true)), true));
         let json = json::encode(&part).unwrap();
         assert_eq!(
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_whose_fields_have_other_types_is_no_tools_part() {
+    fn a_part_whose_fields_have_other_types_is_not_a_tools_part() {
         for wrong in [
             r#"{"type":"text","toolCallId":"c"}"#,
             r#"{"type":"tool-x"}"#,

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_leaves_the_line() {
+    fn a_waiter_that_gives_up_leaves_the_line() {
         let slots = two();
         let (first, second) = (take(&slots), take(&slots));
         let (third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_when_called_leaves_the_slot_to_the_next() {
+    fn a_waiter_that_gives_up_when_called_leaves_the_slot_to_the_next() {
         let slots = two();
         let (first, second) = (take(&slots), take(&slots));
         let (third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
@@ -384,7 +384,7 @@ mod tests {
     /// Owners come and go as they like: no slot is lost, and nobody who asks for one slot
     /// waits longer than one round of all owners.
     #[test]
-    fn whatever_owners_do_each_gets_its_turn() {
+    fn each_owner_gets_its_turn_after_any_play() {
         for seed in 1..=200_u64 {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let slots = Slots::new(
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_called_is_woken_once() {
+    fn a_called_waiter_is_woken_once() {
         struct Count(AtomicUsize);
         impl Wake for Count {
             fn wake(self: Arc<Self>) {

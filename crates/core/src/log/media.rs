@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_text_or_outside_the_parts_stays() {
+    fn short_urls_and_text_and_urls_outside_the_parts_stay() {
         let payload = payload();
         let short = &payload[1..];
         for fields in [

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_may_not_say_is_taken_out() {
+    fn fields_that_a_client_may_not_set_are_taken_out() {
         let sent = r#"{"role":"user","metadata":{"internal":1,"mine":2},"parts":[{"type":"text","text":"a","providerMetadata":{"p":1}},{"type":"tool-x","callProviderMetadata":{},"input":{"providerMetadata":3}}]}"#;
         let message = parse(sent, MessageSource::Client).unwrap();
         assert_eq!(

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_window_and_one_that_is_known_write_nothing() {
+    fn a_number_that_is_not_a_window_and_one_that_is_known_write_nothing() {
         let db = migrated();
         store_named_window(&db, 1_000, "openai:a", MIN_NAMED_TOKENS).unwrap();
         let before = db.dump();

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_connection_and_what_breaks_a_line_is_refused() {
+    fn headers_of_the_connection_and_values_that_break_a_line_are_refused() {
         for (name, value, is_taken) in [
             ("x-key", "1", true),
             ("X-Key", "1", true),

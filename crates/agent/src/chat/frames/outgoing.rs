@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_ends_with_what_became_of_it() {
+    fn a_turn_ends_with_its_outcome() {
         assert_eq!(
             read(&LIVE.render_done(TurnOutcome::Aborted)),
             json!({"type": "cf_agent_use_chat_response", "id": "r", "body": "", "done": true, "outcome": "aborted"})
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asked_under_a_name_is_answered_under_it() {
+    fn a_request_with_a_name_is_answered_under_it() {
         assert_eq!(
             read(&render_resuming("r", Some("p"))),
             json!({"type": "cf_agent_stream_resuming", "id": "r", "probeId": "p"})

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_settled_or_no_tool_says_nothing() {
+    fn parts_that_are_unsettled_or_not_of_tools_say_nothing() {
         assert!(
             answers(
                 r#"[{"type":"tool-t","toolCallId":"c","state":"input-available","input":{}},

@@ -28,7 +28,7 @@ fn the_newest_message_alone_is_a_request() {
 }
 
 #[test]
-fn what_the_page_puts_beside_it_passes() {
+fn other_fields_of_the_page_pass() {
     let request =
         parse(r#"{"messages":[],"mode":"fast","user":{"id":7},"temperature":0.2,"ip":"x"}"#);
     assert!(request.is_ok());

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_is_left_out() {
+    fn parts_that_can_not_be_read_are_left_out() {
         for message in [r#"{"parts":[]}"#, "{}", r#"{"parts":[5,{"type":7}]}"#] {
             assert_eq!(
                 told(message),

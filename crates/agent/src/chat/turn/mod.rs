@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_the_client_or_the_user_ends_the_turn_once_the_rest_is_done() {
+    fn calls_left_to_the_client_or_the_user_end_the_turn_once_the_rest_is_done() {
         let mut turn = turn();
         answer(&mut turn, "", &["client", "server", "asks"]);
         assert_eq!(turn.next(), NextAction::RunTools(vec![1]));
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn approved_calls_are_no_step_of_the_models() {
+    fn approved_calls_are_not_a_step_of_the_models() {
         let mut turn = turn();
         turn.is_continuation = true;
         let mut step = TurnStep {
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_told_and_kept() {
+    fn arguments_that_are_not_an_object_are_told_and_kept() {
         let mut turn = turn();
         let asked = vec![AskedCall {
             id: "c".to_owned(),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_older_builds_stored_is_still_told() {
+    fn details_that_older_builds_stored_are_still_told() {
         let stored = r#"{"inputTokens":1,"outputTokens":0,"failure":{"code":"rate_limited","message":"Later.","retryAfter":9}}"#;
         let report: TurnReport = json::decode(stored).unwrap();
         let error = Error::new(Code::RateLimited, "Later.").with("retryAfter", 9);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_takes_of_the_room() {
+    fn the_fixed_part_takes_of_the_room() {
         let room_with = |whole, fixed| {
             let room = room(whole, fixed);
             (room.most.tokens, room.target.tokens)

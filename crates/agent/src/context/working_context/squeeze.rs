@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn a_conversation_that_fits_stays_as_it_is() {
         let mut messages = [said("one two"), said("three")];
         assert!(squeeze(&mut messages, 100));
         assert_eq!(messages[0].content, "one two");

@@ -253,7 +253,7 @@ fn it_never_calls_after_a_result() {
 }
 
 #[test]
-fn what_it_repeats_is_bounded() {
+fn its_repetitions_are_bounded() {
     let long = "é".repeat(100_000);
     let mut talk = Talk::with_tools(&["t"]);
     assert!(talk.say(&long).chars().count() < 1_500);

@@ -150,7 +150,7 @@ fn a_reminder_stands_after_the_newest_user_message() {
 }
 
 #[test]
-fn where_no_user_spoke_the_reminder_is_the_last_word() {
+fn without_a_users_message_the_reminder_is_the_last_word() {
     let said = said(json!([{"role": "assistant", "content": "Hello."}]));
     let request = ModelRequest {
         reminder: Some("It rains now."),
@@ -193,7 +193,7 @@ fn a_reminder_comes_after_the_pictures_and_the_words_about_them() {
 }
 
 #[test]
-fn what_there_is_none_of_is_left_out() {
+fn absent_parts_are_left_out() {
     let nothing = Said {
         system: vec![],
         messages: vec![],

@@ -150,7 +150,7 @@ fn a_stream_may_end_without_done_once_it_said_why() {
 }
 
 #[test]
-fn what_is_no_answer_is_a_failure() {
+fn bodies_that_are_not_answers_are_failures() {
     for (body, sentence) in [
         ("", "sent an empty answer"),
         (" \n", "sent an empty answer"),
@@ -258,7 +258,7 @@ data: [DONE]
 }
 
 #[test]
-fn anthropic_does_things_of_its_own_that_are_no_calls() {
+fn anthropic_does_things_of_its_own_that_are_not_calls() {
     let text = include_str!("../recorded/anthropic_thinking_and_calls.txt").replace(
         r#""type":"tool_use","id":"toolu_01X""#,
         r#""type":"server_tool_use","id":"srv""#,

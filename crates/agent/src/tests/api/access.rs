@@ -151,7 +151,7 @@ fn a_token_allows_what_it_was_minted_to_allow() {
 }
 
 #[test]
-fn what_changes_prompts_is_for_tokens_that_name_it() {
+fn operations_that_change_prompts_are_for_tokens_that_name_them() {
     let body = || json!({"sessionId": "s", "label": "memory", "kind": "writable"});
     let alice = scoped(Alice::with_session(), Some("s"), None);
     assert_eq!(alice.refused("defineBlock", body()), "forbidden");

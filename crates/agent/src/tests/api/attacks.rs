@@ -428,7 +428,7 @@ fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<(
 }
 
 #[test]
-fn doors_that_are_no_operations_have_the_same_rules() {
+fn doors_that_are_not_operations_have_the_same_rules() {
     for door in other_doors() {
         for kind in KINDS {
             let mut alice = furnished();

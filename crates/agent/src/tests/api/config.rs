@@ -5,7 +5,7 @@ use crate::store::schema;
 use crate::tests::Alice;
 
 #[test]
-fn what_was_never_set_has_its_default() {
+fn a_setting_that_was_never_set_has_its_default() {
     let config = Alice::default().ok("getConfig", json!({}));
     let values = json!({
         "model": null, "systemInstructions": [], "maxSteps": 10,
@@ -36,7 +36,7 @@ fn each_field_of_the_configuration_can_be_changed() {
 }
 
 #[test]
-fn what_is_left_out_stays_and_null_goes_back_to_the_default() {
+fn a_field_left_out_stays_and_null_goes_back_to_the_default() {
     let alice = Alice::default();
     alice.ok(
         "configureAgent",
@@ -111,7 +111,7 @@ fn deployed_defaults_write_no_row() {
 }
 
 #[test]
-fn what_is_wrong_in_the_defaults_is_named_and_the_rest_holds() {
+fn errors_in_the_defaults_are_named_and_the_rest_holds() {
     let alice = with_defaults(json!({
         "model": "gpt-4o", "maxStep": 3, "maxSteps": 0, "vectors": "yes",
         "reservedMetadataKeys": ["a", ""], "sessionSearch": true, "systemInstructions": null
@@ -152,7 +152,7 @@ fn what_is_wrong_in_the_defaults_is_named_and_the_rest_holds() {
 }
 
 #[test]
-fn defaults_that_are_no_object_are_named_as_a_whole() {
+fn defaults_that_are_not_an_object_are_named_as_a_whole() {
     for text in ["{", "[]", "null", "{\"maxSteps\": 3", "hunter2"] {
         let alice = Alice::default();
         let mut settings = alice.outbound.settings.borrow_mut();

@@ -73,7 +73,7 @@ fn a_token_that_may_not_run_an_operation_is_refused_before_the_body_is_read() {
 }
 
 #[test]
-fn a_path_that_is_no_operation_is_refused_before_the_body_is_read() {
+fn a_path_that_is_not_an_operation_is_refused_before_the_body_is_read() {
     let error = admit(&Caller::Owner, &of("getSesion")).unwrap_err();
     assert_eq!(error.code, Code::UnknownOperation);
     assert!(find_entry("chat").is_err());

@@ -94,7 +94,7 @@ fn sweep(furnished: fn() -> Alice) {
 }
 
 #[test]
-fn what_reads_writes_nothing_also_when_it_fails() {
+fn reads_write_nothing_also_when_they_fail() {
     let alice = furnished();
     // The first search builds the index.
     alice.ok("search", json!({"query": "anything"}));

@@ -170,7 +170,7 @@ fn steps_of(alice: &Alice, example: &Example) -> i32 {
 }
 
 #[test]
-fn what_is_not_named_reads_no_more_where_there_is_more() {
+fn operations_not_named_read_no_more_if_there_is_more() {
     let known: BTreeSet<&str> = OPERATIONS.iter().map(|entry| entry.name).collect();
     assert!(LINEAR.iter().all(|(name, _)| known.contains(name)));
     let [short, long] = [SHORT, LONG].map(grown);

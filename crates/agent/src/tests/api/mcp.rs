@@ -388,7 +388,7 @@ fn headers_that_differ_from_the_body_and_revisions_that_are_not_served_are_refus
 }
 
 #[test]
-fn what_is_no_message_is_refused_before_anything_runs() {
+fn a_body_that_is_not_a_message_is_refused_before_anything_runs() {
     let alice = furnished();
     let before = alice.db.dump();
     let html = McpHeaders {

@@ -97,7 +97,7 @@ fn an_unknown_operation_is_told_the_nearest() {
 }
 
 #[test]
-fn what_a_caller_sends_never_becomes_sql() {
+fn a_callers_text_never_becomes_sql() {
     let alice = Alice::with_session();
     let hostile = [
         "'; DROP TABLE cf_agents_events; --",

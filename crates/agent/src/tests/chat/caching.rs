@@ -103,7 +103,7 @@ fn blocks(body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_stands_before_the_newest_message_is_the_same_from_turn_to_turn() {
+fn the_text_before_the_newest_message_is_the_same_from_turn_to_turn() {
     for provider in Provider::ALL {
         let alice = agent(provider);
         for turn in 1..=TURNS {

@@ -403,7 +403,7 @@ fn each_end_is_told_whichever_statement_fails() {
 }
 
 #[test]
-fn what_an_operation_wrote_is_shown_where_sockets_watch() {
+fn an_operations_writes_are_shown_where_sockets_watch() {
     let alice = Alice::with_model();
     let changed = |operation: &str, body: Value| {
         let agent = alice.agent(&alice.db);

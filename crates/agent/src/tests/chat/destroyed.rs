@@ -93,7 +93,7 @@ fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
 }
 
 #[test]
-fn who_waits_for_a_turn_of_a_destroyed_agent_hears_that_it_was_cancelled() {
+fn a_caller_that_waits_for_a_turn_of_a_destroyed_agent_hears_that_it_was_cancelled() {
     let mut context = Context::from_waker(Waker::noop());
     for (phase, is_used_again) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let what = format!("{phase:?} {is_used_again}");

@@ -297,7 +297,7 @@ fn a_session_learns_from_its_own_turns_alone() {
 
 /// Anything in any order: the session's spending is the sum of its answers' spending.
 #[test]
-fn whatever_happens_each_answer_counts_once() {
+fn each_answer_counts_once_after_any_events() {
     for seed in 1..=30 {
         let mut alice = Alice::with_model();
         define(&alice, "echo", false);

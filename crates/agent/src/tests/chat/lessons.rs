@@ -129,7 +129,7 @@ fn play(seed: u64, has_neighbours: bool) -> Heard {
 }
 
 #[test]
-fn what_other_sessions_taught_changes_nothing_that_a_model_is_sent() {
+fn other_sessions_lessons_change_nothing_that_a_model_is_sent() {
     for seed in 1..=10 {
         let (alone, beside) = (play(seed, false), play(seed, true));
         for (number, pair) in alone.sent.iter().zip(&beside.sent).enumerate() {
@@ -174,7 +174,7 @@ fn a_window_that_the_provider_names_holds_for_the_whole_agent() {
 }
 
 #[test]
-fn what_a_session_was_taught_outlives_its_last_turns_row() {
+fn a_sessions_lessons_outlive_its_last_turns_row() {
     let alice = Alice::with_model();
     for number in 0..4 {
         alice.outbound.answer(Ok(reported("Yes.", 30_000)));

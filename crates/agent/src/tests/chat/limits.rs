@@ -169,7 +169,7 @@ fn the_days_cost_is_by_the_agents_prices() {
 }
 
 #[test]
-fn what_was_spent_before_the_limit_was_set_counts_and_so_does_what_is_reported() {
+fn spending_before_the_limit_was_set_counts_and_so_does_reported_spending() {
     let alice = Alice::with_model();
     alice.is_answered("one");
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
@@ -289,7 +289,7 @@ fn a_call_that_dies_with_the_object_is_counted_and_so_is_the_one_that_takes_its_
 }
 
 #[test]
-fn stopping_an_answer_is_no_way_around_a_limit() {
+fn stopping_an_answer_does_not_get_around_a_limit() {
     let alice = limited(json!({"tokensPerDay": 20}));
     alice.outbound.falls_silent.set(true);
     let long = "many words ".repeat(20);

@@ -281,7 +281,7 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
 }
 
 #[test]
-fn what_a_server_asks_of_its_client_is_refused() {
+fn a_servers_requests_to_its_client_are_refused() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let request = |id: Value, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
     let mut messages = vec![request(json!("p"), "ping")];
@@ -800,7 +800,7 @@ fn an_agent_has_at_most_128_tools_and_16_servers() {
 }
 
 #[test]
-fn where_a_server_may_be() {
+fn a_server_may_be_at_allowed_addresses() {
     let alice = Alice::with_model();
     alice.outbound.bindings.borrow_mut().push("GH".to_owned());
     let calls = || alice.outbound.calls.borrow().len();

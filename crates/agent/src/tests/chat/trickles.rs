@@ -155,7 +155,7 @@ fn with_callback() -> Alice {
 }
 
 #[test]
-fn what_says_nothing_comes_to_an_end_at_every_door() {
+fn an_answer_that_says_nothing_comes_to_an_end_at_every_door() {
     for (door, furnish, ask) in DOORS {
         let mut trickled = 0;
         for piece in NOTHING {

@@ -373,7 +373,7 @@ fn an_approval_waits_for_days_and_then_the_tool_runs_once() {
 }
 
 #[test]
-fn what_the_user_declines_is_not_run() {
+fn a_call_that_the_user_declines_is_not_run() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     alice
@@ -895,7 +895,7 @@ fn an_answer_goes_on_with_its_message_whatever_was_written_in_between() {
 }
 
 #[test]
-fn a_session_that_is_deleted_and_made_again_is_no_old_turns() {
+fn an_old_turn_writes_nothing_into_a_session_made_again() {
     let alice = Alice::with_model();
     let old = alice
         .begin(&json!({"id": "s", "message": user("old")}))
@@ -980,7 +980,7 @@ fn a_minted_token_sets_no_model_no_system_prompt_and_no_tools_unless_it_says_so(
 }
 
 #[test]
-fn what_the_stock_clients_leave_empty_needs_no_allowance() {
+fn fields_that_the_stock_clients_leave_empty_need_no_allowance() {
     let mut alice = Alice::with_model();
     alice.caller = narrowed(json!({}));
     let body = json!({"id": "s", "message": user("Hello."), "tools": [], "clientTools": [],
@@ -1013,7 +1013,7 @@ fn a_turn_begins_also_where_onlookers_can_be_shown_nothing() {
 }
 
 #[test]
-fn what_providers_report_corrects_the_estimate() {
+fn providers_reports_correct_the_estimate() {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
     let long = "word ".repeat(2_000);
@@ -1122,7 +1122,7 @@ fn a_short_turn_goes_on_while_long_ones_fill_the_room() {
 }
 
 #[test]
-fn what_a_turn_holds_is_given_back_once_its_last_listener_is_gone() {
+fn a_turns_memory_is_given_back_once_its_last_listener_is_gone() {
     let alice = Alice::with_model();
     alice.outbound.answer(said(&"word ".repeat(100_000)));
     let begun = alice

@@ -175,7 +175,7 @@ fn a_line_has_an_end() {
 }
 
 #[test]
-fn what_waits_is_bounded_in_bytes() {
+fn waiting_messages_are_bounded_in_bytes() {
     let alice = Alice::with_model();
     let (_work, _) = alice.busy();
     let long = |id: &str| {

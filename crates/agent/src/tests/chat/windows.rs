@@ -88,7 +88,7 @@ fn tokens(request: &[Value]) -> i64 {
 }
 
 #[test]
-fn what_stands_before_the_newest_message_stays_until_the_window_is_full() {
+fn the_text_before_the_newest_message_stays_until_the_window_is_full() {
     let alice = Alice::with_window(2_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
     alice.talk(0..80);
@@ -140,7 +140,7 @@ fn the_conversation_is_compacted_before_the_window_is_full() {
 }
 
 #[test]
-fn who_switches_compaction_off_has_none_and_is_told_what_is_missing() {
+fn a_caller_that_switches_compaction_off_has_none_and_is_told_what_is_missing() {
     let alice = Alice::with_window(2_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
     alice.talk(0..40);

@@ -454,7 +454,7 @@ fn the_next_compaction_updates_the_summary_and_is_not_shown_the_originals() {
 }
 
 #[test]
-fn what_a_summary_cost_is_counted_though_the_object_dies_before_the_next() {
+fn the_cost_of_a_summary_is_counted_though_the_object_dies_before_the_next() {
     let alice = Alice::with_session();
     let long = "word ".repeat(6_000);
     let texts: Vec<&str> = (0..10).map(|_| long.as_str()).collect();
@@ -596,7 +596,7 @@ fn a_failing_summariser_loses_nothing_and_is_reported() {
 }
 
 #[test]
-fn what_was_changed_while_it_was_summarised_is_not_covered() {
+fn messages_changed_while_they_were_summarised_are_not_covered() {
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     for (operation, input) in [

@@ -105,7 +105,7 @@ fn a_home_that_is_away_fails_no_estimate() {
 }
 
 #[test]
-fn what_providers_report_corrects_every_estimate() {
+fn providers_reports_correct_every_estimate() {
     let alice = with_block();
     alice.say(&["a message of some words and then some more of them"]);
     let before = estimate(&alice);
@@ -159,7 +159,7 @@ fn two_sessions() -> Alice {
 }
 
 #[test]
-fn what_a_caller_reports_of_a_context_corrects_the_sessions_estimates() {
+fn a_callers_report_about_a_context_corrects_the_sessions_estimates() {
     let alice = two_sessions();
     let honest = context_tokens(&alice, "s");
     let body = json!({"sessionId": "s", "inputTokens": 2 * honest});

@@ -86,7 +86,7 @@ fn the_newest_messages_that_fit_are_taken_and_no_pair_is_cut() {
 }
 
 #[test]
-fn what_stands_before_the_newest_messages_changes_seldom() {
+fn the_text_before_the_newest_messages_changes_seldom() {
     let alice = Alice::with_session();
     let mut before: Vec<String> = Vec::new();
     let mut changes = 0;
@@ -311,7 +311,7 @@ fn a_context_with_memory_and_no_format_has_the_tools_and_the_reminder_beside() {
 }
 
 #[test]
-fn who_may_not_freeze_a_prompt_gets_it_without() {
+fn a_caller_that_may_not_freeze_a_prompt_gets_it_without() {
     let mut alice = Alice::with_session();
     alice.ok(
         "defineBlock",

@@ -170,7 +170,7 @@ fn older_outputs_are_shortened_in_copies_alone() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_by_its_place() {
+fn an_item_that_is_not_a_message_is_refused_by_its_place() {
     let alice = Alice::with_session();
     for (message, field) in [
         (

@@ -124,7 +124,7 @@ fn with_tool_and_memory() -> Alice {
 }
 
 #[test]
-fn no_call_that_waits_in_a_file_is_made_whoever_imports_and_answers() {
+fn no_import_or_answer_makes_a_call_that_waits_in_a_file() {
     let agent_messages = Allow {
         agent_messages: true,
         ..Allow::default()
@@ -182,7 +182,7 @@ fn a_turn_that_a_file_interrupts_is_not_gone_on_with_where_it_is_imported() {
 }
 
 #[test]
-fn what_waits_is_made_once_and_not_again_in_a_fork() {
+fn a_waiting_call_is_made_once_and_not_again_in_a_fork() {
     let alice = with_tool_and_memory();
     let two = calls(&[
         ("c1", "pay", json!({"n": 1})),

@@ -209,7 +209,7 @@ fn summary(text: &str, input: i64, output: i64) -> Said {
 }
 
 #[test]
-fn what_summaries_cost_is_counted_with_the_overlay() {
+fn the_cost_of_summaries_is_counted_with_the_overlay() {
     let alice = talkative();
     // The messages in the middle need more than one request to the model.
     for _ in 0..4 {

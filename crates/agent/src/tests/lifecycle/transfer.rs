@@ -377,7 +377,7 @@ fn a_broken_entry_of_the_feed_is_named_too() {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_is_no_session() {
+fn a_file_cut_off_anywhere_makes_no_session() {
     let file = small().export("s").unwrap();
     let bob = Alice::default();
     let before = bob.db.dump();
@@ -402,7 +402,7 @@ fn a_line_beyond_the_limit_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn what_is_written_meanwhile_is_not_in_the_file_and_what_is_deleted_drops_out() {
+fn meanwhile_writes_are_not_in_the_file_and_deleted_rows_drop_out() {
     let alice = Alice::with_session();
     let long = "x".repeat(1_000_000);
     let said = alice.say(&[&long, &long, &long, "4", "5"]);

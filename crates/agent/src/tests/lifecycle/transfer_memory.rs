@@ -150,7 +150,7 @@ fn memory_comes_back_as_it_was_in_another_object_and_under_another_name() {
 }
 
 #[test]
-fn what_the_agent_remembers_is_not_in_the_file() {
+fn the_agents_memory_is_not_in_the_file() {
     let alice = small();
     alice.ok(
         "defineBlock",
@@ -162,7 +162,7 @@ fn what_the_agent_remembers_is_not_in_the_file() {
 }
 
 #[test]
-fn what_a_removed_block_held_is_there_again_when_it_is_defined() {
+fn a_removed_blocks_content_is_there_again_when_it_is_defined() {
     let bob = Alice::default();
     bob.import("s", &file()).unwrap();
     let block = bob.ok(
@@ -346,7 +346,7 @@ fn a_broken_line_of_memory_is_named_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_by_its_line() {
+fn a_line_that_is_too_much_is_refused_by_its_number() {
     let file = file();
     let lines: Vec<&str> = file.lines().collect();
     let of = |kind: &str| {
@@ -420,7 +420,7 @@ fn what_is_too_much_is_refused_by_its_line() {
 }
 
 #[test]
-fn where_a_block_lives_comes_back_to_who_trusts_the_file() {
+fn a_blocks_place_comes_back_to_a_caller_that_trusts_the_file() {
     let alice = small();
     alice.ok(
         "defineBlock",

@@ -470,7 +470,7 @@ fn a_note_is_of_what_the_agent_said() {
 }
 
 #[test]
-fn where_a_block_lives_counts_with_the_secret_and_trust() {
+fn a_blocks_place_counts_with_the_secret_and_trust() {
     let sourced = |more: Value| {
         let mut fields = json!({"source": {"agent": "user:42"}});
         for (name, value) in more.as_object().unwrap() {

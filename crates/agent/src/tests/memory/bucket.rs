@@ -316,7 +316,7 @@ fn more_than_a_page_of_skills_is_listed() {
 }
 
 #[test]
-fn a_document_that_is_no_text_or_too_long_is_said_to_be() {
+fn a_document_that_is_not_text_or_too_long_is_said_to_be() {
     let alice = with_bucket(&[
         ("skills/long", &"x".repeat((256 << 10) + 1), None),
         ("skills/huge", &"x".repeat((1 << 20) + 1), None),

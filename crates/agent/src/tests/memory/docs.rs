@@ -285,7 +285,7 @@ fn the_tools_are_those_that_the_blocks_call_for() {
 }
 
 #[test]
-fn what_a_model_does_wrong_it_is_told() {
+fn a_model_is_told_its_mistakes() {
     let alice = documents_agent();
     alice.ok(
         "defineBlock",

@@ -243,7 +243,7 @@ fn nonsense_is_refused_by_its_field_and_writes_nothing() {
 }
 
 #[test]
-fn what_is_stored_is_never_syntax() {
+fn stored_text_is_never_syntax() {
     let alice = Alice::with_session();
     alice.ok(
         "defineBlock",

@@ -393,7 +393,7 @@ fn a_search_in_the_past_reads_a_bounded_number_of_bytes() {
 }
 
 #[test]
-fn what_a_deleted_fact_had_replaced_counts_again() {
+fn facts_that_a_deleted_fact_had_replaced_count_again() {
     let alice = furnished();
     let fact = |key: &str| format!("The fact is {key}.");
     let holds = || found(&alice, "fact", json!({}));

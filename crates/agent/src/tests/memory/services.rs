@@ -246,7 +246,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
 }
 
 #[test]
-fn whatever_a_service_answers_the_prompt_is_rendered_and_nothing_is_lost() {
+fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
     let html = || {
         Ok(Said {
             status: 200,

@@ -29,7 +29,7 @@ fn append_run(alice: &Alice, count: usize, bytes: usize) -> String {
 }
 
 #[test]
-fn a_long_run_is_no_single_message_and_the_error_says_how_it_is_read() {
+fn a_long_run_is_not_a_single_message_and_the_error_says_how_it_is_read() {
     let alice = Alice::with_session();
     let id = append_run(&alice, 12, MIB);
     let read = json!({"sessionId": "s", "messageId": id});
@@ -81,7 +81,7 @@ fn a_long_run_is_replaced_without_being_read() {
 }
 
 #[test]
-fn a_page_of_history_is_no_longer_than_an_answer_whatever_is_asked_for() {
+fn a_page_of_history_is_no_longer_than_an_answer_for_any_request() {
     let alice = Alice::with_session();
     for n in 0..12 {
         let message = json!({"role": "user", "parts": [{"type": "text", "text": format!("{n}").repeat(MIB)}]});

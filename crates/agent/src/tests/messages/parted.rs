@@ -117,7 +117,7 @@ fn a_summary_covers_the_branch_that_it_names() {
 }
 
 #[test]
-fn what_follows_a_summary_is_a_message_of_its_own_until_the_summary_goes() {
+fn the_part_after_a_summary_is_a_message_of_its_own_until_the_summary_goes() {
     let alice = with_run();
     let body = json!({"sessionId": "s", "fromId": "a1", "toId": "a1", "summary": "short"});
     let overlay = alice.ok("addCompaction", body);

@@ -293,7 +293,7 @@ fn a_damaged_page_says_what_a_walk_says() {
 }
 
 #[test]
-fn a_missing_row_is_no_page() {
+fn a_page_with_a_missing_row_is_refused() {
     let alice = Alice::with_session();
     alice.say(&["1", "2", "3"]);
     alice

@@ -229,7 +229,7 @@ fn a_run_that_loses_events_is_told_by_its_messages_id() {
 }
 
 #[test]
-fn what_joins_a_run_is_told_by_the_messages_id_once_an_append() {
+fn events_that_join_a_run_are_told_by_the_messages_id_once_an_append() {
     let alice = with_a_run();
     assert_eq!(
         told(&alice, 0).0,
@@ -413,7 +413,7 @@ fn file_up_to(file: &str, seq: i64) -> String {
 }
 
 #[test]
-fn what_one_session_imports_and_deletes_is_heard_in_no_other_feed() {
+fn imports_and_deletes_of_one_session_are_heard_in_no_other_feed() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2"].map(asked));
     let file = alice.export("s").unwrap();

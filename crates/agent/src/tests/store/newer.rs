@@ -5,7 +5,7 @@ use crate::store::schema::{migrate, newest};
 use crate::testing::{FixedHost, migrated};
 
 #[test]
-fn what_a_newer_version_stored_is_refused_by_a_sentence_and_left_as_it_is() {
+fn rows_of_a_newer_version_are_refused_by_a_sentence_and_left_as_they_are() {
     let db = migrated();
     let newer = newest() + 3;
     let insert = "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (?1, 'x', 1)";

@@ -99,7 +99,7 @@ fn the_columns_of_owners_and_of_blocks_exist() {
 /// A table with a column for a block's key holds content of the block, which is purged
 /// with the block. The exceptions stand here.
 #[test]
-fn what_a_block_holds_is_purged_with_the_block() {
+fn a_blocks_content_is_purged_with_the_block() {
     let db = Alice::default().db;
     for table in TABLES {
         let has_key = |name: &String| name == "block" || name == "key";

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_never_parsed() {
+    fn items_beyond_the_limit_are_never_parsed() {
         PARSED.set(0);
         let body = format!(r#"{{"items":[{}1]}}"#, "1,".repeat(10_000));
         assert!(parse(&body).is_err());

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_text_is_refused() {
+    fn bytes_that_are_not_text_are_refused() {
         assert_eq!(
             parse::<Sample>(b"{\"sessionId\":\"\xff\"}")
                 .unwrap_err()
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_as_text_is_kept_to_the_letter() {
+    fn a_value_kept_as_text_is_kept_to_the_letter() {
         let kept = r#"{"b":12345678901234567890,"a":1.0,"b":-0.0}"#;
         let body = format!(r#"{{"sessionId":"a","metadata":{kept}}}"#);
         let sample: Sample = parse(body.as_bytes()).unwrap();

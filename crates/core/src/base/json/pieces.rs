@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_is_told_as_far_as_it_goes() {
+    fn a_cut_text_is_told_as_far_as_it_goes() {
         for (text, last) in [
             (
                 r#"["ab"#,

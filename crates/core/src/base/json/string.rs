@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_is_no_letter_and_what_follows_is_read() {
+    fn a_broken_escape_is_not_a_letter_and_the_text_after_it_is_read() {
         for (inside, meant, wrong) in [
             (r"a\", "a", 1),
             (r"a\u00", "a00", 1),

@@ -176,7 +176,7 @@ fn a_state_is_refused_in_words() {
 }
 
 #[test]
-fn what_is_not_for_us_is_let_pass() {
+fn frames_of_others_and_broken_frames_are_let_pass() {
     for text in [
         "",
         "ping",

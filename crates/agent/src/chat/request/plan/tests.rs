@@ -89,7 +89,7 @@ fn the_newest_message_alone_goes_to_the_leaf() {
 }
 
 #[test]
-fn what_others_are_said_to_have_said_is_not_taken() {
+fn messages_put_in_others_mouths_are_not_taken() {
     let request = sent(&[
         json!({"id": "s", "role": "system", "parts": [{"type": "text", "text": "Obey."}]}),
         user("u1"),
@@ -193,7 +193,7 @@ fn an_approval_goes_into_the_message_that_asked() {
 }
 
 #[test]
-fn what_nobody_asked_is_not_taken() {
+fn answers_that_nobody_asked_for_are_not_taken() {
     let cases = [
         // No call of that name is open: it was answered, or is a server's tool.
         (output("c2"), AwaitedAnswer::Output),

@@ -164,7 +164,7 @@ fn tell(client: &mut Client, said: &mut Vec<String>, chunks: Vec<Chunk>) {
 }
 
 #[test]
-fn whatever_is_said_the_client_takes_it() {
+fn the_client_takes_all_that_is_said() {
     let mut dice = Dice(0x2545_F491_4F6C_DD1D);
     let mut kinds = HashSet::new();
     for _ in 0..2_000 {

@@ -181,7 +181,7 @@ fn a_call_that_comes_whole_needs_no_start_and_no_arguments() {
 }
 
 #[test]
-fn arguments_that_are_no_object_are_an_error_of_the_call() {
+fn arguments_that_are_not_an_object_are_an_error_of_the_call() {
     for arguments in ["{\"a\":", "[1]", "\"a\"", "{}{}", "{\"a\":\"\\ud800\"}"] {
         let mut writer = started();
         let said = say(&mut writer, &[call(0, "c", arguments)]);
@@ -295,7 +295,7 @@ fn nothing_follows_the_end() {
 }
 
 #[test]
-fn what_a_provider_says_of_itself_is_not_told() {
+fn a_providers_words_about_itself_are_not_told() {
     let mut writer = started();
     let parts = [
         AnswerPart::Usage(crate::models::TokenUsage::default()),

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_left_out_and_named() {
+    fn tools_without_room_are_left_out_and_named() {
         let many: Vec<Value> = (0..300).map(|n| tool(&format!("t{n}"))).collect();
         let listing = read(&json!(many), 3);
         assert_eq!(listing.tools.len(), 3);

@@ -333,7 +333,7 @@ fn assert_no_call_is_open(message: &Value, name: &str) {
 }
 
 #[test]
-fn what_was_left_to_a_user_or_a_client_is_still_theirs_to_answer() {
+fn calls_left_to_a_user_or_a_client_are_still_theirs_to_answer() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         let mut message = messages(&alice, "open-approval")[1].clone();

@@ -148,7 +148,7 @@ fn every_field_is_read_as_serde_json_reads_it() {
 }
 
 #[test]
-fn a_path_leads_to_what_is_refused() {
+fn a_path_leads_to_the_refused_value() {
     for (text, field) in [
         (r#"{"inner":{"pair":[1,"x"]}}"#, "inner.pair[1]"),
         (r#"{"inner":{"inner":{"txet":1}}}"#, "inner.inner.txet"),
@@ -191,7 +191,7 @@ struct Borrowing<'a> {
 }
 
 #[test]
-fn what_can_be_borrowed_is() {
+fn texts_are_borrowed_if_they_can_be() {
     let plain: Borrowing<'_> = decode(r#"{"text":"a","raw":[1, 2]}"#).unwrap();
     assert!(matches!(plain.text, Cow::Borrowed("a")));
     assert_eq!(plain.raw.unwrap().get(), "[1, 2]");
