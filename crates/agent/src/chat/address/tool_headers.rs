@@ -26,7 +26,7 @@ pub const MAX_VALUE_BYTES: usize = 2_048;
 const MAX_SECRET_BYTES: usize = 8_192;
 
 /// The shortest secret that is looked for in an answer: a shorter one would be found in
-/// words that are none.
+/// words that are not secrets.
 const MIN_STRIPPED_BYTES: usize = 6;
 
 /// The text that replaces a secret in an answer.

@@ -64,8 +64,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Gives the memory of the request's body back. The operation must have dropped what
-    /// it made of the body.
+    /// Gives the memory of the request's body back. The operation must have dropped all
+    /// values that it made of the body.
     pub fn give_body_back(&self) {
         if let Some(body) = self.body {
             body.resize(0);

@@ -179,8 +179,8 @@ impl FromRow<'_> for FailedCallback {
 }
 
 /// Writes the call for a turn's end, if the agent's configuration names somebody to call;
-/// `false`: nobody is called. `message_id`: the message that holds what the turn said last.
-/// Part of the turn's last transaction.
+/// `false`: nobody is called. `message_id`: the message with the turn's last words. Part
+/// of the turn's last transaction.
 pub fn insert(
     memory: &Memory<'_>,
     turn: &Turn,

@@ -19,7 +19,7 @@ pub struct TurnContext<'a> {
 }
 
 impl TurnContext<'_> {
-    /// Tells a class that extends this one what the session's turn does now.
+    /// Tells a class that extends this one the present phase of the session's turn.
     pub fn tell_class(&self, session_id: &Id, phase: &str) {
         let told = || json::text(&json!({"sessionId": session_id.as_str(), "phase": phase}));
         let outbound = self.memory.outbound;

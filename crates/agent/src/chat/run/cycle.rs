@@ -1,4 +1,4 @@
-//! Runs a turn to its end, and then what follows it in its session.
+//! Runs a turn to its end, and then the work that follows the turn in its session.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
         work_for(running.session_id.as_str(), run_one(agent, work)).await;
         match find_next_work(agent, &running.session_id) {
             Ok(Some(next)) => work = next,
-            // The next look retries what failed.
+            // The next look retries the work that failed.
             Ok(None) | Err(_) => return running.session_id.clone(),
         }
     }
@@ -47,7 +47,8 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
     }
     agent.turns.outlast(&running);
     agent.call_back();
-    // The client that asked has the turn, but not what others wrote meanwhile.
+    // The client that asked has the turn, but not the messages that others wrote
+    // meanwhile.
     let has_all = !running.is_continuation && !running.has_news();
     let except = has_all.then_some(running.request_id.as_str());
     show_if_watched(agent, &running.session_id, except);

@@ -208,7 +208,7 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
-    /// Counts what a call of the turn spent.
+    /// Counts the spending of a call of the turn.
     fn count(&self, config: &Config, spent: TokenUsage, estimated: i64, model: Option<String>) {
         let mut turn = self.turn.borrow_mut();
         if let (Some(prices), Some(model)) = (&config.prices, &model) {
@@ -392,8 +392,8 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
-    /// Builds what the model is sent and reserves memory for it. If the memory is not
-    /// free, drops the context, waits, and builds the context anew.
+    /// Builds the context that the model is sent, and reserves memory for it. If the
+    /// memory is not free, drops the context, waits, and builds the context anew.
     async fn build_context(
         &self,
         turn: &Turn,

@@ -83,8 +83,8 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
     })
 }
 
-/// Stops a turn that was cut off and is not recovered yet; `false`: there is none, or
-/// another turn is meant.
+/// Stops a turn that was cut off and is not recovered yet; `false`: there is no such
+/// turn, or another turn is meant.
 pub fn stop_cut_off(
     context: TurnContext<'_>,
     session_id: &Id,

@@ -190,7 +190,7 @@ impl RequestWriter<'_> {
         create_session(self.db, self.host, self.agent_name, &new).map(drop)
     }
 
-    /// Writes what was planned, and the turn.
+    /// Writes the planned messages, and the turn.
     fn take(
         &self,
         options: &TurnOptions<'_>,

@@ -14,7 +14,7 @@ use crate::chat::run::work::TurnWork;
 use crate::chat::turn::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
 use crate::store::last_turns::{MAX_FOUND, settle_surplus};
 
-/// Takes up a turn that was cut off; `None`: there is none, or the turn runs already.
+/// Takes up a turn that was cut off; `None`: there is no such turn, or it runs already.
 pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     if agent.turns.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
@@ -34,7 +34,7 @@ pub struct RecoveryRound {
 }
 
 impl RecoveryRound {
-    /// Takes what a few sessions' turns left.
+    /// Takes up the work that a few sessions' turns left.
     fn take_left(
         &mut self,
         agent: &Agent<'_>,

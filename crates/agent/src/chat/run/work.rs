@@ -1,4 +1,4 @@
-//! A turn that runs after its request was answered, and who runs it.
+//! A turn that runs after its request was answered, and the trait of its runner.
 
 use std::rc::Rc;
 

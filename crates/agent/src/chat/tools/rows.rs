@@ -277,8 +277,8 @@ pub fn write_row(db: &dyn Database, now_ms: i64, row: RowToWrite<'_>) -> Result<
     )
 }
 
-/// Removes a tool, or a server with its tools; `false`: there was none. A deployed tool
-/// stays away from this agent until the agent defines a tool of this name.
+/// Removes a tool, or a server with its tools; `false`: there was no such tool. A
+/// deployed tool stays away from this agent until the agent defines a tool of this name.
 pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> Result<bool> {
     atomically(db, || {
         let rows = db.rows(

@@ -278,7 +278,7 @@ impl Turn {
             .sum()
     }
 
-    /// Adds what the model said before the turn broke off.
+    /// Adds the model's words from before the turn broke off.
     pub fn take_partial(&mut self, text: String, mut reasoning: String) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
         if text.is_empty() && reasoning.is_empty() {
@@ -458,7 +458,7 @@ mod tests {
         }
     }
 
-    /// Tools are named by who runs them.
+    /// Tools are named by their runners.
     fn runner(name: &str) -> ToolRunner {
         match name {
             "server" => ToolRunner::Server { asked_of: None },

@@ -7,8 +7,8 @@
 //! answer follows
 //!
 //! - the session's leaf, if the leaf is in that branch;
-//! - else the newest event of the branch. Somebody chose another leaf (`setLeaf`), or what
-//!   was appended follows an older answer, beside which this turn makes a new one.
+//! - else the newest event of the branch. Somebody chose another leaf (`setLeaf`), or the
+//!   appended events follow an older answer, beside which this turn makes a new one.
 //!
 //! The result of a call that an earlier turn made belongs into the message that asked. Such
 //! a turn stays where it began.

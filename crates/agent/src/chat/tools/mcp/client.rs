@@ -153,8 +153,8 @@ impl ServerClient<'_> {
         outcome.map(|answered| answered.result)
     }
 
-    /// Begins a session, or what stands for one. A beginning that fails leaves the link as
-    /// it was, so that a later request begins once more.
+    /// Begins a session, or learns the revision of a server without sessions. A beginning
+    /// that fails leaves the link as it was, so that a later request begins once more.
     async fn begin(&mut self) -> Result<(), ServerFailure> {
         let before = std::mem::take(&mut self.link);
         let outcome = self.shake_hands().await;

@@ -10,7 +10,7 @@ pub enum ServerFailure {
     Status(u16),
     /// An error of the protocol.
     Refused(ServerRefusal),
-    /// The answer is none of the protocol: it did this.
+    /// The answer is not one of the protocol. The text says what the server did.
     Nonsense(&'static str),
     /// The server no longer knows the session. The request was not carried out.
     SessionLost,

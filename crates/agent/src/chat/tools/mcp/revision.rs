@@ -1,8 +1,8 @@
 //! The revisions of the protocol, by their dates, and the names that the newest one gives
 //! to each request's statements about itself. `api/mcp` serves the same revisions.
 
-/// The newest revision. There is no handshake: each request says what a server has to
-/// know.
+/// The newest revision. There is no handshake: each request carries all that a server has
+/// to know.
 pub const NEWEST: &str = "2026-07-28";
 
 /// The newest revision with a handshake.

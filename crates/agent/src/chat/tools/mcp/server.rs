@@ -99,8 +99,8 @@ impl ServerState {
     }
 }
 
-/// Changes what is known of a server, if the server is still the one of this definition.
-/// `asked_at`: when the server was asked for its list; `None`: it was not.
+/// Changes the known facts about a server, if the server is still the one of this
+/// definition. `asked_at`: when the server was asked for its list; `None`: it was not.
 pub fn change_state(
     db: &dyn Database,
     (name, defined_at): (&str, i64),
