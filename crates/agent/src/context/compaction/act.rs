@@ -1,5 +1,5 @@
-//! Compacting: decide what to cover, have it summarised, and write the overlay if the
-//! summarised part of the log is still the same.
+//! Compacting: decide which messages to cover, have it summarised, and write the overlay
+//! if the summarised part of the log is still the same.
 
 use std::ops;
 
@@ -455,7 +455,7 @@ impl Compactor<'_> {
         })
     }
 
-    /// Counts what was spent so far, before a wait during which the object may die.
+    /// Counts the spending so far, before a wait during which the object may die.
     fn count_now(&self, session_id: &Id, used: &mut UsageIncrease) -> Result<()> {
         let spent = std::mem::take(used);
         atomically(self.db, || self.count(session_id, &spent))

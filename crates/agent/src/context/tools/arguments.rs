@@ -1,5 +1,5 @@
 //! A tool's arguments as a model sent them. Parsing is lenient. The error for a wrong
-//! argument says what would be right.
+//! argument names a right value.
 
 use serde_json::{Map, Value};
 

@@ -63,7 +63,7 @@ pub struct Toolbox<'a> {
     pub only_session: Option<&'a Id>,
     /// Whether tools may write the agent's own blocks, which its other sessions see. A
     /// caller whose token is limited to one session may not, unless the token allows it:
-    /// a model may do what such a caller says.
+    /// a model may do as such a caller says.
     pub writes_agent: bool,
 }
 
@@ -111,7 +111,7 @@ pub fn is_ours(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
-/// Whether the model can search what was said.
+/// Whether the model can search earlier conversations.
 pub fn has_search(tools: &[ToolDefinition]) -> bool {
     let name = session_search::TOOL.name;
     tools.iter().any(|tool| tool.name == name)

@@ -1,9 +1,9 @@
 //! Decides how much of a conversation a model is sent. Pure: sizes in, places out.
 //!
-//! A provider caches what requests have in common from their beginning on. So what
-//! stands before the newest message must stay the same while the window has room. When
-//! the window is full, everything that makes room moves at once, and leaves the window
-//! [`TARGET_PERCENT`] full, so that the next move is far away.
+//! A provider caches the beginning that requests have in common. So the text before the
+//! newest message must stay the same while the window has room. When the window is full,
+//! everything that makes room moves at once, and leaves the window [`TARGET_PERCENT`]
+//! full, so that the next move is far away.
 //!
 //! The messages come in groups: a message with tool calls and the results of its calls
 //! are one group. A window begins with a group, so no call is parted from its result.
@@ -47,7 +47,7 @@ impl Size {
     }
 }
 
-/// The room for messages, without what every request holds besides them.
+/// The room for messages, without the parts that every request holds besides them.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// The most that the messages may take.

@@ -1,5 +1,5 @@
-//! Builds a context that fits a budget: reads what could be sent, decides what is, and
-//! says what is not.
+//! Builds a context that fits a budget: reads the messages that could be sent, chooses
+//! those that are sent, and tells the model of the others.
 
 use super::budget::{Budget, KeptWindow, MIN_ROOM_TOKENS};
 use super::build::{ContextWindow, WorkingContext, fixed_bytes, message_tokens};

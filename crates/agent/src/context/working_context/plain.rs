@@ -1,9 +1,10 @@
 //! Plain contexts: SQLite makes the messages, one text that Rust only counts.
 //!
-//! An event is plain if its row alone says what a model is sent: the event is short, calls
-//! no tool, answers none, and has neither slices nor files. A context is plain if all its
-//! events are, if no document is loaded, and if the session has no branch and no summary
-//! there. Any other context is built event by event (`build.rs`), to the same bytes.
+//! An event is plain if its row alone is enough to build the model's message: the event
+//! is short, calls no tool, answers none, and has neither slices nor files. A context is
+//! plain if all its events are, if no document is loaded, and if the session has no
+//! branch and no summary there. Any other context is built event by event (`build.rs`),
+//! to the same bytes.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

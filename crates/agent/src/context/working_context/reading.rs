@@ -1,4 +1,5 @@
-//! Reads what of a conversation could be sent, newest first, and leaves out what isn't.
+//! Reads the messages of a conversation that could be sent, newest first, and leaves out
+//! those that are not.
 
 use super::budget::{KeptWindow, MAX_SHARE, WindowSteps, short_size, size_of};
 use super::documents::is_document;
@@ -186,7 +187,7 @@ impl<'a> Reading<'a> {
         self.room.most.tokens / MAX_SHARE
     }
 
-    /// Decides what is sent.
+    /// Chooses the messages that are sent.
     pub fn choose(mut self) -> Chosen {
         let mut placed = Vec::new();
         while let Some((seq, messages)) = self.items.pop() {

@@ -14,7 +14,7 @@ const MIN_TOKENS: i64 = 16;
 /// Arguments of a call that are longer than this are left out as the last resort.
 const MAX_ARGUMENT_BYTES: usize = 200;
 
-/// Cuts what the message says down to so many tokens.
+/// Cuts the message's text down to so many tokens.
 pub fn cut_to(message: &mut ContextMessage, tokens: i64) {
     let role = message.role;
     let takes = |text: &str| content_tokens(role, text);

@@ -77,7 +77,7 @@ fn find_cut(text: &str, limit: usize) -> Option<usize> {
 }
 
 /// A text without its middle, if it is longer than `limit` characters. The end of a long
-/// message often says what is asked, and the end of a long output what came of it.
+/// message often holds the question, and the end of a long output the outcome.
 pub fn cut_middle(text: &str, limit: usize) -> Option<String> {
     find_cut(text, limit)?;
     let count = text.chars().count();
