@@ -1,10 +1,10 @@
 //! How many entries a block has, and how many of its deleted items are remembered, without
 //! reading them.
 //!
-//! A count that is written with each entry would cost a row more per entry. So a block's row
-//! is added to the numbers that its range has given out (`entry_number.rs`): it is changed
-//! when an entry goes, and when the range is taken. It follows from the block alone, so what
-//! a caller reads and writes says nothing of other sessions' entries.
+//! A count that is written with each entry would cost a row more per entry. So a block's
+//! row is added to the numbers that its range has given out (`entry_number.rs`): it is
+//! changed when an entry goes, and when the range is taken. It follows from the block
+//! alone, so a caller's reads and writes tell nothing of other sessions' entries.
 
 use super::number_range::{EARLIER, NumberRange, RANGE};
 use crate::base::columns::{FromRow, find, find_value, load};

@@ -400,7 +400,7 @@ impl FoundRow {
         query.stems.iter().any(is_there) || query.prefixes.iter().any(begins)
     }
 
-    /// Since when the entry says what it says.
+    /// The time since when the entry has had its present text.
     fn begins(&self) -> i64 {
         self.note.validity.valid_from.unwrap_or(self.updated_at)
     }
@@ -413,8 +413,9 @@ impl FoundRow {
         Ok(self.note.validity.state(now_ms, None) == FactState::Over)
     }
 
-    /// The present as far as the entry is concerned. A clock that went back does not take
-    /// back what the entry, and the one that replaced it, were written after.
+    /// The present as far as the entry is concerned: not before the times at which the
+    /// entry, and the one that replaced it, were written. A clock that went back does not
+    /// change that.
     fn present(&self, db: &dyn Database, block: &Definition, now_ms: i64) -> Result<i64> {
         let validity = &self.note.validity;
         let now_ms = now_ms.max(self.updated_at);

@@ -294,8 +294,8 @@ pub fn insert_deletion(
     counts.write(db, item.scope, item.block)
 }
 
-/// Forgets what a deleted item said until it was deleted. Returns how many deletions are
-/// forgotten.
+/// Forgets the versions of a deleted item up to its deletion. Returns how many deletions
+/// are forgotten.
 fn forget(db: &dyn Database, item: &ItemPlace<'_>, oldest: &DeletedItem) -> Result<i64> {
     let [scope, block, _] = item.params();
     let gone: Vec<bool> = load_values(
@@ -316,8 +316,8 @@ fn forget(db: &dyn Database, item: &ItemPlace<'_>, oldest: &DeletedItem) -> Resu
     Ok(gone.into_iter().filter(|is_deletion| *is_deletion).count() as i64)
 }
 
-/// The version of an item that is not there, and when its last version was written (0:
-/// there is none). It goes on where the deleted one ended.
+/// The next version of an item that is not there, and the time when its last version was
+/// written (0: it had none). The versions go on where those of the deleted item ended.
 pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<(i64, i64)> {
     let sql = "SELECT coalesce(max(version), 0) + 1, coalesce(max(written_at), 0)
                  FROM cf_agents_item_versions
@@ -391,10 +391,10 @@ pub fn load_all(
     Ok(versions.map(PastVersion::show).collect())
 }
 
-/// SQL: since when a version says what it says.
+/// SQL: the time since when a version's text has been true.
 const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
 
-/// The newest version that held at this time; `None`: it is not kept, or there was none.
+/// The newest version that held at this time; `None`: it is not kept, or no version held.
 pub fn find_at(db: &dyn Database, item: &ItemPlace<'_>, at_ms: i64) -> Result<Option<PastVersion>> {
     let sql = format!(
         "SELECT {}

@@ -119,7 +119,7 @@ pub fn note_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) 
     )
 }
 
-/// Takes back what [`note_replacement`] noted. Part of a transaction.
+/// Takes back the notes of [`note_replacement`]. Part of a transaction.
 pub fn forget_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_replacements

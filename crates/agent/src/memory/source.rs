@@ -267,8 +267,8 @@ fn is_binding(name: &str) -> bool {
         && !is_own_binding(name)
 }
 
-/// Checks that a key stays under its prefix. The error is the end of a sentence
-/// that says what is wrong.
+/// Checks that a key stays under its prefix. The error is the end of a sentence that
+/// names the fault.
 pub fn check_key(key: &str) -> Result<(), &'static str> {
     if key.is_empty() {
         Err("is empty")

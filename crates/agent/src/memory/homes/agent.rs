@@ -66,7 +66,7 @@ pub async fn call<T: DeserializeOwned>(
         .map_err(|_| unavailable(&name_of(home), "its answer is not what an agent says"))
 }
 
-/// Deletes an entry or a document in the other agent's block; `false`: there was none.
+/// Deletes an entry or a document in the other agent's block; `false`: it was not there.
 pub async fn delete(
     memory: &Memory<'_>,
     block: &Definition,

@@ -16,7 +16,7 @@
 //! The service chooses `version`, a string or a number, also for a text that doesn't
 //! exist yet. A write that is based on a text sends the text's version back as
 //! `expectedVersion`. If a service has no versions, only one of this agent's requests
-//! writes at a time, and what other writers store meanwhile is lost.
+//! writes at a time, and texts that other writers store meanwhile are lost.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
