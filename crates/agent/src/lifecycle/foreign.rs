@@ -1,6 +1,7 @@
 //! The tables that the Agents SDK left in this object: its class became ours, and its
-//! storage stayed. They are read page by page, so that an importer can write what they say
-//! by the usual operations. Nothing here writes, and the tables stay as they are.
+//! storage stayed. They are read page by page, so that an importer can write their
+//! contents by the usual operations. Nothing here writes, and the tables stay as they
+//! are.
 //!
 //! Versions of the SDK differ in their columns, so the columns are asked of SQLite.
 

@@ -1,6 +1,6 @@
 //! Clears, deletes, forks, exports and imports whole sessions. This folder names every
-//! table with rows of a session, so that deleting a session leaves no row behind. And
-//! `foreign.rs` reads what the Agents SDK left in an object that became ours.
+//! table with rows of a session, so that deleting a session leaves no row behind.
+//! `foreign.rs` reads the rows that the Agents SDK left in an object that became ours.
 
 pub mod clear;
 pub mod delete;

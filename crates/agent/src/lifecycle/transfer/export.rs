@@ -1,9 +1,9 @@
 //! Exports a session, one page of lines at a time. Each page reads a bounded number of
 //! rows, and only when the reader asks for it, so a slow reader costs nothing.
 //!
-//! The export covers what existed when it began. Events deleted meanwhile are left out.
-//! Events changed meanwhile, and the session's memory, appear as they are when their
-//! page is read.
+//! The export covers the rows that existed when it began. Events deleted meanwhile are
+//! left out. Events changed meanwhile, and the session's memory, appear as they are when
+//! their page is read.
 
 use crate::lifecycle::transfer::PAGE_BYTES;
 

@@ -292,7 +292,8 @@ fn take_line_of(
 }
 
 /// Checks that an import into an existing session may be compared with it. Only a sender
-/// who may read the session may go on, because the comparison shows what it contains.
+/// who may read the session may go on, because the comparison shows the session's
+/// contents.
 pub fn check_repeat(db: &dyn Database, sender: &ImportSender) -> Result<()> {
     permit_export(db, &sender.caller, &sender.session_id)
         .map_err(|_| already_exists(&sender.session_id))

@@ -235,8 +235,9 @@ pub struct EventLine {
 }
 
 impl EventLine {
-    /// Checks what serde's types can't. Requires less than an append does: a log that
-    /// was migrated from the documents' layout may lack fields that an append requires.
+    /// Checks rules that serde's types can't. Requires less than an append does: a log
+    /// that was migrated from the documents' layout may lack fields that an append
+    /// requires.
     pub fn check(&self) -> Result<()> {
         check_seq("seq", 1, self.seq)?;
         let calls = self.tool_calls.is_some();

@@ -8,7 +8,7 @@ use crate::lifecycle::transfer::rights::ImportSender;
 use crate::store::config::DeployedConfig;
 use serde::Serialize;
 
-/// The session that an import writes, and who sends it.
+/// The session that an import writes, and the sender.
 #[derive(Clone)]
 pub struct ImportTarget {
     pub sender: ImportSender,

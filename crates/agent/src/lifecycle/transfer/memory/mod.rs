@@ -22,7 +22,7 @@ use crate::memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
 use crate::memory::skills::loaded::MAX_LOADED;
 use crate::memory::skills::stored::MAX_SKILLS;
 
-/// A type of line, and who may write it.
+/// A type of line, and the right to write it.
 pub struct MemoryLineKind {
     pub kind: LineKind,
     /// The operations that together write the same data. No operation writes a frozen
