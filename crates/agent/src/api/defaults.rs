@@ -1,7 +1,7 @@
-//! Reads what was deployed for every agent: the file `agent-defaults.json`, which the build
-//! puts beside the module, and the variable `AGENT_DEFAULTS`. Each is a JSON object with
-//! the fields of `configureAgent`, and `blocks`, `tools` and `compaction`. The variable
-//! `MEMORY_BLOCKS` is an older name of `blocks`.
+//! Reads the settings deployed for every agent: the file `agent-defaults.json`, which the
+//! build puts beside the module, and the variable `AGENT_DEFAULTS`. Each is a JSON object
+//! with the fields of `configureAgent`, and `blocks`, `tools` and `compaction`. The
+//! variable `MEMORY_BLOCKS` is an older name of `blocks`.
 //!
 //! A field of the variable goes before the same field of the file. An invalid field is
 //! left out, and `getConfig` names it. The rest holds, and no conversation fails.

@@ -1,5 +1,5 @@
-//! Parses a method and a URL into a route. The parser is pure and strict: it refuses
-//! what it does not know, and names it.
+//! Parses a method and a URL into a route. The parser is pure and strict: it refuses any
+//! part that it does not know, and names the part.
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;

@@ -112,7 +112,7 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
 const MAX_ASKED_BEFORE: usize = 8;
 
 /// The most bytes that a socket is sent while its page says nothing: one of the longest
-/// lists. The object can't see what a page has read, and the runtime keeps what it has not.
+/// lists. The object can't see how much a page has read, and the runtime keeps the rest.
 /// A page that only listens is asked to connect again, which shows that it reads.
 pub const MAX_UNHEARD_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
 

@@ -157,7 +157,7 @@ impl RpcError {
         }
     }
 
-    /// The message is none of this protocol.
+    /// The message is not one of this protocol.
     pub fn request(message: impl Into<String>) -> Self {
         Self::new(INVALID_REQUEST, message)
     }

@@ -73,7 +73,7 @@ struct ShownBlock {
     source: Tree,
 }
 
-/// Lists what the caller's operations show.
+/// Lists the resources that the caller's operations show.
 pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
     let blocks = load_blocks(scope).await?;

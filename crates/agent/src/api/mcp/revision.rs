@@ -1,8 +1,8 @@
 //! The revisions of the protocol, and the headers that each wants of a request.
 //!
-//! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 each request says
-//! in its headers and in `_meta` what a server has to know, and there is no beginning.
-//! Both are served without a session: no request needs one before it.
+//! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no
+//! beginning: each request carries all that a server has to know, in its headers and in
+//! `_meta`. Both are served without a session: no request needs one before it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +22,7 @@ const HEADER_MISMATCH: i64 = -32_020;
 const UNSUPPORTED_VERSION: i64 = -32_022;
 const METHOD_NOT_FOUND: i64 = -32_601;
 
-/// How a request says what it speaks.
+/// The way in which a request names its revision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Revision {
     /// 2025-06-18 and 2025-11-25.

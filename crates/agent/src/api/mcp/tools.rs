@@ -18,7 +18,7 @@ use crate::chat::tools::rows::load_tools;
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
 
-/// The tool that searches what was said. A registered tool can't take its name's place.
+/// The tool that searches conversations. A registered tool can't take its name.
 const SEARCH: &str = "search";
 
 /// The operation behind the memory's tools. A caller that may not call them is not shown
@@ -153,7 +153,7 @@ pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     let tool = tools
         .iter()
         .find(|tool| tool.definition.name == name && is_callable(scope, tool));
-    // A tool that this caller may not call is none for this caller.
+    // A tool that this caller may not call does not exist for this caller.
     let tool = tool.ok_or_else(|| unknown("tool"))?;
     let agent = scope.agent;
     let key = Id::mint_turn(agent.host);

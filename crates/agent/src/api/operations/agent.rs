@@ -35,8 +35,8 @@ impl RunAtOnce for ConfigureAgent {
     }
 }
 
-/// Checks what the settings' types can't check by themselves. The deployed defaults come
-/// by here, too.
+/// Checks rules that the settings' types can't check by themselves. The deployed defaults
+/// come by here, too.
 pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     check_instructions(change.system_instructions.given().into_iter().flatten())?;
     if let Some(Some(model)) = change.model.given() {

@@ -1,4 +1,4 @@
-//! The operation on what another framework left in this object.
+//! The operation on the tables that another framework left in this object.
 
 use serde::Deserialize;
 
