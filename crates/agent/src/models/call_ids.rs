@@ -22,8 +22,8 @@ const MAX_RENAMED_CHARS: usize = 40;
 /// Gives the calls of a context ids of their own, and their results the same ids. Each
 /// result follows its call's message.
 ///
-/// An id that is there for the first time stays. Another's new id depends on what stands
-/// before it alone, so that a request begins as the one before it did.
+/// The first call with an id keeps the id. Another call's new id depends only on the
+/// messages before it, so that a request begins as the one before it did.
 pub fn tell_apart(messages: &mut [ContextMessage]) {
     let written: Vec<Vec<String>> = write_ids(messages, Cow::Borrowed)
         .into_iter()

@@ -64,7 +64,7 @@ pub struct LengthRefusal {
 }
 
 impl LengthRefusal {
-    /// Reads what a provider said: JSON or text.
+    /// Reads a provider's answer: JSON or text.
     pub fn find(said: &str) -> Option<Self> {
         let end = said.floor_char_boundary(MAX_READ_BYTES);
         let said = said.get(..end)?.to_ascii_lowercase();

@@ -22,7 +22,7 @@ pub enum CallOutcome<'a> {
     Failed(&'a Error),
 }
 
-/// Puts what the call spent in the place of its estimate, if something limits the call.
+/// Replaces the estimate of a call by its real spending, if something limits the call.
 pub fn settle(meter: &Meter<'_>, reserved: Option<&ReservedCall>, spent: TokenUsage) -> Result<()> {
     let spent = CallSpending {
         input_tokens: spent.input_tokens,

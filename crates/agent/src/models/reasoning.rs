@@ -40,7 +40,7 @@ pub enum Thinking {
     Never,
     /// It thinks up to a number of tokens.
     Budget,
-    /// It decides by itself how much, and is told what effort to make.
+    /// The model decides by itself how much it thinks, and is told an effort.
     Adaptive,
 }
 

@@ -55,7 +55,7 @@ fn body<'a>(request: &ModelRequest<'a>) -> WorkersAiRequest<'a> {
 
 /// A chunk of a stream, or a whole answer.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
-    // The REST API wraps in `result` what the binding returns directly.
+    // The REST API wraps the binding's answer in `result`.
     let value = value
         .get("result")
         .filter(|it| it.is_object())
