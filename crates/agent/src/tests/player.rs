@@ -30,7 +30,7 @@ const AGENTS: usize = 3;
 /// Begins each line for the player. Other lines are the test runner's.
 const MARK: &str = "@player@";
 
-/// The most rounds in which what was cut off is taken up again.
+/// The most rounds in which turns that were cut off are taken up again.
 const MAX_ROUNDS: usize = 20;
 
 /// Both directions of the conversation with the player.
@@ -53,7 +53,7 @@ impl Wire {
     }
 }
 
-/// An agent that asks the player what its model says.
+/// An agent that asks the player for its model's words.
 fn agent(number: usize, wire: &Rc<RefCell<Wire>>) -> Alice {
     let mut alice = Alice::with_model();
     alice.host.stir(number as u64);

@@ -439,7 +439,7 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
             .flat_map(|door| askers().into_iter().map(move |a| (door, a)))
         {
             let mut alice = asking(&asker);
-            // A turn that runs is what `whenBusy` is about.
+            // `whenBusy` is about a turn that runs.
             if *field == "whenBusy" {
                 let other = json!({"message": {"id": "o", "role": "user", "parts": []}});
                 let caller = std::mem::replace(&mut alice.caller, Caller::Owner);

@@ -243,7 +243,7 @@ fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
 
 fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
     let listed = place.lists("tools/list", "tools", "name");
-    // A name that no tool has says who may call, and changes nothing.
+    // The call of a name that no tool has shows who may call, and changes nothing.
     let called = place.here("callTool", json!({"name": "nothing", "arguments": {}}));
     if called == Err("session_not_found".to_owned()) {
         assert_eq!(place.says("tools/list", json!({})), called, "{what}");
@@ -255,7 +255,7 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
         .is_ok();
     let shown = match (place.here("getTools", json!({})), may_call) {
         (Ok(shown), true) => shown["tools"].as_array().unwrap().clone(),
-        // A token that only calls is shown what it calls.
+        // A token that only calls is shown the tools that it calls.
         (Err(_), true) => {
             assert!(listed.contains("search_context"), "{what}: {listed:?}");
             listed.iter().map(|name| json!({"name": name})).collect()
@@ -277,7 +277,7 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
     );
 }
 
-/// The preset that reads holds no operation that writes, and its tools are none that write.
+/// The preset that reads holds no operation that writes, and none of its tools writes.
 #[test]
 fn a_token_that_reads_is_shown_no_tool_that_it_may_not_call() {
     let mut alice = standing();

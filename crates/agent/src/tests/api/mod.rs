@@ -1,4 +1,4 @@
-//! The door, the table of operations, and who may run an operation.
+//! The door, the table of operations, and the right to run an operation.
 
 pub mod access;
 pub mod attacks;

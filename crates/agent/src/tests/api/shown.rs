@@ -15,8 +15,8 @@ fn session() -> Id {
 }
 
 impl Alice {
-    /// Runs operations that write within one second, and shows the sockets what they wrote.
-    /// Answers the types of the frames with the messages' ids.
+    /// Runs operations that write within one second, and shows the sockets the written
+    /// messages. Returns the types of the frames with the messages' ids.
     fn shows(&self, operations: &[(&str, Value)]) -> Vec<(String, Vec<String>)> {
         self.audience.are_there.set(true);
         self.audience.frames.borrow_mut().clear();

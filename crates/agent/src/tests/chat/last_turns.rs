@@ -1,5 +1,5 @@
 //! The last turn of a session: it is over once and for all, and its spending is counted
-//! once, whatever becomes of its answer, of its session and of the object.
+//! once. That holds whatever becomes of its answer, of its session and of the object.
 
 use serde_json::{Value, json};
 

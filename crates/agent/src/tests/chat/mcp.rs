@@ -87,7 +87,8 @@ impl Alice {
             .collect()
     }
 
-    /// A turn in which the model calls the tool `gh_a` once. Returns what the model reads.
+    /// A turn in which the model calls the tool `gh_a` once. Returns the text that the
+    /// model reads.
     fn uses(&self, answers: Vec<Answer>) -> String {
         let before = self.outbound.calls.borrow().len();
         self.outbound
@@ -613,7 +614,7 @@ fn a_list_is_asked_for_again_once_it_is_old() {
     alice.answers([result(1, json!({"tools": [tool("a")]})), said("Hi.")]);
     alice.says("3");
     assert_eq!(alice.tools(), [named("gh_a", false)]);
-    // `defineTool` accepts what there is.
+    // `defineTool` accepts the present tools.
     alice
         .define_server(&json!([tool("a"), tool("c")]), &off())
         .unwrap();

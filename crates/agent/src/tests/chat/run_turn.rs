@@ -20,7 +20,7 @@ impl Alice {
         self.outbound.calls.borrow().len()
     }
 
-    /// The object dies, and its next life finds the turn's work and drops it.
+    /// The object dies. The work that it had begun is dropped.
     pub fn comes_back(&mut self) {
         self.dies();
         while let Some(work) = self.starter.take() {

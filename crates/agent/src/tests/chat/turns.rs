@@ -125,7 +125,7 @@ pub fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, crate::base::outboun
     calls_that_cost(calls, Value::Null)
 }
 
-/// The same from a provider that reports what the request took.
+/// The same from a provider that reports the tokens of the request.
 pub fn calls_that_cost(
     calls: &[(&str, &str, Value)],
     usage: Value,

@@ -212,7 +212,7 @@ fn a_log_without_turns_is_looked_at_page_by_page() {
     assert_eq!(second["cursor"], Value::Null);
 }
 
-/// The sum of all days is what was spent, wherever it is kept.
+/// The sum of all days is the whole spending, wherever it is kept.
 #[test]
 fn nothing_spent_is_lost_or_counted_twice() {
     let alice = Alice::with_model();

@@ -116,8 +116,8 @@ fn compactor<'a>(alice: &'a Alice, scripted: &'a Scripted<'_>) -> Compactor<'a> 
     }
 }
 
-/// Appends a message and runs what follows an append: the reason, if compaction was
-/// tried.
+/// Appends a message and runs the work that follows an append. Returns the reason, if
+/// compaction was tried.
 fn grow(
     alice: &Alice,
     scripted: &Scripted<'_>,

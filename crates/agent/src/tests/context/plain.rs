@@ -89,7 +89,7 @@ fn a_context_is_the_same_however_it_is_made() {
     for seed in 1..=GAMES {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let alice = Alice::with_session();
-        // Some logs hold only what is plain, some all but branches, some all.
+        // Some logs hold only plain events, some all but branches, some all.
         let kinds = [3, 7, 14, 15][dice.roll(4)];
         for number in 1..=1 + dice.roll(60) {
             append(&alice, &mut dice, number, kinds);

@@ -54,7 +54,7 @@ fn rows_come_as_they_are_and_stay() {
         &alice,
         "INSERT INTO cf_agents_session_attachment_chunks VALUES ('h', 0, x'00ff10')",
     );
-    // Tables that are none of an importer's business.
+    // Tables that an importer has nothing to do with.
     run(
         &alice,
         "CREATE TABLE cf_agents_mcp_servers (id TEXT, auth TEXT)",

@@ -1,5 +1,5 @@
 //! Files whose lines are doubled, removed, swapped, cut off or moved. The import names
-//! what is wrong, or what it accepted withstands every read, a fork, another export and a
+//! the fault, or the accepted session withstands every read, a fork, another export and a
 //! delete. A file comes from anywhere, so no order of lines may leave a session that an
 //! operation can't read.
 

@@ -50,7 +50,7 @@ fn tree(alice: &Alice) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// The rows of a session as they are stored, without what an id has of chance.
+/// The rows of a session as they are stored, without the random part of an id.
 fn stored(alice: &Alice, session: &str) -> Vec<Vec<SqlValue>> {
     let sql = "
         SELECT seq, id_indexed, iif(id_indexed, id, substr(id, 1, instr(id, '-'))), parent_seq,

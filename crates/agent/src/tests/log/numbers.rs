@@ -179,7 +179,8 @@ fn every_number_of_a_file_is_bounded() {
                         bob.ok("setEntry", body);
                         bob.ok("getChanges", json!({"sessionId": "s"}));
                         bob.ok("listSessions", json!({}));
-                        // A number at its bound has gone beyond what a file holds.
+                        // A number at its bound has gone beyond the range that a file
+                        // holds.
                         let at_bounds = ["2147483647", "4294967295", "9007199254740991", "1e24"];
                         if !at_bounds.contains(&extreme) {
                             let again = bob.export("s").unwrap();

@@ -1,4 +1,5 @@
-//! A listing read page by page, while others write, says what looking at all sessions would.
+//! A listing read page by page, while others write, shows the same as a look at all
+//! sessions.
 
 use serde_json::{Value, json};
 

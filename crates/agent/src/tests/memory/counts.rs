@@ -1,5 +1,5 @@
-//! The counts of a block's entries and of its deleted items, and who replaces whom, are what
-//! counting and searching the rows would say, after any writes.
+//! The counts of a block's entries and of its deleted items, and the replacements among
+//! them. After any writes they are the same as a count and a search of the rows.
 
 use serde_json::{Value, json};
 

@@ -388,7 +388,7 @@ fn a_search_in_the_past_reads_a_bounded_number_of_bytes() {
         set(&alice, &format!("k{n:02}"), "short", json!({}));
     }
     let told = found(&alice, "needle", json!({"asOf": now, "limit": 100})).0;
-    // 34 texts of 60 KB are what fits into 2 MiB.
+    // 34 texts of 60 KB fit into 2 MiB.
     assert_eq!(told.len(), 34);
 }
 
@@ -420,13 +420,13 @@ fn facts_that_a_deleted_fact_had_replaced_count_again() {
     );
     delete("b");
     assert_eq!(holds(), (names(&["a"]), names(&[])));
-    // The deleted fact comes back, and replaces again what it had replaced.
+    // The deleted fact comes back, and replaces again the facts that it had replaced.
     alice.ok(
         "revertBlock",
         json!({"label": "kb", "key": "b", "version": 1}),
     );
     assert_eq!(holds(), (names(&["b"]), names(&["a"])));
-    // A text that replaces something else gives back what it had replaced.
+    // A text that replaces something else gives back the facts that it had replaced.
     set(&alice, "d", &fact("d"), json!({}));
     set(&alice, "b", &fact("b"), json!({"supersedes": ["d"]}));
     assert_eq!(holds(), (names(&["a", "b"]), names(&["d"])));

@@ -1,5 +1,5 @@
-//! An agent that nobody has used: looking at it writes nothing, and says what an agent with
-//! empty tables says.
+//! An agent that nobody has used: looking at it writes nothing, and shows the same as an
+//! agent with empty tables.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use crate::testing::{FixedHost, Sqlite};
 use crate::tests::Alice;
 use crate::tests::api::examples::{READS, examples};
 
-/// Reads that write what they find out. The first search notes that the index is built.
+/// Reads that write their findings. The first search notes that the index is built.
 const WRITES_AT_FIRST: [&str; 1] = ["search"];
 
 struct Blank {

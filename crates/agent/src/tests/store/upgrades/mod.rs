@@ -2,7 +2,7 @@
 //! this build. The files never change: they stand for the objects that are deployed.
 //!
 //! Each number of the tables has two files, of an object that was searched and of one
-//! that was not. A third file holds what reads answered when the two were made.
+//! that was not. A third file holds the answers of reads when the two were made.
 //! `FIXTURES=1 cargo test the_newest_tables`, run on the commit that adds a migration,
 //! makes the files of the newest number and changes no others.
 
