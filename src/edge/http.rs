@@ -140,7 +140,7 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
     )
 }
 
-/// Logs for the operator what failed, with the engine's own message.
+/// Logs the failure for the operator, with the engine's own message.
 pub fn log(error: &Error) {
     let cause = error.cause.as_deref().unwrap_or(&error.message);
     console_error!("{}: {cause}", error.code.name());

@@ -265,7 +265,7 @@ impl Object {
         }
     }
 
-    /// Starts what follows an answer. The alarm for the index survives an eviction.
+    /// Starts the work after an answer. The alarm for the index survives an eviction.
     fn follow_answer(
         self: &Rc<Self>,
         grown: Option<Id>,

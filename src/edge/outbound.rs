@@ -6,9 +6,9 @@
 //! make the module larger.
 //!
 //! Giving up a call: a fetch (to an address, a service or another agent) and a call of
-//! Workers AI take an abort signal, which closes the connection at any stage. The bucket
-//! takes no signal: the bucket may still carry out the request, and a late answer is
-//! cancelled unread.
+//! Workers AI take an abort signal. It closes the connection at any stage. The bucket
+//! takes no signal: it may still carry out the request, and a late answer is cancelled
+//! unread.
 
 mod reflect;
 
@@ -236,7 +236,8 @@ impl Outbound for Bindings {
             let under_way = InFlightCall::new()?;
             let options = object(&[("signal", under_way.signal())])?;
             let run = async {
-                // An error of Workers AI is an answer: its text decides what follows.
+                // An error of Workers AI is an answer: its text decides how the call goes
+                // on.
                 let outcome = match raw_method(&ai, "run", &[model.into(), input, options.into()]) {
                     Ok(outcome) => settle(outcome).await,
                     Err(thrown) => Err(thrown),

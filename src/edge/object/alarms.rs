@@ -24,7 +24,7 @@ const LOOK_AFTER_MS: i64 = 10_000;
 const INDEX_PAUSE_MS: i64 = 100;
 
 impl Object {
-    /// Shows the sockets of a session what was written to it.
+    /// Shows the sockets of a session the change that was written to it.
     pub(super) fn show(self: &Rc<Self>, change: ShownChange) {
         let planned = self.pace.plan(&change, Runtime.now_ms());
         if planned == NextList::IsPlanned {
@@ -141,7 +141,7 @@ impl Object {
     }
 
     /// Continues the index that searches have asked for. Other requests are served
-    /// between two batches. An alarm continues what is left.
+    /// between two batches. An alarm continues the rest.
     pub(super) async fn go_on_indexing(&self) {
         for _ in 0..BATCHES_PER_WAKE {
             // The storage was emptied meanwhile: there are no events and no tables.
