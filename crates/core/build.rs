@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 const MIGRATIONS: &str = "src/store/schema/migrations";
 
-/// What workerd refuses in SQL, by first word or by name.
+/// The words of SQL that workerd refuses, by first word or by name.
 const REFUSED: &[&str] = &[
     "BEGIN",
     "COMMIT",

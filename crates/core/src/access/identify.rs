@@ -6,8 +6,8 @@ use super::token::{self, MIN_SECRET_CHARS};
 use crate::base::error::Result;
 use crate::base::host::Host;
 
-/// Finds out who is calling `agent` with this bearer token. `None`: the request is for
-/// no agent in particular, so a token of any agent is accepted.
+/// Finds the caller of `agent` with this bearer token. `None`: the request is for no
+/// agent in particular, so a token of any agent is accepted.
 pub fn identify(
     policy: &Policy,
     host: &dyn Host,
@@ -43,9 +43,9 @@ pub fn identify(
     Ok(Caller::Scoped(claims.scope))
 }
 
-/// Finds out who opens a socket, or who reads the history that goes with it. The stock
-/// client can't set headers there, so a minted token may come in the subprotocol or in
-/// the address. The secret may not, since subprotocols and addresses are logged.
+/// Finds the caller that opens a socket, or that reads the history that goes with it. The
+/// stock client can't set headers there, so a minted token may come in the subprotocol or
+/// in the address. The secret may not, since subprotocols and addresses are logged.
 pub fn identify_page(
     policy: &Policy,
     host: &dyn Host,

@@ -360,7 +360,8 @@ mod tests {
         };
         assert_eq!(can(&token(Some("s"), all.clone())), [true; 5]);
         assert!(!token(None, all).may_choose_model("openai:other"));
-        // A token for the whole agent is not narrowed: its turns write what the agent's do.
+        // A token for the whole agent is not narrowed: its turns write all that the
+        // agent's turns do.
         let whole = can(&token(None, Allow::default()));
         assert_eq!(whole, [false, false, false, false, true]);
     }

@@ -17,8 +17,7 @@ pub enum Needs {
     /// The operation is about one session. A token for one session must be for this
     /// session.
     Session,
-    /// The operation lists what it finds, and restricts the list to the caller's
-    /// session.
+    /// The operation lists its finds, and restricts the list to the caller's session.
     Narrowed,
 }
 
@@ -33,8 +32,7 @@ pub enum Effect {
     /// any other message the token must allow `agentMessages`. The operation checks
     /// each message.
     Messages,
-    /// The operation changes what stands in prompts. A minted token must name the
-    /// operation.
+    /// The operation changes texts in prompts. A minted token must name the operation.
     Prompts,
     /// The operation changes the agent's configuration, or what the agent may reach.
     Agent,

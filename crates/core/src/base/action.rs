@@ -80,7 +80,7 @@ macro_rules! result_action {
 }
 pub(crate) use result_action;
 
-/// SQL: the list of the actions that record what a person or the agent said.
+/// SQL: the list of the actions that record words of a person or of the agent.
 pub const SAID_ACTIONS: &str = "('user_message', 'agent_message')";
 
 /// The action in an event's row. An object that once had the documents' layout may have

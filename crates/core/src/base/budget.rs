@@ -13,8 +13,8 @@
 //! Of the bodies and answers, one agent holds half at most. So answers that its clients
 //! don't read keep no other agent from its answers.
 //!
-//! Operations run one at a time. The budgets do not count what the running operation
-//! makes of its body and its answer; the rest of the memory is for that.
+//! Operations run one at a time. The budgets do not count the copies that the running
+//! operation makes of its body and its answer; the rest of the memory is for these.
 
 use std::cell::{Cell, RefCell};
 use std::thread::LocalKey;
@@ -129,7 +129,7 @@ impl ByteBudget {
         found.map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// Sets what an agent holds, and the sum.
+    /// Sets the bytes that an agent holds, and the sum.
     fn set_share(&self, agent: u64, bytes: usize) {
         let before = self.share_of(agent);
         let held = self.held.get().saturating_sub(before).saturating_add(bytes);

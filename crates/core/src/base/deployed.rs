@@ -1,6 +1,6 @@
-//! Reading what was deployed for every agent: defaults of the configuration, blocks, tools.
-//! Each part is a type of the district that uses it. `api/defaults.rs` knows all parts and
-//! reads them.
+//! Reading the settings deployed for every agent: defaults of the configuration, blocks,
+//! tools. Each part is a type of the district that uses it. `api/defaults.rs` knows all
+//! parts and reads them.
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct DeployedProblem {
     pub message: String,
 }
 
-/// Reads one field of the deployed defaults, and notes what is wrong in it.
+/// Reads one field of the deployed defaults, and notes the errors in it.
 pub struct PartReader<'a> {
     /// The variable or the file that holds the field.
     pub source: &'a str,
@@ -29,7 +29,7 @@ pub struct PartReader<'a> {
 }
 
 impl PartReader<'_> {
-    /// Notes what is wrong. The error may name a field inside of `at`.
+    /// Notes an error. It may name a field inside of `at`.
     pub fn note(&mut self, at: &str, error: Error) {
         let inner = error.details.get("field").and_then(|field| field.as_str());
         let field = match inner {

@@ -18,7 +18,7 @@ pub enum StorageFailure {
     Full,
     /// A text would be longer than SQLite makes one.
     TextTooLong,
-    /// SQLite was to read JSON, and a row's text is none.
+    /// SQLite was to read JSON, and a row's text is not JSON.
     DamagedJson,
     Other,
 }
@@ -176,7 +176,8 @@ pub enum ErrorKind {
         most: Option<i64>,
         window: Option<i64>,
     },
-    /// The home of a block gave no usable answer, or there is none: why.
+    /// The home of a block gave no usable answer, or there is no home. The text is the
+    /// reason.
     HomeAway(String),
 }
 
@@ -280,8 +281,8 @@ impl Error {
         self
     }
 
-    /// `cause` is what the engine said. The caller is told of it only that the storage is
-    /// full, because then sending the request again does not help.
+    /// `cause` is the engine's message. The caller is told only that the storage is full,
+    /// if it is: then sending the request again does not help.
     pub fn storage(cause: impl Into<String>) -> Self {
         let cause = cause.into();
         let failure = StorageFailure::of(&cause);

@@ -53,9 +53,9 @@ impl ClassNotice {
 /// the Worker's own bindings; no configuration has it.
 pub const OWN_CLASS: &str = "SESSION_AGENT_CLASS";
 
-/// Bounds for calls that wait until they may leave: one per turn of an agent, and as
-/// many again for the turns' tools. Memory holds their bodies meanwhile. One session may
-/// have the calls of a turn and its memory in line, and carry what two models are sent.
+/// Bounds for calls that wait until they may leave: one per turn of an agent, and as many
+/// again for the turns' tools. Memory holds their bodies meanwhile. One session may have
+/// the calls of a turn and its memory in line, and carry the requests to two models.
 pub const LINE: QueueBounds = QueueBounds {
     waiting: 512,
     bytes: 16 << 20,
@@ -324,8 +324,8 @@ impl Default for WriteLocks {
 }
 
 impl WriteLocks {
-    /// Waits until there is no other writer of `place`. `bytes` is what this writer
-    /// holds in memory meanwhile.
+    /// Waits until there is no other writer of `place`. `bytes`: the memory that this
+    /// writer holds meanwhile.
     pub async fn enter(&self, place: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
         let writer = PlaceWriter {
             place: Sha256::digest(place).into(),
@@ -343,8 +343,9 @@ pub trait Outbound {
     /// Finds a variable or a secret of the Worker; `None` if it is empty.
     fn find_setting(&self, setting: Setting) -> Option<String>;
 
-    /// Finds a secret of the operator's, by its name; `None` if it is empty or no text.
-    /// The caller has checked that the name is none of the Worker's own settings.
+    /// Finds a secret of the operator's, by its name; `None` if it is empty or not a
+    /// text. The caller has checked that the name is not one of the Worker's own
+    /// settings.
     fn find_secret(&self, name: &str) -> Option<String>;
 
     /// Whether there is a binding of this name.
@@ -376,7 +377,7 @@ pub trait Outbound {
         limits: CallLimits,
     ) -> LocalBoxFuture<'a, Result<Option<BucketObject>, CallFailure>>;
 
-    /// `false`: the bucket does not hold what was expected, and nothing was put.
+    /// `false`: the bucket is not in the expected state, and nothing was put.
     fn put_object<'a>(
         &'a self,
         key: &'a str,

@@ -29,7 +29,8 @@ pub fn pack(numbers: &[i64]) -> String {
     text
 }
 
-/// The numbers of a text from [`pack`]. `None`: it is none, or names more than `most`.
+/// The numbers of a text from [`pack`]. `None`: the text is not from `pack`, or names
+/// more than `most`.
 pub fn unpack(text: &str, most: usize) -> Option<Vec<i64>> {
     let mut numbers = Vec::new();
     let (mut before, mut distance, mut bits) = (0_i64, 0_u64, 0);

@@ -1,6 +1,7 @@
-//! A limit on how many holders run at once; the others wait in line. Owners take turns: the
-//! next slot goes to the owner whose last one is longest ago, so who asks for many stands
-//! in nobody's way. A waiter that gives up leaves the line.
+//! A limit on the number of holders that run at once; the others wait in line. Owners
+//! take turns: the next slot goes to the owner whose last slot is longest ago. So an
+//! owner that asks for many stands in nobody's way. A waiter that gives up leaves the
+//! line.
 //!
 //! The mutex of `futures-util` knows neither that order nor kinds of holders, and no
 //! bound on the bytes that wait.
@@ -85,7 +86,7 @@ impl<K: HolderKind> Slots<K> {
         }
     }
 
-    /// Waits for a slot. `bytes` is what the waiter holds in memory meanwhile.
+    /// Waits for a slot. `bytes`: the memory that the waiter holds meanwhile.
     pub async fn take(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, QueueFull> {
         // A waiter of this kind would not be in line if this kind could go: nobody is
         // overtaken.

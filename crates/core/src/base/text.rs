@@ -16,7 +16,7 @@ pub trait EngineText: Debug {
     /// As [`Self::copy`], without a look at whether the bytes are UTF-8.
     fn copy_bytes(&self) -> Vec<u8>;
 
-    /// For who sends the text, and knows the engine that made it.
+    /// For the sender of the text, which knows the engine that made it.
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -115,7 +115,8 @@ impl NewEvent {
         }
     }
 
-    /// Checks what serde's types can't say: which fields belong to which action.
+    /// Checks a rule that serde's types can't express: the fields that belong to each
+    /// action.
     pub fn check(&self, field: &str) -> Result<()> {
         let missing = |name: &str| missing(&format!("{field}.{name}"), self.action);
         let belongs = |name: &str, given: bool, action: Action| match given {

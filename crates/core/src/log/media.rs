@@ -312,7 +312,7 @@ mod tests {
             r#""role":"user","parts":[{{"type":"file","url":"data:image/png;base64,{payload}"}},{{"url":"DATA:image\/png;name=\"x\";base64,{payload}","type":"file"}},{{"type":"file","url":"data:image/png;name=x;base64,{payload}"}}]"#
         );
         let cut = cut(&fields);
-        // The second has a quote in its head, and is none.
+        // The second has a quote in its head, and is not a data URL.
         assert_eq!(cut.payloads.len(), 1);
         assert_eq!(cut.payloads[0].text, payload);
         assert_eq!(cut.text.len(), fields.len() - 2 * payload.len());

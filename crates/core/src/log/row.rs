@@ -52,8 +52,8 @@ pub const ROW_BYTES: &str =
 /// - where a summary begins or ends: a reader of a path sees the summary in between.
 ///
 /// The two maxima are found once in a statement. Only events that are not below them are
-/// looked up, which are none in a session without branches and summaries. A `CASE` leaves
-/// out what need not be asked; an `AND` alone asks it all.
+/// looked up. A session without branches and summaries has no such event. A `CASE` leaves
+/// out questions that need not be asked; an `AND` alone asks all of them.
 macro_rules! is_parted {
     () => {
         concat!(

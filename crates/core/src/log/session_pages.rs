@@ -134,8 +134,8 @@ impl SessionCursor {
     }
 }
 
-/// A page of sessions as JSON. `only` narrows the page to one session, for a caller who may
-/// see no other session, and who reads no other.
+/// A page of sessions as JSON. `only` narrows the page to one session, for a caller who
+/// may see no other session; the rows of others are not read.
 pub fn list_sessions(
     db: &dyn Database,
     host: &dyn Host,
@@ -258,8 +258,8 @@ fn look_at_all(db: &dyn Database, limit: i64, last: Option<SessionPlace>) -> Res
 }
 
 /// The sessions after `last`, found among those that an earlier page named and those that
-/// came later. `None`: these are not enough for a page, or nobody knows who came later, or
-/// too many did.
+/// came later. `None`: these are not enough for a page, or the later sessions are not
+/// known, or are too many.
 fn follow(
     db: &dyn Database,
     limit: i64,

@@ -86,8 +86,8 @@ pub const ACTIVE_AT: &str = "
                    ORDER BY e.seq DESC
                    LIMIT 1), 0))";
 
-/// When the session was last written to: now, or later if the clock has gone back since. For
-/// what deletes events, before it deletes them.
+/// When the session was last written to: now, or later if the clock has gone back since.
+/// Code that deletes events calls this before it deletes them.
 pub fn find_stamp(db: &dyn Database, host: &dyn Host, id: &Id) -> Result<i64> {
     let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.id = +?1");
     let active_at: Option<i64> = find_value(db, &sql, &[id.as_str().into()])?;

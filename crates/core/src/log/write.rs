@@ -48,8 +48,8 @@ pub(super) const INSERT: &str = "
             ends_turn)";
 
 impl<'a> NewRow<'a> {
-    /// Moves into slices what is too long for the row. `field` names the event in the
-    /// request, for the error if the event is too large.
+    /// Moves texts that are too long for the row into slices. `field` names the event in
+    /// the request, for the error if the event is too large.
     pub fn fit(mut self, field: &str) -> Result<Self> {
         let total = self.sent_bytes();
         if total > MAX_EVENT_BYTES {
@@ -165,8 +165,8 @@ impl<'a> NewRow<'a> {
 }
 
 impl NewRow<'_> {
-    /// The row as a JSON list without its session: first what every row has, then what few
-    /// rows have. The list ends with the last value that is there.
+    /// The row as a JSON list without its session: first the values that every row has,
+    /// then those that few rows have. The list ends with the last value that is there.
     fn list(&self, session_id: &Id) -> String {
         let [
             _,
@@ -374,8 +374,8 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
 const MAX_ROWS_AS_VALUES: usize = 16;
 
 /// The statement that writes usual rows, and its parameters; `None`: some row is unusual.
-/// Usual rows follow each other, and share what most rows have alike. The engine takes values
-/// in half the time in which it reads the rows from JSON.
+/// Usual rows follow each other, and share the values that most rows have alike. The
+/// engine takes values in half the time in which it reads the rows from JSON.
 fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlValue>)> {
     let first = batch.first()?;
     let follows = batch.windows(2).all(|pair| match pair {
@@ -449,7 +449,8 @@ impl NewRow<'_> {
             && self.ends_turn.is_none()
     }
 
-    /// Whether what rows of one append usually have alike is that of `other`.
+    /// Whether the values that rows of one append usually have alike are those of
+    /// `other`.
     fn is_alike(&self, other: &NewRow<'_>) -> bool {
         self.id_indexed == other.id_indexed
             && self.created_at == other.created_at

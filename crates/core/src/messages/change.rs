@@ -124,7 +124,8 @@ pub fn update_message(
     })
 }
 
-/// Compares values, without a date that we added: clients send back what they read.
+/// Compares values, without a date that we added: clients send back the messages that
+/// they read.
 fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
     let said = |json: &str| {
         MessageDigest::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"))

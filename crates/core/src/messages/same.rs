@@ -1,6 +1,6 @@
-//! Compares two messages as values: a client may send back what it read with its names
-//! in another order and its numbers written differently. A digest avoids building trees
-//! of values, which take many times the text's memory.
+//! Compares two messages as values: a client may send back a message with its names in
+//! another order and its numbers written differently. A digest avoids building trees of
+//! values, which take many times the text's memory.
 
 use crate::base::json;
 use std::fmt;

@@ -4,7 +4,7 @@
 //!
 //! A session keeps running sums of estimated and reported tokens (`store/last_turns.rs`);
 //! newer reports count more. The sums are the session's own: if sessions learnt from each
-//! other, an odd text in one would change what another one's model is sent.
+//! other, an odd text in one would change the requests of another.
 
 use serde::{Deserialize, Serialize};
 

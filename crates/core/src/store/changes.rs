@@ -341,7 +341,7 @@ pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
 }
 
 /// The stored position of a caller's cursor. 0 always means the beginning. `None`: the
-/// cursor is none of this life's.
+/// cursor is not of this life.
 pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
     if since == 0 {
         return Some(0);

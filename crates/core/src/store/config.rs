@@ -296,7 +296,7 @@ fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
     }
 }
 
-/// Loads, changes and stores what the agent was told, in one transaction.
+/// Loads, changes and stores the agent's own settings, in one transaction.
 pub fn change_config(
     db: &dyn Database,
     deployed: &DeployedConfig,

@@ -298,8 +298,8 @@ pub fn end_open_turn(
     write_over(db, session_id, open.earlier.with(&ended))
 }
 
-/// Keeps what an event says of the turn that it ended, and drops the turn's state. Part of
-/// the transaction that deletes or changes events. An open turn stays as it is.
+/// Keeps an event's numbers about the turn that it ended, and drops the turn's state.
+/// Part of the transaction that deletes or changes events. An open turn stays as it is.
 pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
     if let Some(last) = find_last_turn(db, session_id)?
         && let Some(ended) = &last.ended
@@ -395,8 +395,8 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
     })
 }
 
-/// Adds to the agent's table what a session's last turns spent, whose row is about to be
-/// deleted. Part of the transaction that deletes it.
+/// Adds the spending of a session's last turns to the agent's table. Their row is about
+/// to be deleted. Part of the transaction that deletes it.
 pub fn outlive(db: &dyn Database, session_id: &Id) -> Result<()> {
     match find_last_turn(db, session_id)? {
         Some(last) => usage_days::count_for_agent(db, &last.over().days),
@@ -453,9 +453,9 @@ pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibratio
     Ok(found.0.unwrap_or_default())
 }
 
-/// Learns from usage that a caller reports of a context: `told` is what the context was
-/// estimated at, as the caller was told, and `reported` is what the provider counted. Part of
-/// the transaction that counts the usage. Sums that the session's own row has to hold are
+/// Learns from usage that a caller reports of a context: `told` is the estimate of the
+/// context, as the caller was told, and `reported` is the provider's count. Part of the
+/// transaction that counts the usage. Sums that the session's own row has to hold are
 /// answered, for the statement that writes the row anyway.
 pub fn learn(
     db: &dyn Database,

@@ -1,10 +1,10 @@
 //! The numbers of tokens that models take, as their refusals have taught. A lesson holds
 //! for a day: a provider may have said something wrong, or may change its mind.
 //!
-//! A refusal teaches two things. How long a request may be estimated depends on what was
-//! said in it, so this stays with the session whose request was refused
-//! (`context/compaction/journal.rs`). A window that the provider names in tokens is a fact
-//! about the model, so the whole agent keeps it here.
+//! A refusal teaches two things. The estimate that a request may have depends on its
+//! text, so this lesson stays with the session whose request was refused
+//! (`context/compaction/journal.rs`). A window that the provider names in tokens is a
+//! fact about the model, so the whole agent keeps it here.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use crate::base::json::{self};
 /// How long a lesson holds.
 const VALID_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Of how many models an agent keeps what was named.
+/// The number of models whose named windows an agent keeps.
 const MAX_NAMED: usize = 16;
 
 /// A smaller number cannot be the window of a model that holds conversations. A provider

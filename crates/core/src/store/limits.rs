@@ -10,7 +10,7 @@ use crate::base::json::bounded;
 /// The most turns a minute that a limit may allow: as many times are stored.
 const MAX_TURNS_PER_MINUTE: i64 = 1_000;
 
-/// The most tokens a day that a limit may allow: above what a whole account can use.
+/// The most tokens a day that a limit may allow: more than a whole account can use.
 const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
 
 /// The lowest and the highest cost of a day that a limit may allow.
@@ -51,7 +51,7 @@ impl Limits {
         self.tokens_per_day.is_some() || self.cost_per_day.is_some()
     }
 
-    /// Checks that what the limits bound can be counted.
+    /// Checks that the numbers which the limits bound can be counted.
     pub fn check_countable(&self, prices: Option<&Prices>, field: &str) -> Result<()> {
         if self.cost_per_day.is_none() || prices.is_some() {
             return Ok(());

@@ -1,5 +1,6 @@
-//! Counts what limits bound (`store/limits.rs`): the turns that began within a minute, and
-//! the tokens and the cost of a day. An agent without limits has no row here.
+//! Counts the numbers that limits bound (`store/limits.rs`): the turns that began within
+//! a minute, and the tokens and the cost of a day. An agent without limits has no row
+//! here.
 //!
 //! A model's call is counted before it is sent, by an estimate of its input. So a call
 //! that dies with the object is counted, and calls side by side see each other. When the
@@ -113,8 +114,8 @@ impl LimitRefusal {
 }
 
 impl<'a> Meter<'a> {
-    /// Lets a turn begin, or refuses it. `is_new`: the turn is none that goes on after a
-    /// client's answer, so that it counts. Part of the transaction that writes the turn.
+    /// Lets a turn begin, or refuses it. `is_new`: the turn does not go on after a
+    /// client's answer, so it counts. Part of the transaction that writes the turn.
     pub fn admit(&self, is_new: bool) -> Result<()> {
         let now_ms = self.host.now_ms();
         for (bound, mut counted) in self.load(self.bounds(), now_ms, is_new)? {
@@ -155,7 +156,7 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// Puts what a call spent in the place of its estimate.
+    /// Replaces the estimate of a call by its real spending.
     pub fn settle(&self, reserved: &ReservedCall, spent: &CallSpending) -> Result<()> {
         let cost = self.cost(
             &reserved.model,
@@ -194,7 +195,7 @@ impl<'a> Meter<'a> {
         agents.into_iter().chain(tokens).collect()
     }
 
-    /// Refuses what limits can't be held against.
+    /// Refuses limits that can't be read, and limits of the cost of an agent without prices.
     fn check(&self, bounds: &[Bound<'_>]) -> Result<()> {
         if bounds.iter().any(|bound| bound.limits.is_unreadable) {
             let message = "The deployed `limits` are written wrong, and no turn runs until they can be read. `getConfig` names what is wrong in `problems`.";
@@ -379,8 +380,8 @@ fn load_usage(db: &dyn Database, day: i64) -> Result<(i64, f64)> {
     Ok((sum.tokens(), sum.cost))
 }
 
-/// Counts what a caller reports that a model of its own used. Part of the transaction that
-/// counts the report.
+/// Counts the usage that a caller reports of a model of its own. Part of the transaction
+/// that counts the report.
 pub fn count_reported(db: &dyn Database, tokens: i64, cost: f64) -> Result<()> {
     db.run(
         "UPDATE cf_agents_metered

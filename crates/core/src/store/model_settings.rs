@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::base::error::{Error, Result};
 use crate::base::json::bounded;
 
-/// The most tokens that an answer may be limited to: above what any model writes.
+/// The most tokens that an answer may be limited to: more than any model writes.
 const MAX_OUTPUT_TOKENS: i64 = 1_000_000;
 
 /// The most prices of single models.

@@ -18,8 +18,8 @@ const DEAD_AFTER_MS: i64 = 15 * 60 * 1000;
 /// The most dead imports that a new import deletes, so that its start is bounded.
 const SWEPT_AT_ONCE: i64 = 4;
 
-/// Starts an import into `session_id`. Deletes what an earlier import left there, and
-/// the rows of a few dead imports into other sessions. Part of a transaction.
+/// Starts an import into `session_id`. Deletes rows that an earlier import left there,
+/// and the rows of a few dead imports into other sessions. Part of a transaction.
 pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
     forget(db, session_id)?;
     let now_ms = host.now_ms();

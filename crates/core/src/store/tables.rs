@@ -78,8 +78,8 @@ pub enum InFile {
     /// The content of the rows. If the session has such rows, the caller who exports it
     /// must also be allowed the operation of this name.
     ShownBy(&'static str),
-    /// Nothing: the import makes new rows while it writes the others. The text says
-    /// from what.
+    /// Nothing: the import makes new rows while it writes the others. The text names
+    /// their source.
     MadeAnew(&'static str),
     /// Nothing, and an import writes no rows. The text says why.
     Nothing(&'static str),
@@ -401,7 +401,7 @@ pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
     })
 }
 
-/// Deletes what an import wrote before it wrote the session's own row. Part of a
+/// Deletes the rows that an import wrote before it wrote the session's own row. Part of a
 /// transaction.
 pub fn delete_staged(db: &dyn Database, session_id: &str) -> Result<()> {
     delete(db, session_id, SessionTable::is_staged)

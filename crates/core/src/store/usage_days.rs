@@ -2,9 +2,9 @@
 //!
 //! A turn writes no row for this. The row of a session's last turn keeps a short list of
 //! days (`store/last_turns.rs`). When the list grows long, or when the row goes, the list
-//! is added to two places: the session's row, and the agent's table. Summaries and reported
-//! usage are added to these two at once. So what an agent spent is its table, and the lists
-//! in the rows of last turns, of which there are few.
+//! is added to two places: the session's row, and the agent's table. Summaries and
+//! reported usage are added to these two at once. So an agent's spending is in its table,
+//! and in the lists in the rows of last turns, of which there are few.
 //!
 //! Days begin at midnight UTC. The spending of an imported session elsewhere is in the
 //! session's sums alone.

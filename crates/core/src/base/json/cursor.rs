@@ -239,7 +239,7 @@ impl<'de> Cursor<'de> {
                 }
                 _ => drop(self.skip_number()?),
             }
-            // A value ended, and with it perhaps what it stands in.
+            // A value ended, and perhaps also the array or object around it.
             loop {
                 let Some(closer) = closers.last().copied() else {
                     return self.since(start);

@@ -95,7 +95,7 @@ pub fn bounded<'de, D: Deserializer<'de>>(
         fn visit_u64<E: de::Error>(self, value: u64) -> Result<i64, E> {
             self.take(i64::try_from(value).ok())
         }
-        // `5.0` and `5e0` are the integer 5 in JSON; `5.5` is none.
+        // `5.0` and `5e0` are the integer 5 in JSON; `5.5` is not an integer.
         fn visit_f64<E: de::Error>(self, value: f64) -> Result<i64, E> {
             let whole = value.fract() == 0.0 && value.abs() <= MAX_INTEGER as f64;
             self.take(whole.then_some(value as i64))

@@ -154,7 +154,8 @@ mod tests {
             let expected = read.map(|values| values.len()).filter(|count| *count > 0);
             let counted = count_values(text.as_bytes(), &usual);
             valid += usize::from(expected.is_some());
-            // Only what serde_json accepts may be counted. It refuses more: deep nesting.
+            // Only texts that serde_json accepts may be counted. It refuses more: deep
+            // nesting.
             assert_eq!(counted, expected, "{text}");
         }
         assert!(valid > 500, "{valid}");

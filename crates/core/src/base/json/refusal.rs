@@ -1,4 +1,4 @@
-//! How a person is told what a reader refuses.
+//! The sentences that tell a person why a reader refuses a text.
 
 use super::cursor::find_fault;
 use super::near::find_nearest;

@@ -1,4 +1,4 @@
-//! Writes what derives serde's `Serialize` as JSON.
+//! Writes types that derive serde's `Serialize` as JSON.
 //!
 //! It writes the bytes that serde_json writes. serde_json's steps are compiled anew into
 //! the code of each type; here, each step stands once and is called.
@@ -173,7 +173,7 @@ impl Writer {
         }
     }
 
-    /// Opens what an enum's variant holds.
+    /// Opens the contents of an enum's variant.
     #[inline(never)]
     fn variant(&mut self, name: &str, open: &str) {
         self.word("{");

@@ -222,7 +222,8 @@ pub fn copy(
     Ok(copied)
 }
 
-/// Deletes an overlay and returns what it covered. `None`: no overlay has this id.
+/// Deletes an overlay and returns the events that it covered. `None`: no overlay has this
+/// id.
 pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
     find(
         db,

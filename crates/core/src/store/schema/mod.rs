@@ -42,8 +42,8 @@ pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
     }
 }
 
-/// Brings the tables that are there up to this build; `false`: there are none. Costs one
-/// row read when there is nothing to do.
+/// Brings the tables that are there up to this build; `false`: there are no tables. Costs
+/// one row read when there is nothing to do.
 pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
     let latest = MIGRATIONS.last().map_or(0, |migration| migration.number);
     match find_version(db) {
@@ -63,7 +63,7 @@ pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
 }
 
 /// Whether anybody has made a table here. An object of another class that became this one
-/// holds what the agent may be asked to load.
+/// holds tables that the agent may be asked to load.
 fn holds_tables(db: &dyn Database) -> Result<bool> {
     let sql = "SELECT 1
                  FROM sqlite_master
