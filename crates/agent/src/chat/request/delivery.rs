@@ -40,17 +40,18 @@ impl<'a> Delivery<'a> {
         let Some((id, _)) = given.as_str().rsplit_once('-') else {
             return false;
         };
-        // Both are compared as digests, so that the time says nothing of the seal.
+        // Both are compared as digests, so that the time of the comparison tells nothing
+        // of the seal.
         self.digest(&self.seal(id)) == self.digest(given.as_str())
     }
 
     fn digest(self, id: &str) -> [u8; 32] {
-        // With their lengths in front, three texts are never another three.
+        // With the lengths in front, no other three texts give the same content.
         let (agent, session) = (self.agent_name, self.session_id.as_str());
         let content = format!("{} {} {id}{agent}{session}", id.len(), agent.len());
         match self.policy.secret() {
             Some(secret) => secret.seal_delivery(&content),
-            // Nobody is narrowed where there is no secret, so nobody gains by a forgery.
+            // Without a secret no caller is restricted, so nobody gains by a forgery.
             None => Sha256::digest(content).into(),
         }
     }

@@ -67,7 +67,7 @@ pub struct ChatRequest {
     /// The call of `onTurnEnd` that the request says it answers. The id counts only once
     /// [`super::delivery`] has checked it.
     pub delivery_id: Option<Id>,
-    /// The end of the request's turn calls nobody.
+    /// Whether the end of the request's turn calls nobody.
     pub calls_nobody_back: bool,
 }
 

@@ -113,7 +113,7 @@ impl FromRow<'_> for WaitingPlace {
         Ok(Self {
             number: row.integer(0)?,
             turn_id: row.text(1)?.to_owned(),
-            // A list that can't be read is of no message.
+            // A list that can't be read names no message.
             message_ids: json::decode(row.text(2)?).unwrap_or_default(),
         })
     }

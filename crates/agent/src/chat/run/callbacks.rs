@@ -3,8 +3,8 @@
 //! answers 2xx, at most `MAX_ATTEMPTS` times, and then kept as failed.
 //!
 //! Each call is signed as the Standard Webhooks specification says, with a key that is
-//! derived from the Worker's secret. The message is read when the call is made: of a
-//! message that was deleted meanwhile, nothing is told.
+//! derived from the Worker's secret. The message is read when the call is made, so a
+//! message that was deleted meanwhile is not told.
 
 use std::cell::{Cell, RefCell};
 
@@ -71,7 +71,7 @@ const SIGNATURE_HEADER: &str = "webhook-signature";
 #[derive(Default)]
 pub struct CallbacksUnderWay {
     calls: RefCell<Vec<(i64, String)>>,
-    /// A turn wrote a call that nobody has looked for yet.
+    /// Whether a turn wrote a call that nobody has looked for yet.
     is_new: Cell<bool>,
 }
 

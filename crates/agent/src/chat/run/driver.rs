@@ -232,8 +232,8 @@ impl TurnDriver<'_> {
         request.learn(memory.db, memory.host, &mut self.turn.borrow_mut(), error)
     }
 
-    /// Compacts the conversation, so that the request fits. A summary that fails costs
-    /// nothing but its detail: the next request is shorter anyway.
+    /// Compacts the conversation, so that the request fits. If the summary fails, only
+    /// its details are missing: the next request is shorter anyway.
     async fn make_room(&self) -> Result<(), Broken> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();

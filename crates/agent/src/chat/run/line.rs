@@ -53,7 +53,7 @@ pub fn line_up(
         .copied()
         .collect();
     if new.is_empty() {
-        // The request was sent again: it waits where it waited.
+        // The request was sent again: it keeps its place in line.
         let last = messages.last().and_then(|message| message.id.as_ref());
         let place = last.and_then(|id| known.iter().find(|place| waits(place, id)));
         let place = place.ok_or_else(turn_in_progress)?;
@@ -139,8 +139,9 @@ fn find_waiting_messages<'a>(
     }
 }
 
-/// Writes the message that has waited longest into the log and begins its turn. A
-/// request that the log can't take is dropped, and who waits for it is told why.
+/// Writes the message that has waited longest into the log and begins its turn. A request
+/// that the log can't take is dropped, and the caller that waits for it is told the
+/// reason.
 pub fn take_waiting(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     while let Some(place) = waiting::find_first(agent.db, session_id)? {
         match accept_waiting(agent, session_id, &place) {

@@ -66,7 +66,8 @@ impl RunningTurns {
         }
     }
 
-    /// Does the same, and calls off the turns that wait: the session's messages go.
+    /// Stops the turn of a session, and calls off the turns that wait: the session's
+    /// messages are deleted.
     pub fn cancel_with_waiting(&self, session_id: &Id) {
         self.cancel(session_id);
         self.call_off_all(session_id);
@@ -133,8 +134,8 @@ impl RunningTurns {
         place
     }
 
-    /// Tells who waits for a turn that the turn will not begin. `error`: why; `None`: its
-    /// message was taken back.
+    /// Tells the callers that wait for a turn that the turn will not begin. `error`: the
+    /// reason; `None`: its message was taken back.
     pub fn call_off(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
         self.settle_awaited(
             |place| place.is_of(session_id, turn_id),
@@ -142,7 +143,7 @@ impl RunningTurns {
         );
     }
 
-    /// Does the same for all turns of a session.
+    /// Calls off all turns of a session that wait.
     fn call_off_all(&self, session_id: &Id) {
         self.settle_awaited(
             |place| place.session_id == *session_id,
@@ -259,7 +260,7 @@ impl ClientReply {
     }
 }
 
-/// A turn that has yet to begin, as they see it who wait for it.
+/// A turn that has yet to begin, as the callers that wait for it see it.
 pub struct AwaitedTurn {
     session_id: Id,
     turn_id: String,
@@ -314,7 +315,7 @@ pub struct RunningTurn {
     pub is_continuation: bool,
     /// The event that the answer follows.
     pub question_id: Option<Id>,
-    /// Of a turn that is over. An error: its end could not be written.
+    /// The report of a turn that is over. An error: the turn's end could not be written.
     report: RefCell<Option<Result<TurnReport>>>,
     chunks: RefCell<Vec<Rc<str>>>,
     chunk_bytes: Cell<usize>,
@@ -416,8 +417,8 @@ impl RunningTurn {
         .await
     }
 
-    /// Keeps events that listeners are told first, until the turn's chunks go. Refuses them
-    /// where no memory is left.
+    /// Keeps events that listeners are told first, until the turn's chunks go. Refuses
+    /// them if no memory is left.
     pub fn retell(&self, events: String) -> Result<Weak<RetoldMessage>> {
         let mut retold = self.retold.borrow_mut();
         let found = retold.iter().find(|known| known.events == events);

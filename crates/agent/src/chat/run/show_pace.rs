@@ -1,6 +1,6 @@
-//! When the sockets of a session are shown its messages again, after operations wrote to
-//! the session, and which of them. The sockets are told at most once per session and second:
-//! of the first change at once, and of all that is written within the second after it.
+//! The pace at which the sockets of a session are shown its messages after operations
+//! wrote to the session. The sockets are told at most once per session and second: of the
+//! first change at once, and of all that is written within the second after it.
 //!
 //! Clients take one message in the place of another, and nothing but the whole list for a
 //! message that is new, gone or elsewhere. So changes of single messages are sent by
@@ -21,7 +21,8 @@ const MAX_CHANGED: usize = 8;
 #[derive(Debug, PartialEq)]
 pub struct ShownChange {
     pub session_id: Id,
-    /// The one message that changed, at the place where it was. `None`: any may have.
+    /// The one message that changed, at the place where it was. `None`: any message may
+    /// have changed.
     pub message_id: Option<Id>,
 }
 

@@ -38,7 +38,7 @@ pub fn start(
     start_permitted(agent, session_id, request, turn_id)
 }
 
-/// Does the same for a caller who was permitted to run turns.
+/// Writes the messages and begins the turn for a caller who was permitted to run turns.
 pub fn start_permitted(
     agent: &Agent<'_>,
     session_id: &Id,

@@ -29,7 +29,8 @@ pub struct RecoveryRound {
     pub works: Vec<TurnWork>,
     /// Why some turns could not be taken up. One failure does not stop the other turns.
     pub failures: Vec<Error>,
-    /// More turns are left, for when these have ended or for the next round.
+    /// Whether more turns are left, for the time when these have ended or for the next
+    /// round.
     pub is_more_left: bool,
 }
 

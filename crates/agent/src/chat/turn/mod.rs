@@ -67,8 +67,8 @@ pub struct Turn {
     /// Whether the model may write the agent's own blocks in spite of `only_session`.
     #[serde(default)]
     pub agent_memory: bool,
-    /// Calls that the user has just declined: in the log already, the client has yet to
-    /// be sent them.
+    /// Calls that the user has just declined. They are in the log already; the client has
+    /// yet to be sent them.
     pub declined: Vec<String>,
     pub steps: Vec<TurnStep>,
     pub usage: TokenUsage,

@@ -146,7 +146,7 @@ impl TurnReport {
         let Some(failure) = &self.failure else {
             return Ok(());
         };
-        // A code of a later build is told as the likeliest.
+        // A code of a later build is read as the likeliest code.
         let code = Code::find(&failure.code).unwrap_or(Code::ModelFailed);
         let mut error = Error::new(code, failure.message.clone());
         let details = failure.details.as_ref().map(|json| json.get());

@@ -38,10 +38,10 @@ const ANSWER_SHARE: i64 = 4;
 /// messages are counted as they are after all long ones are shortened.
 const COMPACT_PERCENT: i64 = 60;
 
-/// After a refusal without numbers, so much of the request is tried.
+/// After a refusal without numbers, this percentage of the request is tried.
 const RETRY_PERCENT: i64 = 70;
 
-/// Of how many models a session keeps a lesson.
+/// The number of models about which a session keeps a lesson.
 const MAX_LESSONS: usize = 4;
 
 /// A provider's count differs from an estimate by some percent.
@@ -117,7 +117,7 @@ impl TurnWindow {
     }
 }
 
-/// Keeps where the window stands now, if it moved.
+/// Stores the window's new place, if the window moved.
 pub fn store_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) -> Result<()> {
     match fitted.moved {
         Some(moved) => change_journal(db, session_id, |journal| journal.window = Some(moved)),
@@ -151,8 +151,8 @@ impl RefusedRequest<'_> {
     }
 
     /// Learns from the refusal, and stores the turn's next step. The lesson is the
-    /// session's own, except for a window that the provider names. The error, if the turn
-    /// ends with it.
+    /// session's own, except for a window that the provider names. Returns the error, if
+    /// the turn ends with it.
     pub fn learn(
         &self,
         db: &dyn Database,

@@ -63,7 +63,7 @@ impl ServerLink {
     }
 }
 
-/// A server, where it is, and how it is spoken to.
+/// A server, its address, and the way to speak to it.
 pub struct ServerClient<'a> {
     pub outbound: &'a dyn Outbound,
     pub place: Endpoint,
@@ -323,8 +323,8 @@ impl ServerClient<'_> {
         Err(ServerFailure::Nonsense("ended its answer without a result"))
     }
 
-    /// Answers a request of the server. A server is told that it is alive, and nothing
-    /// else: it gets no model, no files and no user.
+    /// Answers a request of the server. A ping is answered. Every other request is
+    /// refused: a server gets no model, no files and no user.
     async fn refuse(&self, id: &str, method: &str) {
         let answer = match method {
             "ping" => r#""result":{}"#.to_owned(),
