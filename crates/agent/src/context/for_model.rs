@@ -21,7 +21,7 @@ use crate::messages::history::{ReadPage, WalkStart, walk_page};
 use crate::messages::page::PageAsk;
 use crate::models::file::files_of_parts;
 
-/// Up to which events messages are shortened, and up to which their files are named.
+/// The events up to which messages are shortened, and up to which their files are named.
 struct ModelLines {
     short_seq: i64,
     media_seq: i64,

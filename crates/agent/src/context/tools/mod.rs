@@ -49,7 +49,7 @@ pub const TOOLS: &[ContextTool] = &[
     session_search::TOOL,
 ];
 
-/// On whose behalf tools run.
+/// The memory and the session for which tools run.
 #[derive(Clone, Copy)]
 pub struct Toolbox<'a> {
     pub memory: Memory<'a>,

@@ -35,9 +35,10 @@ pub struct Budget<'a> {
 /// How the window moves while a conversation grows.
 #[derive(Clone, Copy)]
 pub enum WindowSteps {
-    /// From round number to round number: nothing is kept between two contexts.
+    /// The window moves from round number to round number: nothing is kept between two
+    /// contexts.
     Round,
-    /// When it is full, from where it was.
+    /// The window moves when it is full, from its last place.
     Kept(KeptWindow),
 }
 
