@@ -110,7 +110,7 @@ impl FromRow<'_> for DeletedInBlock {
 pub struct CountChange {
     /// Added to the entries that the range's numbers count.
     pub entries: i64,
-    /// Of deleted items that are remembered.
+    /// The change in the number of deleted items that are remembered.
     pub deleted: i64,
     /// The beginning of the block's range from now on; 0: the block gives its range back.
     pub first_number: Option<i64>,
