@@ -42,7 +42,7 @@ struct DefaultsField {
 struct Defaults {
     fields: BTreeMap<String, DefaultsField>,
     problems: Vec<DeployedProblem>,
-    /// A source that can't be read speaks of `limits`.
+    /// A source that can't be read, and that mentions `limits`.
     hides_limits: Option<&'static str>,
 }
 

@@ -55,7 +55,8 @@ pub fn choose(asked: &str) -> &str {
 }
 
 impl McpHeaders<'_> {
-    /// How the client wants its answer. `None`: in no way that there is.
+    /// The form in which the client wants its answer. `None`: it wants no form that there
+    /// is.
     pub fn form(&self) -> Option<Form> {
         let accept = self.accept.unwrap_or_default().to_ascii_lowercase();
         let kinds = accept

@@ -401,7 +401,7 @@ fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
 }
 
 /// Marks the reply to an append whose session is compacted automatically: the work that
-/// follows the answer is started only where there may be some.
+/// follows the answer is started only if there may be some.
 pub fn mark_grown(
     agent: &Agent<'_>,
     reply: Reply,
