@@ -16,7 +16,7 @@ pub const DEFAULT_WORKERS_AI_MODEL: &str = "@cf/zai-org/glm-4.7-flash";
 /// The most characters of a model's name, after the provider's.
 pub const MAX_MODEL_CHARS: usize = 200;
 
-/// A model, by who serves it.
+/// A model, by its provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelName {
     /// A provider, and its name for the model.

@@ -102,7 +102,7 @@ impl File {
         match self.is_text() {
             // Four bytes per token, as in Latin text.
             true => self.url.len().min(MAX_INLINED_BYTES) as i64 / 4,
-            // Of a file at an address, the length is not known.
+            // The length of a file at an address is not known.
             false if self.kind() == PDF => {
                 let by_length = self.url.len() as i64 / PDF_BYTES_PER_TOKEN;
                 by_length.clamp(IMAGE_TOKENS, MAX_PDF_TOKENS)

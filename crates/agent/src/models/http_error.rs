@@ -106,7 +106,7 @@ fn is_exhausted_word(word: &str) -> bool {
     word == "3036" || word.eq_ignore_ascii_case("insufficient_quota")
 }
 
-/// The text, if it is a name and no sentence.
+/// The text, if it is a name and not a sentence.
 fn clean(text: &str) -> Option<String> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_name = !text.is_empty() && text.len() <= MAX_KIND_CHARS && text.chars().all(is_letter);
