@@ -29,12 +29,13 @@ const folder = await mkdtemp(join(import.meta.dirname, ".programs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 /** What the programs are given, and its types. */
-const GIVEN = "const { env, gpt, anthropic, oldObject, console } = globalThis.guided;";
+const GIVEN = "const { env, gpt, anthropic, oldObject, exported, console } = globalThis.guided;";
 const TYPES = [
   "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
   'declare const gpt: import("@openai/agents-core").Model;',
   'declare const anthropic: import("@anthropic-ai/sdk").default;',
   "declare const oldObject: { sql: SqlStorage };",
+  "declare const exported: string;",
 ].join(" ");
 
 /** The storage of an object of the Agents SDK, as far as its tables are read. */
@@ -46,6 +47,13 @@ function oldStorage() {
   return { exec: (sql) => db.prepare(sql).all() };
 }
 
+const exportedChat = {
+  id: "from-chatgpt",
+  title: "Oslo",
+  current_node: "n",
+  mapping: { n: { parent: null, children: [], message: { author: { role: "user" }, content: { content_type: "text", parts: ["Rain?"] } } } },
+};
+
 const said = { id: "m", type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "Noted." }], stop_reason: "end_turn", usage: {} };
 
 test("the_programs_run", async () => {
@@ -55,6 +63,7 @@ test("the_programs_run", async () => {
     env: { MEMORY: memory, SESSION_AGENT_TOKEN: "" },
     gpt: new ScriptedModel([[assistantMessage("I see.")], [assistantMessage("Tea.")]]),
     oldObject: { sql: oldStorage() },
+    exported: JSON.stringify([exportedChat]),
     console: { log: () => {} },
     anthropic: new Anthropic({ apiKey: "none", fetch: async () => Response.json(said) }),
   };
@@ -68,6 +77,11 @@ test("the_programs_run", async () => {
   assert.deepEqual((await history("moved", "chat")).map(({ id }) => id), ["q1", "a1"]);
   assert.deepEqual((await history("moved", "trip")).map(({ id }) => id), ["old"]);
   assert.equal((await history("moved", "responses")).length, 2);
+  assert.equal((await history("moved", "from-chatgpt")).length, 1);
+  assert.equal((await history("moved", "chain")).length, 2);
+  assert.deepEqual((await history("moved", "thread")).map(({ id }) => id), ["t1"]);
+  const { entries } = (await server.call("moved", "listEntries", { label: "facts" })).body;
+  assert.deepEqual(entries.map(({ key }) => key).toSorted(), ["m1", "z1"]);
   assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
 });
 
