@@ -26,7 +26,7 @@ const FEWEST_REQUESTS = 8;
 const SECRET = "the secret of this test, long enough";
 
 /** The languages of blocks. A test below holds each of them. */
-const HELD = ["sh", "json", "json defaults", "ts", "ts client", "ts own", "toml own", "tsx", "rust", "toml"];
+const HELD = ["sh", "json", "json defaults", "ts", "ts client", "ts own", "ts recipe", "toml own", "tsx", "tsx recipe", "rust", "toml"];
 
 const runFile = promisify(execFile);
 const settings = readConfig({ config: join(ROOT, "wrangler.toml") }, { hideWarnings: true });
