@@ -26,7 +26,7 @@ export const readme = documents[0];
  * What is written of the client: documents whose blocks in `ts client` are one program,
  * from top to bottom. client.test.mjs runs the programs.
  */
-export const clientGuides = [documents.find(({ path }) => path === "docs/client.md"), await open("packages/session-agent/README.md")];
+export const clientGuides = [documents.find(({ path }) => path === "docs/client.md"), await open("packages/session-agent/README.md"), documents[0]];
 
 /** Such a program, each line where its document has it. `first` stands before all. */
 export function clientProgram({ text, blocks }, first) {

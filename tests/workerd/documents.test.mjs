@@ -126,7 +126,7 @@ test("the_typescript_runs_over_both_bindings", async () => {
       assert.deepEqual((await run(env)).map(({ id }) => id), ["ask"], text);
     }
   }
-  assert.deepEqual(used.toSorted(), ["object call", "object method", "service call", "service call", "service fetch", "service request"]);
+  assert.deepEqual(used.toSorted(), ["object call", "object method", "service call", "service fetch", "service request"]);
 });
 
 test("the_typescript_helper_throws_what_the_agent_says", async () => {
