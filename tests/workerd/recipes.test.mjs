@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
+import { CLIENT, TSC } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { call, startChatServer, until } from "./chat_server.mjs";
 import { blocksIn } from "./documents.mjs";
