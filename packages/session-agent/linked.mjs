@@ -2,12 +2,15 @@
 // with a link. Programs resolve what the adapters import from where the link leads, so
 // `session-agent/langgraph` then finds the repository's packages, or none, in place of the
 // project's. npm runs this file as `prepare`; the packed archive does not have it. A workspace
-// is a link, too, but one inside the project: the project's packages are found.
+// is a link, too, but one inside the project: the project's packages are found. The examples of
+// the repository use the client alone.
 
-import { relative, sep } from "node:path";
+import { join, relative, sep } from "node:path";
 
-const { npm_command: command, npm_config_local_prefix: project } = process.env;
-const isInside = project !== undefined && relative(project, import.meta.dirname).split(sep)[0] !== "..";
+const { npm_command: command, npm_config_local_prefix: project = "" } = process.env;
+const isUnder = (folder, inside) => relative(folder, inside).split(sep)[0] !== "..";
+const repository = join(import.meta.dirname, "../..");
+const isInside = project !== "" && (isUnder(project, import.meta.dirname) || isUnder(repository, project));
 
 if (["install", "add", "link", "ci", "update"].includes(command) && !isInside) {
   console.error(

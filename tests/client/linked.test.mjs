@@ -59,6 +59,13 @@ test("a_link_is_refused_with_what_to_do_instead", async () => {
   await assert.rejects(uses(user), /ERR_MODULE_NOT_FOUND/);
 });
 
+test("an_example_in_the_repository_uses_the_client_by_a_link", async () => {
+  const example = await place("clone/examples");
+  await npm(example, "install", "../packages/session-agent");
+  await writeFile(join(example, "client.mjs"), 'import { sessionAgent } from "session-agent"; console.log(typeof sessionAgent);');
+  assert.equal((await runFile(NODE, ["client.mjs"], { cwd: example })).stdout, "function\n");
+});
+
 test("an_adapter_finds_the_projects_packages_from_the_archive", async () => {
   const sources = await place("sources");
   const { folder: made, remove } = await project(sources);
