@@ -20,7 +20,7 @@ import { portFrom } from "./start.mjs";
 import { Stop } from "./stop.mjs";
 import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
 
-const FIRST_PORT = "8788";
+export const FIRST_PORT = "8788";
 const PASSED_ON = ["MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 export async function main([name]) {

@@ -1,4 +1,4 @@
-// The programs of docs/adapters.md and docs/migrating.md: run as they are printed, and
+// The programs of docs/adapters.md, docs/migrating.md and docs/operations-guide.md: run as they are printed, and
 // their types checked. So are the types of the adapters, and those of the client inside.
 
 import "./resolve.mjs";
@@ -18,7 +18,7 @@ import { NODE } from "../../scripts/wrangler.mjs";
 import { clientProgram, documents } from "../workerd/documents.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
-const GUIDES = ["docs/adapters.md", "docs/migrating.md"];
+const GUIDES = ["docs/adapters.md", "docs/migrating.md", "docs/operations-guide.md"];
 
 const guides = GUIDES.map((path) => documents.find((document) => document.path === path));
 const server = await startServer();
@@ -29,12 +29,13 @@ const folder = await mkdtemp(join(import.meta.dirname, ".programs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 /** What the programs are given, and its types. */
-const GIVEN = "const { env, gpt, anthropic, oldObject, console } = globalThis.guided;";
+const GIVEN = "const { env, gpt, anthropic, oldObject, exported, console } = globalThis.guided;";
 const TYPES = [
-  "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
+  "declare const env: { MEMORY: Fetcher; BACKUPS: R2Bucket; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
   'declare const gpt: import("@openai/agents-core").Model;',
   'declare const anthropic: import("@anthropic-ai/sdk").default;',
   "declare const oldObject: { sql: SqlStorage };",
+  "declare const exported: string;",
 ].join(" ");
 
 /** The storage of an object of the Agents SDK, as far as its tables are read. */
@@ -46,18 +47,30 @@ function oldStorage() {
   return { exec: (sql) => db.prepare(sql).all() };
 }
 
+const exportedChat = {
+  id: "from-chatgpt",
+  title: "Oslo",
+  current_node: "n",
+  mapping: { n: { parent: null, children: [], message: { author: { role: "user" }, content: { content_type: "text", parts: ["Rain?"] } } } },
+};
+
 const said = { id: "m", type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "Noted." }], stop_reason: "end_turn", usage: {} };
 
 test("the_programs_run", async () => {
   setTracingDisabled(true);
   const memory = { fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via: "service" }) };
   globalThis.guided = {
-    env: { MEMORY: memory, SESSION_AGENT_TOKEN: "" },
+    env: { MEMORY: memory, BACKUPS: (await server.env()).SKILLS_BUCKET, SESSION_AGENT_TOKEN: "" },
     gpt: new ScriptedModel([[assistantMessage("I see.")], [assistantMessage("Tea.")]]),
     oldObject: { sql: oldStorage() },
+    exported: JSON.stringify([exportedChat]),
     console: { log: () => {} },
     anthropic: new Anthropic({ apiKey: "none", fetch: async () => Response.json(said) }),
   };
+  await server.call("kept", "createSession", { id: "trip" });
+  await server.call("kept", "appendEvents", { sessionId: "trip", events: [{ id: "e", action: "user_message", content: "Rain?" }] });
+  await server.call("kept", "defineBlock", { label: "facts", kind: "searchable" });
+  await server.call("kept", "setEntry", { label: "facts", key: "k", content: "Likes tea." });
   for (const [n, guide] of guides.entries()) {
     const { code } = await transform(clientProgram(guide, GIVEN), { loader: "ts" });
     await writeFile(join(folder, `${n}.mjs`), code);
@@ -68,6 +81,14 @@ test("the_programs_run", async () => {
   assert.deepEqual((await history("moved", "chat")).map(({ id }) => id), ["q1", "a1"]);
   assert.deepEqual((await history("moved", "trip")).map(({ id }) => id), ["old"]);
   assert.equal((await history("moved", "responses")).length, 2);
+  assert.equal((await history("moved", "from-chatgpt")).length, 1);
+  assert.equal((await history("moved", "chain")).length, 2);
+  assert.deepEqual((await history("restored", "trip")).map(({ id }) => id), ["e"]);
+  const kept = await (await globalThis.guided.env.BACKUPS.get("kept/memory.json")).json();
+  assert.deepEqual([kept.blocks[0].label, kept.entries.facts[0].content], ["facts", "Likes tea."]);
+  assert.deepEqual((await history("moved", "thread")).map(({ id }) => id), ["t1"]);
+  const { entries } = (await server.call("moved", "listEntries", { label: "facts" })).body;
+  assert.deepEqual(entries.map(({ key }) => key).toSorted(), ["m1", "z1"]);
   assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
 });
 

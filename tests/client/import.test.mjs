@@ -7,7 +7,16 @@ import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { startEvicting } from "./evicting.mjs";
 
-const { importAgentsTables, importOpenAIItems, importUIMessages } = await import("session-agent/import");
+const {
+  importAgentsTables,
+  importChatGPT,
+  importLangChainMessages,
+  importMem0,
+  importOpenAIItems,
+  importUIMessages,
+  importZepFacts,
+  importZepMessages,
+} = await import("session-agent/import");
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 
 const evicting = await startEvicting();
@@ -89,14 +98,22 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
     ["[]", /takes a list of items, and got a string/],
     [null, /got null/],
     [{}, /got an empty object/],
-    [[conversation], /^Item 1 is no item .* it is a conversation of ChatGPT's data export .* `mapping`/],
+    [[conversation], /^Item 1 is no item .* it is a conversation of ChatGPT's data export, which `importChatGPT` takes/],
     [[fine, node], /^Item 2 is no item .* it is a node of ChatGPT's data export/],
-    [[fine, said], /^Item 2 is no item .* it is a message of ChatGPT's data export.*author\.role/],
+    [[fine, said], /^Item 2 is no item .* it is a message of ChatGPT's data export\. `importChatGPT`/],
+    [[fine, { type: "human", data: { content: "Hi" } }], /it is a message of LangChain's, which `importLangChainMessages` takes/],
+    [[{ lc: 1, type: "constructor", id: ["langchain_core", "messages", "HumanMessage"], kwargs: { content: "Hi" } }], /a message of LangChain's/],
+    [[{ uuid: "z", role: "user", role_type: "user", content: "Hi" }], /it is a message of Zep's, which `importZepMessages` takes/],
+    [[{ uuid: "z", fact: "Likes tea." }], /it is a fact of Zep's, which `importZepFacts` takes/],
+    [[{ id: "m", memory: "Likes tea." }], /it is a memory of mem0's, which `importMem0` takes/],
+    [[message("u", "Hi")], /it is a message of the AI SDK, which `importUIMessages` takes/],
+    [[fine, { role: "user" }], /^Item 2 says nothing: a message has a `content`/],
+    [[fine, { role: "assistant", content: null }], /^Item 2 says nothing/],
     [[fine, 42], /it is a number/],
     [[fine, null], /it is null/],
     [[fine, [fine]], /it is a list/],
     [[fine, "Hello"], /it is a string/],
-    [[fine, new Date(0)], /it is an empty object|class `Date`/],
+    [[fine, new Date(0)], /it is an empty object/],
     [[fine, { content: "no role" }], /it is an object with `content`/],
     [[fine, { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6 }], /with `a`, `b`, `c`, `d`, `e` and more/],
     [[fine, { role: "narrator", content: "x" }], /an object with `role`, `content`/],
@@ -120,6 +137,113 @@ test("messages_of_chat_completions_become_calls_and_results", async () => {
   assert.deepEqual(messages.map(({ role, content }) => [role, content]), [["system", "Be kind."], ["user", "Oslo?"], ["assistant", ""], ["tool", "Rain"], ["assistant", "It rains."]]);
   assert.deepEqual(messages[2].toolCalls, [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]);
   assert.deepEqual([messages[3].toolCallId, messages[3].toolName], ["c1", "weather"]);
+});
+
+test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_ended", async () => {
+  const said = (id, role, text, more = {}) => ({ id, author: { role }, create_time: 1700000000.5, content: { content_type: "text", parts: [text] }, ...more });
+  const conversation = {
+    id: "c1",
+    title: "Oslo",
+    current_node: "a1",
+    mapping: {
+      a2: { id: "a2", parent: "q", children: [], message: said("a2", "assistant", "Second answer.") },
+      root: { id: "root", parent: null, children: ["hidden"], message: null },
+      hidden: { id: "hidden", parent: "root", children: ["q"], message: said("hidden", "system", "x", { metadata: { is_visually_hidden_from_conversation: true } }) },
+      q: { id: "q", parent: "hidden", children: ["call", "a2"], message: said("q", "user", "Rain?") },
+      call: { id: "call", parent: "q", children: ["tool"], message: said("call", "assistant", "search", { recipient: "browser" }) },
+      tool: { id: "tool", parent: "call", children: ["image"], message: { ...said("tool", "tool", "found"), author: { role: "tool", name: "browser" } } },
+      image: { id: "image", parent: "tool", children: ["a1"], message: said("image", "user", "", { content: { content_type: "multimodal_text", parts: [{ content_type: "image_asset_pointer" }] } }) },
+      a1: { id: "a1", parent: "image", children: [], message: said("a1", "assistant", "A little.") },
+    },
+  };
+  const agent = open("chatgpt");
+  const planned = await importChatGPT(agent, [conversation], { dryRun: true });
+  assert.deepEqual(planned.sessions[0].skipped, [
+    { id: "call", reason: "It is a call of the tool `browser`." },
+    { id: "tool", reason: "It is what the tool `browser` answered." },
+    { id: "image", reason: "It is `multimodal_text` without a text. The export has its files apart." },
+  ]);
+  assert.deepEqual((await agent.listSessions()).sessions, []);
+  assert.deepEqual(await importChatGPT(agent, JSON.stringify([conversation])), { ...planned, dryRun: false });
+  const session = agent.session("c1");
+  assert.deepEqual((await session.getHistory()).messages, [
+    { id: "q", role: "user", parts: [{ type: "text", text: "Rain?" }], createdAt: 1700000000500 },
+    { id: "a1", role: "assistant", parts: [{ type: "text", text: "A little." }], createdAt: 1700000000500 },
+  ]);
+  assert.deepEqual((await session.getBranches({ messageId: "q" })).messages.map(({ id }) => id), ["a1", "a2"]);
+  assert.equal((await session.getSession()).name, "Oslo");
+  assert.deepEqual((await importChatGPT(agent, conversation)).sessions.map(({ write, known }) => [write, known]), [[0, 3]]);
+  await assert.rejects(importChatGPT(agent, "{"), /importChatGPT got a text that is no JSON/);
+  await assert.rejects(importChatGPT(agent, [{ role: "user", content: "x" }]), /Conversation 1 is an object with `role`, `content`/);
+});
+
+test("messages_of_langchain_come_as_instances_and_as_both_of_their_stored_shapes", async () => {
+  const { AIMessage, HumanMessage, mapChatMessagesToStoredMessages, SystemMessage, ToolMessage } = await import("@langchain/core/messages");
+  const messages = [
+    new SystemMessage("Be kind."),
+    new HumanMessage([{ type: "text", text: "Oslo?" }]),
+    new AIMessage({ content: "", tool_calls: [{ id: "c1", name: "weather", args: { city: "Oslo" }, type: "tool_call" }] }),
+    new ToolMessage({ tool_call_id: "c1", content: "Rain" }),
+    new AIMessage("It rains."),
+  ];
+  const expected = ["system_instruction", "user_message", "tool_call_request", "tool_result", "agent_message"];
+  const agent = open("langchain");
+  const shapes = { instances: messages, stored: mapChatMessagesToStoredMessages(messages), serialised: JSON.parse(JSON.stringify(messages)), text: JSON.stringify(messages) };
+  let first;
+  for (const [name, given] of Object.entries(shapes)) {
+    const session = agent.session(name);
+    await importLangChainMessages(session, given);
+    assert.equal((await importLangChainMessages(session, given)).sessions[0].write, 0);
+    const events = (await session.loadEvents()).map(({ action, content, toolCalls, toolCallId, toolName }) => ({ action, content, toolCalls, toolCallId, toolName }));
+    assert.deepEqual(events.map(({ action }) => action), expected, name);
+    assert.deepEqual(events, (first ??= events), name);
+  }
+  assert.deepEqual(first[2].toolCalls, [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]);
+  assert.deepEqual([first[1].content, first[3].content, first[3].toolName], ["Oslo?", "Rain", "weather"]);
+  await assert.rejects(importLangChainMessages(agent.session("no"), [{ role: "user", content: "x" }]), /Message 1 is no message of LangChain's/);
+  assert.equal(await agent.session("no").getSession(), null);
+});
+
+test("memories_of_mem0_and_facts_of_zep_become_entries_with_their_times", async () => {
+  const agent = open("facts");
+  const memories = { results: [
+    { id: "m1", memory: "Likes tea.", hash: "h", metadata: null, created_at: "2026-01-02T03:04:05Z", updated_at: null, user_id: "ann" },
+    { memory: "Nobody's." },
+  ] };
+  const planned = await importMem0(agent, memories, { dryRun: true });
+  assert.deepEqual(planned, { dryRun: true, block: { label: "facts", kind: "searchable", write: true, entries: 1 }, skipped: [{ id: null, reason: "It has no id." }] });
+  assert.deepEqual(await agent.getBlocks(), []);
+  await importMem0(agent, memories);
+  const edges = [
+    { uuid: "z1", name: "LIVES_IN", fact: "Lives in Oslo.", valid_at: "2020-01-01T00:00:00Z", invalid_at: "2024-01-01T00:00:00Z" },
+    { uuid: "z2", fact: "Lives in Bergen.", created_at: "2024-01-01T00:00:00Z" },
+  ];
+  await importZepFacts(agent, { edges });
+  await importZepFacts(agent, edges, { label: "zep" });
+  const entries = async (label) => Object.fromEntries((await Array.fromAsync(agent.entries({ label }))).map(({ key, content, validFrom, validUntil }) => [key, [content, validFrom, validUntil]]));
+  const zep = { z1: ["Lives in Oslo.", Date.UTC(2020, 0), Date.UTC(2024, 0)], z2: ["Lives in Bergen.", Date.UTC(2024, 0), undefined] };
+  assert.deepEqual(await entries("facts"), { m1: ["Likes tea.", Date.UTC(2026, 0, 2, 3, 4, 5), undefined], ...zep });
+  assert.deepEqual(await entries("zep"), zep);
+  assert.deepEqual((await agent.searchContext({ label: "facts", query: "lives" })).results.map(({ key }) => key), ["z2"]);
+  await assert.rejects(importMem0(agent, edges), /Number 1 of the list can't be imported: it is a fact of Zep's, which `importZepFacts` takes/);
+  await assert.rejects(importZepFacts(agent, { none: 1 }), /takes a list, or an object with the list under `edges`, and got an object with `none`/);
+});
+
+test("messages_of_zep_keep_their_ids_times_and_the_names_of_who_speaks", async () => {
+  const session = open("zep").session("s");
+  const messages = [
+    { uuid: "1", role: "Jane", role_type: "user", content: "Oslo?", created_at: "2026-01-02T03:04:05Z" },
+    { uuid: "2", role: "assistant", role_type: "assistant", content: "Rain.", created_at: "2026-01-02T03:04:06Z" },
+    { uuid: "3", role: "x", role_type: "norole", content: "?" },
+  ];
+  const { sessions } = await importZepMessages(session, { messages });
+  assert.deepEqual([sessions[0].write, sessions[0].skipped.map(({ id }) => id)], [2, ["3"]]);
+  const time = Date.UTC(2026, 0, 2, 3, 4, 5);
+  assert.deepEqual((await session.getHistory()).messages, [
+    { id: "1", role: "user", parts: [{ type: "text", text: "Oslo?" }], metadata: { name: "Jane" }, createdAt: time },
+    { id: "2", role: "assistant", parts: [{ type: "text", text: "Rain." }], createdAt: time + 1000 },
+  ]);
+  await assert.rejects(importZepMessages(session, "[]x"), /no JSON/);
 });
 
 /** The tables of the Agents SDK as SQLite has them, and their rows as docs/migrating.md exports them. */

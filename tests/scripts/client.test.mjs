@@ -124,6 +124,8 @@ test("a_program_gets_the_functions_and_classes_and_nothing_inside", () => {
     "eventToMessage",
     "hydrateEvent",
     "messageToEvent",
+    "namespaceOf",
+    "serviceOf",
     "sessionAgent",
     "workersAIAdapter",
   ];

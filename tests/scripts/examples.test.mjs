@@ -1,13 +1,33 @@
 // The example of a service that keeps blocks, run with a Map as its bucket.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { transform } from "esbuild";
+import { FIRST_PORT } from "../../scripts/example.mjs";
+import { ROOT } from "../../scripts/places.mjs";
 
 const source = await readFile(new URL("../../examples/memory-service-ts/src/index.ts", import.meta.url), "utf8");
 const { code } = await transform(source, { loader: "ts" });
 const { default: service } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+
+test("each_example_names_the_port_that_it_is_served_at", async () => {
+  const read = (name) => readFile(join(ROOT, "examples", name), "utf8");
+  const files = (await readdir(join(ROOT, "examples"), { recursive: true })).filter(
+    (name) => /\.(ts|tsx|rs|md|toml)$/.test(name) && !/node_modules|target/.test(name),
+  );
+  let named = 0;
+  for (const name of files) {
+    for (const [address, port] of (await read(name)).matchAll(/(?:localhost|127\.0\.0\.1):(\d+)/g)) {
+      named += 1;
+      assert.equal(port, FIRST_PORT, `${name}: ${address}`);
+      // `npx wrangler dev` in the folder serves there, too.
+      assert.match(await read(`${name.split("/")[0]}/wrangler.toml`), new RegExp(`^\\[dev\\]\nport = ${port}$`, "m"));
+    }
+  }
+  assert.ok(named >= 4, `${named}`);
+});
 
 /** The part of a bucket that the example uses. */
 function bucketOf() {

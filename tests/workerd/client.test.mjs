@@ -209,9 +209,9 @@ test("the_guides_programs_run", async () => {
     await import(`data:text/javascript,${encodeURIComponent(found)}`);
   }
   const session = open("guide").session("trip");
-  assert.deepEqual((await session.loadEvents({ tail: true, limit: 2 })).map(({ content }) => content), ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 6 messages"]);
+  assert.deepEqual((await session.loadEvents({ tail: true, limit: 3 })).map(({ content }) => content), ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 8 messages", "Thank you."]);
   assert.deepEqual((await open("guide").session("talk").getHistory()).messages.map(({ parts }) => parts[0].text), ["Remember that I like tea.", "Tea it is."]);
-  assert.equal((await open("copy").session("trip").getPathLength()).length, 4);
+  assert.equal((await open("copy").session("trip").getPathLength()).length, 6);
   assert.equal((await open("alice").session("trip").getSession()).name, "A trip to Oslo");
 });
 

@@ -8,12 +8,14 @@ import {
   hydrateEvent,
   messageToEvent,
   type ModelFormatAdapter,
+  namespaceOf,
   RateLimitedError,
   sessionAgent,
   SessionAgentError,
   type SessionAgentNamespace,
   type SessionAgentService,
   type SessionEvent,
+  serviceOf,
   type UiMessage,
   type WorkingContext,
   workersAIAdapter,
@@ -56,6 +58,18 @@ interface OwnMessage {
 }
 declare const own: OwnMessage;
 await session.appendMessage({ message: own });
+const last: string | null = (await session.appendMessages({ messages: [own], parentId: null })).leafId;
+// @ts-expect-error: they are a list
+await session.appendMessages({ messages: own.id.length });
+
+// What is defined, or keyed, on the way.
+await agent.setBlock({ label: "memory", content: "a", kind: "writable", maxTokens: 10 });
+await session.setBlock({ label: "memory", content: "a" });
+// @ts-expect-error: only a writable block is defined by its text
+await agent.setBlock({ label: "memory", content: "a", kind: "searchable" });
+const key: string = (await agent.setEntry({ label: "facts", content: "a" })).key;
+// @ts-expect-error: an entry has a content
+await session.setEntry({ label: "facts" });
 const back: OwnMessage["parts"] = page.messages[0]!.parts;
 
 // Operations by their names.
@@ -89,6 +103,12 @@ const told: string = refused.ok ? refused.value : refused.error.code;
 // @ts-expect-error: a refusal has no value
 if (!refused.ok) refused.value;
 for (const target of [env.AGENTS, env.MEMORY]) sessionAgent(target, "alice");
+// As `wrangler types` has them.
+declare const plain: { AGENTS: { idFromName(name: string): object; get(id: object): object }; MEMORY: { fetch(url: string): Promise<object> } };
+const asked: string = await serviceOf(plain.MEMORY).call("alice", "getStats");
+const rows: number = (await namespaceOf(plain.AGENTS).getByName("alice").getStats()).databaseBytes;
+// @ts-expect-error: it is no namespace
+namespaceOf(plain.MEMORY);
 
 // Errors.
 try {
@@ -108,10 +128,14 @@ context.addMessage({ role: "user", content: "a" });
 // @ts-expect-error: there is no such role
 context.addMessage({ role: "robot", content: "a" });
 await session.appendEvents({ events: context.getNewMessages().map((message) => messageToEvent("s", message)) });
+await session.persistWorkingContext(context);
+await session.persistWorkingContext({ messages: context.getNewMessages(), expectedLeafId: null });
+// @ts-expect-error: the messages are missing
+await session.persistWorkingContext({ expectedLeafId: null });
 const row = hydrateEvent({ id: "e", session_id: "s", seq: 1, action: "user_message", content: null, metadata: null, created_at: 1 });
 buildWorkingContext([row]);
 const { messages } = workersAIAdapter.toModelMessages(context.systemInstructions, context.messages);
 const role: "user" | "assistant" | "tool" | "system" = messages[0]!.role;
 const adapter: ModelFormatAdapter<string> = { name: "text", toModelMessages: (system) => system.join() };
 
-export { adapter, back, code, cursor, imported, leaf, listed, loaded, told, name, newer, role, stats };
+export { adapter, asked, back, code, cursor, imported, key, last, leaf, listed, rows, loaded, told, name, newer, role, stats };

@@ -26,7 +26,7 @@ export const readme = documents[0];
  * What is written of the client: documents whose blocks in `ts client` are one program,
  * from top to bottom. client.test.mjs runs the programs.
  */
-export const clientGuides = [documents.find(({ path }) => path === "docs/client.md"), await open("packages/session-agent/README.md")];
+export const clientGuides = [documents.find(({ path }) => path === "docs/client.md"), await open("packages/session-agent/README.md"), documents[0]];
 
 /** What is written of the crate: its blocks in `rust` are one program, from top to bottom. */
 export const crateReadme = await open("crates/client/README.md");

@@ -9,7 +9,7 @@
 //                         a setting; the Worker is to be started again with it
 //   curl -s [-X METHOD] [-H '…'] URL [-d '…' | -T FILE] [-o FILE]
 //                         a request; FILE is one that an earlier `-o` wrote
-//   npm …, npx wrangler …, openssl rand -hex 32 | …
+//   npm …, npx wrangler …, openssl rand -hex 32
 //                         commands for a clone, which the reader hands on
 //
 // Any other line is an error. A ```json block has one answer for each request without

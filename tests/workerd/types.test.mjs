@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
-import { NODE } from "../../scripts/wrangler.mjs";
+import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
 import { blocksIn, clientGuides, clientProgram, ENV, isHelper, written } from "./documents.mjs";
 
 const PACKAGES = join(ROOT, "tests/node_modules");
@@ -66,6 +66,31 @@ test("the_client_and_its_guides_have_the_right_types", async () => {
   });
   assert.ok(errors.length === 0, errors.join("\n"));
 });
+
+test("what_wrangler_types_knows_of_the_bindings_is_enough_for_the_client", async () => {
+  const errors = await inFolder(async (folder) => {
+    const bindings = written.flatMap(({ path, blocks }) => blocks.filter(({ language, text }) => path === "docs/chat.md" && language === "toml" && /^binding|^name/m.test(text)));
+    assert.equal(bindings.length, 2);
+    await put(folder, "index.ts", "export default { fetch: () => new Response() };\n");
+    await put(folder, "wrangler.toml", `name = "caller"\nmain = "index.ts"\ncompatibility_date = "2026-11-17"\n${bindings.map(({ text }) => text).join("\n")}`);
+    await runFile(NODE, [WRANGLER, "types", "--include-runtime=false"], { cwd: folder, env: quietly() });
+    await put(folder, "uses.ts", USES_BINDINGS);
+    return await compile(folder, "ts", ["worker-configuration.d.ts", "uses.ts"]);
+  });
+  assert.ok(errors.length === 0, errors.join("\n"));
+});
+
+/** A Worker's own code, whose `Env` is the one that `wrangler types` writes. */
+const USES_BINDINGS = `
+import { namespaceOf, serviceOf, sessionAgent } from "session-agent";
+export async function both(env: Env): Promise<string[]> {
+  const { messages } = await sessionAgent(env.MEMORY, "alice").session("trip").getHistory();
+  await sessionAgent(env.AGENTS, "alice").listSessions();
+  const answer: string = await serviceOf(env.MEMORY).call("alice", "getStats", "{}", { token: "t" });
+  const { sessions } = await namespaceOf(env.AGENTS).getByName("alice").listSessions({}, { token: "t" });
+  return [answer, ...messages.map(({ id }) => id), ...sessions.map(({ id }) => id)];
+}
+`;
 
 /** What the compiler says of the TypeScript in these documents and examples, an error each. */
 function typeErrorsOf(documents, examples) {

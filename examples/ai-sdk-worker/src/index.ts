@@ -1,7 +1,7 @@
 // A Worker that runs the loop itself, with the AI SDK, and keeps its memory in Session
 // Agent over a service binding. A model of any provider does: see model.ts.
 //
-//   curl localhost:8787/ask -d '{"session": "first", "text": "Remember that I like tea."}'
+//   curl localhost:8788/ask -d '{"session": "first", "text": "Remember that I like tea."}'
 
 import { isStepCount, streamText } from "ai";
 import { LeafMovedError, SessionNotFoundError, sessionAgent } from "session-agent";

@@ -1,7 +1,7 @@
 //! A Worker in Rust that keeps notes in Session Agent and finds them again.
 //!
-//!   curl localhost:8787/notes -d 'Penguins swim.'
-//!   curl 'localhost:8787/notes?query=penguin'
+//!   curl localhost:8788/notes -d 'Penguins swim.'
+//!   curl 'localhost:8788/notes?query=penguin'
 
 use serde_json::json;
 use session_agent_client::{

@@ -5,6 +5,7 @@ import { Connection } from "./connection.js";
 import type { AgentOptions, CallOptions } from "./options.js";
 import {
   type AgentOperations,
+  type Block,
   type Entry,
   type ForeignRow,
   type Imported,
@@ -19,6 +20,7 @@ import {
 import { pagesOf } from "./pages.js";
 import { SessionClient } from "./session.js";
 import { type ExportLine, exportLines, exportSession, type ImportFile, importSession, type TransferOptions } from "./transfer.js";
+import { type SetBlock, type SetEntry, setBlock, setEntry } from "./writes.js";
 
 /**
  * Opens an agent. `target` is a service binding, a namespace of objects, or a URL.
@@ -63,6 +65,16 @@ export class AgentClient {
   async health(options?: CallOptions): Promise<Health> {
     const response = await this.#connection.requestRoot("health", "/health", options);
     return (await response.json()) as Health;
+  }
+
+  /** Replaces the text of a writable block. With a `kind`, a block that is not there is defined first. */
+  setBlock(input: SetBlock, options?: CallOptions): Promise<Block> {
+    return setBlock(this.call.bind(this), input, options);
+  }
+
+  /** Writes an entry of a searchable block. Without a `key`, the client makes one. */
+  setEntry(input: SetEntry, options?: CallOptions): Promise<Entry> {
+    return setEntry(this.call.bind(this), input, options);
   }
 
   async getMessages({ sessionId }: { sessionId: string }, options?: CallOptions): Promise<UiMessage[]> {

@@ -63,3 +63,12 @@ export interface SessionAgentNamespace extends NamespaceTarget {
   getByName(name: string): SessionAgentObject;
   get(id: any): SessionAgentObject;
 }
+
+/**
+ * A service binding as what it is. `wrangler types` knows it as a `Fetcher`, which has no
+ * `call` and no `request`: `serviceOf(env.MEMORY).call(…)`.
+ */
+export const serviceOf = (binding: BindingTarget): SessionAgentService => binding as SessionAgentService;
+
+/** The same for a namespace with `script_name`: `namespaceOf(env.AGENTS).getByName("alice").loadEvents(…)`. */
+export const namespaceOf = (binding: NamespaceTarget): SessionAgentNamespace => binding as SessionAgentNamespace;

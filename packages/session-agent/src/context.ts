@@ -8,14 +8,20 @@ export interface ContextBuilderOptions<Event = SessionEvent> {
   systemInstructions?: string[];
   /** What a model is told of an event; `null` leaves the event out. */
   eventToMessage?: (event: Event) => ModelMessage | null;
+  /**
+   * The leaf that the context stands on, which `persistWorkingContext` expects. Say it where
+   * the events are not the newest of their session. Default: the last event, if there is one.
+   */
+  leafId?: string | null;
 }
-
 
 /** What one turn sends to a model, in memory. */
 export class WorkingContext {
   systemInstructions: string[];
   messages: ModelMessage[];
   metadata: { [field: string]: any };
+  /** The leaf that the context stands on. `undefined`: nobody said, and none is expected. */
+  leafId: string | null | undefined;
   #given: number;
 
   constructor(systemInstructions: string[] = [], messages: ModelMessage[] = [], metadata: { [field: string]: any } = {}) {
@@ -29,17 +35,25 @@ export class WorkingContext {
     this.messages.push(message);
   }
 
-  /** The messages that were added since the context was built. */
+  /** The messages that were added since the context was built, or last written. */
   getNewMessages(): ModelMessage[] {
     return this.messages.slice(this.#given);
+  }
+
+  /** Counts that many of the new messages as written. They end at `leafId`. */
+  written(count: number, leafId: string | null): void {
+    this.#given += count;
+    this.leafId = leafId;
   }
 }
 
 /** A context of these events. `eventToMessage` may be your own; `null` leaves an event out. */
 export function buildWorkingContext<Event extends PlainEvent = SessionEvent>(
   events: Event[],
-  { systemInstructions = [], eventToMessage: mapper = eventToMessage }: ContextBuilderOptions<Event> = {},
+  { systemInstructions = [], eventToMessage: mapper = eventToMessage, leafId = events.at(-1)?.id }: ContextBuilderOptions<Event> = {},
 ): WorkingContext {
   const messages = events.map((event) => mapper(event)).filter((message) => message !== null);
-  return new WorkingContext([...systemInstructions], messages);
+  const context = new WorkingContext([...systemInstructions], messages);
+  context.leafId = leafId;
+  return context;
 }

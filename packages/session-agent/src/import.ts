@@ -1,11 +1,12 @@
-// Conversations from elsewhere: messages of the AI SDK, items of OpenAI, and the tables of
-// the Agents SDK. Each import can be repeated: what is there already is not written again.
+// Conversations from elsewhere: messages of the AI SDK, items of OpenAI, the tables of the
+// Agents SDK, and what ChatGPT, LangChain, mem0 and Zep export. Each import can be repeated: what is there already is not written again.
 // With `dryRun` nothing is written, and the report says what would be.
 
 import type { AgentClient } from "./agent.js";
 import { AlreadyExistsError } from "./errors.js";
+import { completionsOfLangChain, conversationsOfChatGPT, described, entriesOfMem0, entriesOfZep, type FactsPlan, isObject, knownShape, messagesOfZep } from "./import_others.js";
 import { type BlockPlan, type Checked, messagesOfTables, type SessionPlan, type TableRow } from "./import_tables.js";
-import { canonical, eventOfItem, type Item, type ItemEvent, kindOf, snapshotOf } from "./openai_items.js";
+import { canonical, eventOfItem, type Item, type ItemEvent, snapshotOf } from "./openai_items.js";
 import type { CallOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 
@@ -51,8 +52,23 @@ export interface BlockReport {
   reason?: string;
 }
 
+export interface FactsOptions extends ImportOptions {
+  /** The searchable block that gets the facts. It is defined if it is not there. Default: `facts`. */
+  label?: string;
+}
+
+export interface FactsReport {
+  dryRun: boolean;
+  block: BlockReport;
+  /** What was left out, and why. */
+  skipped: Array<{ id: string | null; reason: string }>;
+}
+
 /** What is written into a session: its messages, each with the one that it follows. */
-type MessagesPlan = Omit<SessionPlan, "id">;
+interface MessagesPlan extends Omit<SessionPlan, "id"> {
+  /** Where the conversation ended, if not with the last message. */
+  leafId?: string;
+}
 
 const EVENTS_AT_ONCE = 200;
 const TWICE = "Another message before it has its id.";
@@ -108,8 +124,8 @@ function checkItems(items: any): Item[] {
     throw new TypeError(`importOpenAIItems takes a list of items, and got ${described(items)}.`);
   }
   return Array.from(items as Iterable<any>, (item, n) => {
-    const isItem = typeof item === "object" && item !== null && (ITEM_ROLES.has(item.role) || (typeof item.type === "string" && item.type !== ""));
-    if (!isItem) throw new TypeError(`Item ${n + 1} is no item of OpenAI's API and no message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`);
+    if (!isItem(item)) throw new TypeError(`Item ${n + 1} is no item of OpenAI's API and no message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`);
+    if (!saysSomething(item)) throw new TypeError(`Item ${n + 1} says nothing: a message has a \`content\`, and it is ${described(item)}.`);
     try {
       return snapshotOf(item);
     } catch (error) {
@@ -118,19 +134,53 @@ function checkItems(items: any): Item[] {
   });
 }
 
-const SHOWN_FIELDS = 5;
-
-function described(value: unknown): string {
-  if (!isObject(value) || Array.isArray(value)) return kindOf(value);
-  if (isObject(value.mapping)) return "a conversation of ChatGPT's data export (`conversations.json`). Its messages stand in `mapping`; give those of one branch as `{ role, content }`";
-  if (isObject(value.author) && isObject(value.content)) return "a message of ChatGPT's data export. Give it as `{ role: message.author.role, content: message.content.parts.join(\"\\n\") }`";
-  if (isObject(value.message) && "parent" in value) return "a node of ChatGPT's data export. Its `message` has the `author` and the `content`; give them as `{ role, content }`";
-  const fields = Object.keys(value);
-  const shown = fields.slice(0, SHOWN_FIELDS).map((field) => `\`${field}\``);
-  return fields.length === 0 ? "an empty object" : `an object with ${shown.join(", ")}${fields.length > SHOWN_FIELDS ? " and more" : ""}`;
+function isItem(item: any): boolean {
+  if (!isObject(item) || knownShape(item) !== undefined) return false;
+  return ITEM_ROLES.has(item.role) || (typeof item.type === "string" && item.type !== "");
 }
 
-const isObject = (value: unknown): value is { [field: string]: any } => typeof value === "object" && value !== null;
+/** Whether a message has anything to say. An item of another type has fields of its own. */
+function saysSomething({ role, type, content, tool_calls: calls, function_call: call, refusal }: any): boolean {
+  const isMessage = ITEM_ROLES.has(role) && (type === undefined || type === "message");
+  return !isMessage || [content, calls, call, refusal].some((field) => field !== undefined && field !== null);
+}
+
+/**
+ * Writes the conversations of ChatGPT's data export into an agent, each into a session of its
+ * own with its branches. `file` is the text of `conversations.json`, what it holds, or one
+ * conversation of it.
+ */
+export async function importChatGPT(agent: AgentClient, file: string | object, options: ImportOptions = {}): Promise<ImportReport> {
+  const plans = conversationsOfChatGPT(file, check);
+  const outcomes: SessionReport[] = [];
+  for (const { id, ...plan } of plans) outcomes.push(await writeSession(agent.session(id), plan, options));
+  return report(options, outcomes);
+}
+
+/** Writes messages of LangChain into a session: its instances, its stored messages, or serialised ones. */
+export async function importLangChainMessages(session: SessionClient, messages: Iterable<object> | string, options: ImportOptions = {}): Promise<ImportReport> {
+  return await importOpenAIItems(session, completionsOfLangChain(messages), options);
+}
+
+/** Writes messages of a thread of Zep's into a session. */
+export async function importZepMessages(session: SessionClient, messages: object | string, options: ImportOptions = {}): Promise<ImportReport> {
+  return await importUIMessages(session, messagesOfZep(messages), options);
+}
+
+/** Writes facts of Zep's graph into a searchable block, with the time since when and until when they hold. */
+export async function importZepFacts(agent: AgentClient, facts: object | string, options: FactsOptions = {}): Promise<FactsReport> {
+  return await writeFacts(agent, entriesOfZep(facts), options);
+}
+
+/** Writes memories of mem0 into a searchable block. */
+export async function importMem0(agent: AgentClient, memories: object | string, options: FactsOptions = {}): Promise<FactsReport> {
+  return await writeFacts(agent, entriesOfMem0(memories), options);
+}
+
+async function writeFacts(agent: AgentClient, { entries, skipped }: FactsPlan, { label = "facts", ...options }: FactsOptions): Promise<FactsReport> {
+  const block = await writeBlock(agent, { label, kind: "searchable", entries }, options);
+  return { dryRun: options.dryRun ?? false, block, skipped };
+}
 
 /**
  * Writes the conversations and blocks of an agent of the Agents SDK into an agent. `file` is an
@@ -164,7 +214,7 @@ function check(message: any): Checked {
   return { reason: "It has no parts." };
 }
 
-async function writeSession(session: SessionClient, { name, messages, compactions, skipped }: MessagesPlan, options: ImportOptions): Promise<SessionReport> {
+async function writeSession(session: SessionClient, { name, messages, compactions, skipped, leafId }: MessagesPlan, options: ImportOptions): Promise<SessionReport> {
   const known = await idsIn(session, options);
   const seen = new Set<string>();
   const fresh: MessagesPlan["messages"] = [];
@@ -182,6 +232,7 @@ async function writeSession(session: SessionClient, { name, messages, compaction
       options.onProgress?.({ done: n + 1, total: fresh.length });
     }
     for (const compaction of missing) await session.addCompaction(compaction, options);
+    if (leafId !== undefined && fresh.length > 0) await session.setLeaf({ id: leafId }, options);
   }
   return { id: session.id, exists: known.exists, write: fresh.length, known: seen.size - fresh.length, compactions: missing.length, skipped };
 }
@@ -193,7 +244,10 @@ async function writeBlock(agent: AgentClient, { label, kind, content = "", entri
   if (!options.dryRun) {
     if (block === null) await agent.defineBlock({ label, kind }, options);
     if (kind === "writable") await agent.setBlock({ label, content }, options);
-    for (const entry of entries) await agent.setEntry({ label, ...entry }, options);
+    for (const [n, entry] of entries.entries()) {
+      await agent.setEntry({ label, ...entry }, options);
+      options.onProgress?.({ done: n + 1, total: entries.length });
+    }
   }
   return { label, kind, write: true, ...(kind === "searchable" && { entries: entries.length }) };
 }

@@ -30,7 +30,7 @@ export interface BlockPlan {
   label: string;
   kind: "writable" | "searchable";
   content?: string;
-  entries?: Array<{ key: string; content: string }>;
+  entries?: Array<{ key: string; content: string; validFrom?: number; validUntil?: number }>;
 }
 
 /** A session while its rows are read, with what skipped messages followed. */

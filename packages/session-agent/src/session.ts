@@ -5,9 +5,12 @@ import { type AiMessage, type MemoryTool, promptOf, toolsOf } from "./ai_sdk.js"
 import { type AiTurn, itemsOfMessages, nameItems, type Persisted, type Place, readTurn, usageOf, writeItems } from "./ai_sdk_turn.js";
 import { type ChatChunk, type ChatInput, chat, resumeChat } from "./chat.js";
 import type { Connection } from "./connection.js";
+import type { WorkingContext } from "./context.js";
 import type { SessionAgentError } from "./errors.js";
 import {
   type AddUsageInput,
+  type AppendOutcome,
+  type Block,
   type Change,
   type CreateSessionInput,
   type Entry,
@@ -18,6 +21,7 @@ import {
   type ListSkillsInput,
   type Operations,
   OPERATIONS,
+  type PersistWorkingContextInput,
   type Session,
   type SessionEvent,
   type SessionOperations,
@@ -27,6 +31,7 @@ import {
 import type { CallOptions } from "./options.js";
 import { type ChangesOptions, changesOf, type EventsOptions, eventsOf, type HistoryOptions, historyOf, historyPagesOf, pagesOf } from "./pages.js";
 import { type ExportLine, exportLines, exportSession, type ImportFile, importSession, type TransferOptions } from "./transfer.js";
+import { type AppendedMessages, type AppendMessages, appendMessages, persistWorkingContext, type SetBlock, type SetEntry, setBlock, setEntry } from "./writes.js";
 
 /** The most events that one context is built from. */
 const MOST_EVENTS = 1000;
@@ -91,6 +96,30 @@ export class SessionClient {
   /** Creates the session under this id. */
   create(input: Omit<CreateSessionInput, "id"> = {}, options?: CallOptions): Promise<Session> {
     return this.#operate(this.#connection, "createSession", { ...input, id: this.id }, options);
+  }
+
+  /**
+   * Appends messages of the AI SDK, each after the one before it, by a request each. With
+   * ids of their own, messages that are there already are left alone, so a call that broke
+   * off can be repeated.
+   */
+  appendMessages(input: AppendMessages, options?: CallOptions): Promise<AppendedMessages> {
+    return appendMessages(this.call.bind(this), input, options);
+  }
+
+  /** Appends what a turn added to its context: all of it or nothing. Takes the messages, or the `WorkingContext`. */
+  persistWorkingContext(input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext, options?: CallOptions): Promise<AppendOutcome> {
+    return persistWorkingContext(this.call.bind(this), input, options);
+  }
+
+  /** Replaces the text of a writable block of this session. With a `kind`, a block that is not there is defined first. */
+  setBlock(input: Omit<SetBlock, "sessionId">, options?: CallOptions): Promise<Block> {
+    return setBlock(this.call.bind(this), input, options);
+  }
+
+  /** Writes an entry of a searchable block of this session. Without a `key`, the client makes one. */
+  setEntry(input: Omit<SetEntry, "sessionId">, options?: CallOptions): Promise<Entry> {
+    return setEntry(this.call.bind(this), input, options);
   }
 
   /** The newest messages of the conversation, as chat clients load them. */

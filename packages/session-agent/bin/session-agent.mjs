@@ -1,0 +1,36 @@
+#!/usr/bin/env node
+// `npx session-agent check`: what of a Worker's configuration the agents could not use. As
+// `[build] command` of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`.
+
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { findVariableFault } from "./defaults.mjs";
+
+const CONFIGS = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
+const USAGE = "Usage: session-agent check [--config wrangler.toml]";
+
+const readApi = () => JSON.parse(readFileSync(join(import.meta.dirname, "../worker/site/openapi.json"), "utf8"));
+
+/** The project's own wrangler, which reads its configuration. */
+function loadWrangler() {
+  const { resolve: find } = createRequire(join(process.cwd(), "package.json"));
+  return import(pathToFileURL(find("wrangler")));
+}
+
+async function check(given) {
+  const config = given ?? CONFIGS.find((name) => existsSync(name));
+  if (config === undefined || !existsSync(config)) return `There is no ${config ?? "wrangler.toml"} in ${process.cwd()}.`;
+  const tooLong = "Give your class `blocks()` and `tools()` for what is longer.";
+  return await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
+}
+
+const [command, option, config, ...more] = process.argv.slice(2);
+const isUsed = command === "check" && more.length === 0 && (option === undefined || (option === "--config" && config !== undefined));
+const fault = isUsed ? await check(config) : USAGE;
+if (fault === undefined) console.log("The defaults for every agent can be used.");
+else {
+  console.error(fault);
+  process.exitCode = 1;
+}

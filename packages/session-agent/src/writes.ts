@@ -1,0 +1,79 @@
+// What a program says in one call and the agent takes as several, or with a field more: a
+// block that is not there yet, an entry without a key, several messages, a whole context.
+
+import type { WorkingContext } from "./context.js";
+import { BlockNotFoundError } from "./errors.js";
+import type { AppendedMessage, AppendOutcome, Entry, Block, PersistWorkingContextInput, SetBlockInput, SetEntryInput } from "./operations.js";
+import type { CallOptions } from "./options.js";
+
+/** Runs an operation, as `call` of an agent or a session does. */
+type Run = (operation: string, input: object, options?: CallOptions) => Promise<any>;
+
+/** With a `kind`, a block that is not there is defined first. */
+export interface SetBlock extends SetBlockInput {
+  kind?: "writable";
+  /** Of a block that is defined: one line, which the block's header in the prompt shows. */
+  description?: string;
+  /** Of a block that is defined: its budget. */
+  maxTokens?: number;
+}
+
+/** Without a `key`, the client makes one. */
+export interface SetEntry extends Omit<SetEntryInput, "key"> {
+  key?: string;
+}
+
+export interface AppendMessages {
+  messages: Iterable<object>;
+  /** What the first message follows. Default: the leaf. */
+  parentId?: string | null;
+  /** The leaf that the first message follows. At another leaf nothing is written. */
+  expectedLeafId?: string | null;
+}
+
+export interface AppendedMessages {
+  /** What became of each message, in order. */
+  messages: AppendedMessage[];
+  leafId: string | null;
+}
+
+export async function setBlock(run: Run, { kind, description, maxTokens, ...input }: SetBlock, options?: CallOptions): Promise<Block> {
+  const defined = { kind, ...(description !== undefined && { description }), ...(maxTokens !== undefined && { maxTokens }) };
+  // Without a kind, the agent says what it thinks of the other two.
+  if (kind === undefined) return await run("setBlock", { ...input, ...defined }, options);
+  try {
+    return await run("setBlock", input, options);
+  } catch (error) {
+    if (!(error instanceof BlockNotFoundError)) throw error;
+  }
+  const { label, sessionId } = input;
+  await run("defineBlock", { label, ...(sessionId != null && { sessionId }), ...defined }, options);
+  return await run("setBlock", input, options);
+}
+
+export async function setEntry(run: Run, input: SetEntry, options?: CallOptions): Promise<Entry> {
+  return await run("setEntry", { ...input, key: input.key ?? crypto.randomUUID() }, options);
+}
+
+export async function appendMessages(run: Run, { messages, ...place }: AppendMessages, options?: CallOptions): Promise<AppendedMessages> {
+  const appended: AppendedMessage[] = [];
+  let at: object = place;
+  let leafId: string | null = place.parentId ?? place.expectedLeafId ?? null;
+  for (const message of messages) {
+    const outcome: AppendedMessage = await run("appendMessage", { message, ...at }, options);
+    appended.push(outcome);
+    leafId = outcome.message.id;
+    at = { expectedLeafId: leafId };
+  }
+  return { messages: appended, leafId };
+}
+
+/** What the context gained since it was built or last written. Then it counts as written. */
+export async function persistWorkingContext(run: Run, input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext, options?: CallOptions): Promise<AppendOutcome> {
+  if (!("getNewMessages" in input)) return await run("persistWorkingContext", input, options);
+  const messages = input.getNewMessages();
+  const { leafId } = input;
+  const outcome: AppendOutcome = await run("persistWorkingContext", { messages, ...(leafId !== undefined && { expectedLeafId: leafId }) }, options);
+  input.written(messages.length, outcome.leafId);
+  return outcome;
+}

@@ -1,0 +1,86 @@
+// How a project gets the package: from its archive or as a workspace, where an adapter finds
+// the project's packages. A link is refused by a sentence.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { NODE, quietly } from "../../scripts/wrangler.mjs";
+import { project } from "./packed.mjs";
+
+const runFile = promisify(execFile);
+const USES = 'import { SessionAgentSaver } from "session-agent/langgraph"; console.log(typeof SessionAgentSaver);';
+
+const folder = await mkdtemp(join(tmpdir(), "session-agent-linked-"));
+after(() => rm(folder, { recursive: true, force: true }));
+
+// `npm link` writes into a folder of the machine, which is one of this test's.
+await mkdir(join(folder, "machine/lib"), { recursive: true });
+const env = { ...quietly(), npm_config_prefix: join(folder, "machine") };
+
+const npm = (cwd, ...args) => runFile("npm", [...args, "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps"], { cwd, env });
+
+/** A folder with a package.json, and with a copy of the package in it if it is a workspace. */
+async function place(name, more = {}) {
+  const made = join(folder, name);
+  await mkdir(made);
+  await writeFile(join(made, "package.json"), JSON.stringify({ name, private: true, type: "module", ...more }));
+  return made;
+}
+
+const copyTo = (to) => cp(CLIENT, to, { recursive: true, filter: (from) => !from.endsWith("/worker") && !from.endsWith("/src") });
+
+/** LangGraph's packages, as npm would install them beside. */
+async function addFramework(at) {
+  for (const name of ["@langchain/core", "@langchain/langgraph-checkpoint"]) {
+    const to = join(at, "node_modules", name);
+    await mkdir(dirname(to), { recursive: true });
+    await symlink(join(ROOT, "tests/client/node_modules", name), to, "dir");
+  }
+}
+
+async function uses(at) {
+  await writeFile(join(at, "uses.mjs"), USES);
+  return (await runFile(NODE, ["uses.mjs"], { cwd: at })).stdout;
+}
+
+test("a_link_is_refused_with_what_to_do_instead", async () => {
+  const clone = await place("clone");
+  await copyTo(join(clone, "packages/session-agent"));
+  const user = await place("user");
+  for (const args of [["install", "../clone/packages/session-agent"], ["link", "../clone/packages/session-agent"]]) {
+    const { stderr } = await npm(user, ...args).then(() => assert.fail(`${args[0]} was not refused`), (error) => error);
+    assert.match(stderr, /session-agent can't be installed as a link.*Make its archive and install that: `npm pack \.\/packages\/session-agent`/);
+  }
+  await assert.rejects(uses(user), /ERR_MODULE_NOT_FOUND/);
+});
+
+test("an_example_in_the_repository_uses_the_client_by_a_link", async () => {
+  const example = await place("clone/examples");
+  await npm(example, "install", "../packages/session-agent");
+  await writeFile(join(example, "client.mjs"), 'import { sessionAgent } from "session-agent"; console.log(typeof sessionAgent);');
+  assert.equal((await runFile(NODE, ["client.mjs"], { cwd: example })).stdout, "function\n");
+});
+
+test("an_adapter_finds_the_projects_packages_from_the_archive", async () => {
+  const sources = await place("sources");
+  const { folder: made, remove } = await project(sources);
+  try {
+    await addFramework(made);
+    assert.equal(await uses(made), "function\n");
+  } finally {
+    await remove();
+  }
+});
+
+test("an_adapter_finds_the_projects_packages_as_a_workspace", async () => {
+  const root = await place("root", { workspaces: ["packages/*"] });
+  await copyTo(join(root, "packages/session-agent"));
+  await npm(root, "install");
+  await addFramework(root);
+  assert.equal(await uses(root), "function\n");
+});
