@@ -19,8 +19,8 @@ use crate::memory::label::Label;
 #[cfg(test)]
 use crate::memory::past::ItemDeleted;
 use crate::memory::{BlockScope, MemoryWriter};
-use crate::vectors::VectorReport;
-use crate::vectors::entries::{search, set};
+use crate::recall::VectorReport;
+use crate::recall::entries::{search, set};
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
 #[derive(Deserialize)]

@@ -12,8 +12,8 @@ use crate::log::sessions::session_exists;
 use crate::search::build::{BuildScope, advance};
 use crate::search::find::Hit;
 use crate::search::request::SearchRequest as Wanted;
-use crate::vectors::VectorReport;
-use crate::vectors::events::search;
+use crate::recall::VectorReport;
+use crate::recall::events::search;
 
 /// Searches messages and the inputs and outputs of tools, best first.
 ///

@@ -11,7 +11,7 @@ use crate::memory::definition::Definition;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::kind::BlockKind;
 use crate::memory::validity::Validity;
-use crate::vectors::entries::search;
+use crate::recall::entries::search;
 
 pub const TOOL: ContextTool = ContextTool {
     name: "search_context",

@@ -8,7 +8,7 @@ use crate::base::json::json;
 use crate::memory::definition::Definition;
 use crate::search::build::{BuildScope, advance};
 use crate::search::request::SearchRequest;
-use crate::vectors::events::search;
+use crate::recall::events::search;
 
 pub const TOOL: ContextTool = ContextTool {
     name: "session_search",
