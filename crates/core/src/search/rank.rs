@@ -1,47 +1,28 @@
 //! Ranks the candidates by their words. Pure: the caller passes the texts in.
 //!
 //! A rare word counts more than a common one, and a message scores higher the more rare
-//! words it holds. Turns of a dialogue are short, so length lowers a score only a little.
-//! An answer stands next to its question, so a strong hit adds some of its score to its
-//! neighbours.
+//! words it holds. What is said in a turn often makes sense by the turns around it alone, so
+//! each word of a neighbour counts a little, too (`weights.rs` says how much).
 
 use std::collections::HashMap;
 
 use super::asked::AskedWords;
-use super::words::WordSplitter;
+use super::weights::Weights;
+use super::words::{WordSplitter, is_cjk};
+use crate::base::action::Role;
 
-/// How fast a repeated word stops adding, and how much length counts.
-const K1: f64 = 1.2;
-const B: f64 = 0.35;
-
-/// Words of a typical turn, to which a text's length is compared.
-const TYPICAL_WORDS: f64 = 30.0;
-
-/// The weight of a word found in who, where or when; a word in the text has about 1.
-const ABOUT_WEIGHT: f64 = 0.7;
-
-/// The least share of a score that stays when few of the query's words are found.
-const LEAST_COVERAGE: f64 = 0.4;
-
-/// The bonus for two of the query's words side by side, as a share of the lower rarity.
-const TOGETHER_BONUS: f64 = 0.35;
-
-/// The share of its score that a neighbour adds, one turn away and two turns away.
-const NEAR_SHARE: [f64; 2] = [0.25, 0.1];
-
-/// The share of its score that a question adds to the turn right after it, its answer.
-const ANSWER_SHARE: f64 = 0.5;
-
-/// A turn that ends in a question rarely holds the answer, so its score is lowered.
-const QUESTION_FACTOR: f64 = 0.9;
+/// Letters and pairs of letters of a script without spaces that count as one word. A word has
+/// one or two letters, and each letter counts with the pair that it ends.
+const LETTERS_PER_WORD: f64 = 3.0;
 
 /// An event that may match, reduced to what its text holds of the query's words.
 #[derive(Debug)]
 pub struct Candidate {
     pub session: i64,
     pub seq: i64,
+    pub role: Role,
     /// How many words the text has, and how often it holds each of the query's words.
-    length: usize,
+    length: f64,
     counts: Vec<usize>,
     /// Which of the query's words are found in who, where or when.
     is_about: Vec<bool>,
@@ -50,6 +31,9 @@ pub struct Candidate {
     /// How many of the query's prefixes the text holds.
     other_hits: usize,
     pub is_question: bool,
+    pub has_number: bool,
+    /// Whether the query names who spoke.
+    pub is_by_named: bool,
     pub created_at: i64,
     /// The index's score. It counts only if the part of the text that was read holds no
     /// word of the query.
@@ -60,7 +44,9 @@ pub struct Candidate {
 pub struct TermCounter<'q, 'a> {
     asked: &'q mut AskedWords<'a>,
     splitter: WordSplitter,
-    length: usize,
+    /// The words, and the letters and pairs of letters of scripts without spaces.
+    words: usize,
+    letters: usize,
     counts: Vec<usize>,
     is_about: Vec<bool>,
     is_together: Vec<bool>,
@@ -81,7 +67,8 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         Self {
             asked,
             splitter: WordSplitter::default(),
-            length: 0,
+            words: 0,
+            letters: 0,
             counts: vec![0; terms],
             is_about: vec![false; terms],
             is_together: vec![false; terms],
@@ -103,7 +90,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
     /// Takes the text's next words: some that were skipped, then one word, which may be
     /// empty.
     fn take(&mut self, skipped: usize, word: &str) {
-        self.length += skipped;
+        self.words += skipped;
         match skipped {
             0 => {}
             1 => self.before = [None, self.before[0]],
@@ -111,6 +98,11 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         }
         if word.is_empty() {
             return;
+        }
+        if word.chars().next().is_some_and(is_cjk) {
+            self.letters += 1;
+        } else {
+            self.words += 1;
         }
         let found = self.asked.find(word);
         self.count(found);
@@ -123,7 +115,6 @@ impl<'q, 'a> TermCounter<'q, 'a> {
 
     /// Counts a word, and the term that the word matches.
     fn count(&mut self, found: Option<usize>) {
-        self.length += 1;
         if let Some(found) = found {
             if let Some(count) = self.counts.get_mut(found) {
                 *count += 1;
@@ -138,14 +129,15 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         self.before = [found, self.before[0]];
     }
 
-    /// Takes a stem from who, where or when.
-    pub fn take_about(&mut self, stem: &str) {
-        if let Some(is_about) = self
-            .asked
-            .find_stem(stem)
-            .and_then(|found| self.is_about.get_mut(found))
-        {
-            *is_about = true;
+    /// Takes a stem from who, where or when. Says whether the query asks for it.
+    pub fn take_about(&mut self, stem: &str) -> bool {
+        let found = self.asked.find_stem(stem);
+        match found.and_then(|found| self.is_about.get_mut(found)) {
+            Some(is_about) => {
+                *is_about = true;
+                true
+            }
+            None => false,
         }
     }
 
@@ -155,12 +147,15 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         Candidate {
             session,
             seq,
-            length: self.length,
+            role: Role::default(),
+            length: self.words as f64 + self.letters as f64 / LETTERS_PER_WORD,
             counts: self.counts,
             is_about: self.is_about,
             is_together: self.is_together,
             other_hits: self.is_begun.iter().filter(|is_begun| **is_begun).count(),
             is_question: false,
+            has_number: false,
+            is_by_named: false,
             created_at,
             index_score,
         }
@@ -173,104 +168,178 @@ pub struct QueryTerm {
     pub rarity: f64,
 }
 
+impl QueryTerm {
+    /// A word that stands in `found` of `all` texts.
+    pub fn new(stem: String, found: i64, all: i64) -> Self {
+        Self {
+            stem,
+            rarity: rarity(found, all),
+        }
+    }
+}
+
 /// Rarity of a word that stands in `found` of `all` events.
-pub fn rarity(found: i64, all: i64) -> f64 {
+fn rarity(found: i64, all: i64) -> f64 {
     let (found, all) = (found as f64, all.max(found) as f64);
-    (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
+    (1.0 + (all - found + 0.5) / (found + 0.5)).ln().sqrt()
 }
 
-/// One score per candidate, in the order of `candidates`.
-pub fn scores(candidates: &[Candidate], terms: &[QueryTerm]) -> Vec<f64> {
-    let own: Vec<f64> = candidates
-        .iter()
-        .map(|candidate| own_score(candidate, terms))
-        .collect();
-    let places: HashMap<(i64, i64), (f64, bool)> = candidates
-        .iter()
-        .zip(&own)
-        .map(|(candidate, score)| {
-            (
-                (candidate.session, candidate.seq),
-                (*score, candidate.is_question),
-            )
-        })
-        .collect();
-    let newest = candidates
-        .iter()
-        .map(|candidate| candidate.created_at)
-        .max()
-        .unwrap_or(0);
-    candidates
-        .iter()
-        .zip(&own)
-        .map(|(candidate, score)| {
-            let mut lent = 0.0_f64;
-            for (distance, share) in (1..).zip(NEAR_SHARE) {
-                for seq in [candidate.seq - distance, candidate.seq + distance] {
-                    let neighbour = places.get(&(candidate.session, seq));
-                    let (score, asks) = neighbour.copied().unwrap_or_default();
-                    let answers = asks && seq == candidate.seq - 1;
-                    lent = lent.max(if answers { ANSWER_SHARE } else { share } * score);
-                }
-            }
-            // Among equals the later event wins: this bonus is far below any meaningful
-            // difference.
-            let age_days = (newest - candidate.created_at) as f64 / 86_400_000.0;
-            score + lent + 1e-6 / (1.0 + age_days)
-        })
-        .collect()
+/// What the ranking knows of the query besides its words.
+#[derive(Clone, Copy, Default)]
+pub struct QueryBent {
+    /// The query asks for what the agent itself said.
+    pub asks_agent: bool,
 }
 
-fn own_score(candidate: &Candidate, terms: &[QueryTerm]) -> f64 {
-    let length = candidate.length as f64;
-    let mut score = 0.0;
-    let mut found = 0.0;
-    let all: f64 = terms.iter().map(|term| term.rarity).sum();
-    let read = candidate.counts.iter().zip(&candidate.is_about);
-    for (term, (count, is_about)) in terms.iter().zip(read) {
-        let count = *count as f64;
-        let weight = if count > 0.0 {
-            count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / TYPICAL_WORDS))
-        } else if *is_about {
-            ABOUT_WEIGHT
-        } else {
-            continue;
+/// The scores of a query's candidates.
+pub struct Ranking<'a> {
+    pub weights: &'a Weights,
+    pub terms: &'a [QueryTerm],
+    pub bent: QueryBent,
+}
+
+impl Ranking<'_> {
+    /// One score per candidate, in the order of `candidates`.
+    pub fn scores(&self, candidates: &[Candidate]) -> Vec<f64> {
+        let places: HashMap<(i64, i64), &Candidate> = candidates
+            .iter()
+            .map(|candidate| ((candidate.session, candidate.seq), candidate))
+            .collect();
+        let newest = candidates
+            .iter()
+            .map(|candidate| candidate.created_at)
+            .max()
+            .unwrap_or(0);
+        let lifts = self.role_lifts(candidates);
+        candidates
+            .iter()
+            .map(|candidate| {
+                // Among equals the later event wins: this bonus is far below any
+                // meaningful difference.
+                let age_days = (newest - candidate.created_at) as f64 / 86_400_000.0;
+                let lift = match candidate.role {
+                    Role::User => lifts.0,
+                    Role::Assistant => lifts.1,
+                    _ => 1.0,
+                };
+                self.score(candidate, &places) * lift + 1e-6 / (1.0 + age_days)
+            })
+            .collect()
+    }
+
+    /// What a text's own words count.
+    fn weight(&self, candidate: &Candidate, term: usize) -> f64 {
+        let count = candidate.counts.get(term).copied().unwrap_or(0) as f64;
+        let weights = self.weights;
+        let length = candidate.length / weights.typical_words;
+        let share = weights.length_share;
+        weights.most * count / (count + weights.repeats * (1.0 - share + share * length))
+    }
+
+    /// The candidates around one, each with the share of its weights that it lends.
+    fn neighbours<'c>(
+        &self,
+        candidate: &Candidate,
+        places: &HashMap<(i64, i64), &'c Candidate>,
+    ) -> Vec<(&'c Candidate, f64)> {
+        let weights = self.weights;
+        let lend = |distance: i64| {
+            let found = *places.get(&(candidate.session, candidate.seq + distance))?;
+            let share = match distance {
+                -1 if found.is_question => weights.after_question,
+                -1 => weights.after,
+                1 => weights.before,
+                -2 => weights.two_after,
+                2 => weights.two_before,
+                _ => weights.three_away,
+            };
+            Some((found, share))
         };
-        score += term.rarity * weight;
-        found += term.rarity;
+        [-3, -2, -1, 1, 2, 3].into_iter().filter_map(lend).collect()
     }
-    score += together(candidate, terms);
-    if all > 0.0 {
-        score *= LEAST_COVERAGE + (1.0 - LEAST_COVERAGE) * found / all;
-    }
-    score += candidate.other_hits as f64;
-    if score == 0.0 {
-        score = candidate.index_score;
-    }
-    if candidate.is_question {
-        score * QUESTION_FACTOR
-    } else {
+
+    fn score(&self, candidate: &Candidate, places: &HashMap<(i64, i64), &Candidate>) -> f64 {
+        let weights = self.weights;
+        let neighbours = self.neighbours(candidate, places);
+        let (mut score, mut found, mut all) = (0.0, 0.0, 0.0);
+        for (place, term) in self.terms.iter().enumerate() {
+            let mut weight = self.weight(candidate, place);
+            if weight == 0.0 && candidate.is_about.get(place) == Some(&true) {
+                weight = weights.about;
+            }
+            let lent = neighbours
+                .iter()
+                .map(|(neighbour, share)| share * self.weight(neighbour, place))
+                .fold(0.0, f64::max);
+            weight += lent;
+            score += term.rarity * weight;
+            found += term.rarity * (weight / weights.found).min(1.0);
+            all += term.rarity;
+        }
+        score += weights.together * self.together(candidate);
+        if all > 0.0 {
+            score *= weights.least_coverage + (1.0 - weights.least_coverage) * found / all;
+        }
+        score += candidate.other_hits as f64;
+        if score == 0.0 {
+            score = candidate.index_score.max(0.0).sqrt();
+        }
+        if self.bent.asks_agent && candidate.role == Role::Assistant {
+            score *= weights.asked_agent;
+        } else {
+            let length = (candidate.length / weights.long_words).max(1.0);
+            score *= length.powf(-weights.long_power);
+        }
+        for (holds, factor) in [
+            (candidate.is_question, weights.question),
+            (candidate.has_number, weights.number),
+            (candidate.is_by_named, weights.speaker),
+        ] {
+            if holds {
+                score *= factor;
+            }
+        }
         score
     }
-}
 
-/// The bonus for pairs of the query's words that stand side by side in the text, in the
-/// query's order.
-fn together(candidate: &Candidate, terms: &[QueryTerm]) -> f64 {
-    terms
-        .windows(2)
-        .zip(&candidate.is_together)
-        .map(|(pair, is_together)| match pair {
-            [first, second] if *is_together => TOGETHER_BONUS * first.rarity.min(second.rarity),
-            _ => 0.0,
-        })
-        .sum()
+    /// Pairs of the query's words that stand side by side in the text, in the query's order.
+    fn together(&self, candidate: &Candidate) -> f64 {
+        self.terms
+            .windows(2)
+            .zip(&candidate.is_together)
+            .map(|(pair, is_together)| match pair {
+                [first, second] if *is_together => first.rarity.min(second.rarity),
+                _ => 0.0,
+            })
+            .sum()
+    }
+
+    /// The factors of what the user said and of what the agent said: who says less in a
+    /// turn, says more in a word.
+    fn role_lifts(&self, candidates: &[Candidate]) -> (f64, f64) {
+        let mean = |role: Role| {
+            let of_role = candidates.iter().filter(|candidate| candidate.role == role);
+            let (sum, count) = of_role.fold((0.0, 0.0), |(sum, count), candidate| {
+                (sum + candidate.length.max(1.0).ln(), count + 1.0)
+            });
+            (count > 0.0).then(|| sum / count)
+        };
+        let (Some(user), Some(agent)) = (mean(Role::User), mean(Role::Assistant)) else {
+            return (1.0, 1.0);
+        };
+        if self.bent.asks_agent {
+            return (1.0, 1.0);
+        }
+        let lift = |longer: f64| (self.weights.role_power * longer.max(0.0)).exp();
+        (lift(agent - user), lift(user - agent))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::search::stem::stem;
+    use crate::search::weights::WEIGHTS;
     use crate::search::words::words;
 
     fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
@@ -282,6 +351,15 @@ mod tests {
         }
         reading.take_about(about);
         reading.end(1, seq, 0, 0.0)
+    }
+
+    fn scores(candidates: &[Candidate], terms: &[QueryTerm]) -> Vec<f64> {
+        let ranking = Ranking {
+            weights: &WEIGHTS,
+            terms,
+            bent: QueryBent::default(),
+        };
+        ranking.scores(candidates)
     }
 
     fn terms(terms: &[(&str, f64)]) -> Vec<QueryTerm> {
@@ -332,10 +410,11 @@ mod tests {
     fn words_side_by_side_in_their_order_are_worth_more() {
         let terms = terms(&[("old", 2.0), ("coffe", 2.0)]);
         let texts = ["old coffe x", "old x coffe", "coffe old x", "old x x coffe"];
-        let scores: Vec<f64> = texts
-            .iter()
-            .map(|text| own_score(&candidate(1, text, "", &terms), &terms))
+        let candidates: Vec<Candidate> = (0..)
+            .zip(texts)
+            .map(|(place, text)| candidate(place * 10, text, "", &terms))
             .collect();
+        let scores = scores(&candidates, &terms);
         assert!(scores[0] > scores[2] && scores[1] > scores[3]);
         assert!((scores[0] - scores[1]).abs() < 0.1 && scores[0] - scores[2] > 0.5);
     }
@@ -343,6 +422,9 @@ mod tests {
     /// What a counter counts, found the plain way: every word is split off and stemmed.
     fn counted_plainly(text: &str, terms: &[QueryTerm], prefixes: &[String]) -> String {
         let words = words(text);
+        let is_letters = |word: &&String| word.chars().all(is_cjk);
+        let letters = words.iter().filter(is_letters).count();
+        let length = (words.len() - letters) as f64 + letters as f64 / LETTERS_PER_WORD;
         let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
         let counts = terms.iter().map(|term| {
             let holds = |stem: &&String| **stem == term.stem;
@@ -358,7 +440,7 @@ mod tests {
         let is_begun = |prefix: &&String| words.iter().any(|word| word.starts_with(*prefix));
         format!(
             "{} {:?} {:?} {}",
-            words.len(),
+            length,
             counts.collect::<Vec<_>>(),
             is_together.collect::<Vec<_>>(),
             prefixes.iter().filter(is_begun).count()

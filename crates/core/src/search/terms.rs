@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::document::EVERY_DOCUMENT;
 use super::query::WordQuery;
-use super::rank::{QueryTerm, rarity};
+use super::rank::QueryTerm;
 use crate::base::columns::load;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
@@ -31,9 +31,9 @@ pub fn load_terms(
     let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
     Ok(stems
         .into_iter()
-        .map(|stem| QueryTerm {
-            rarity: rarity(counts.get(&stem).copied().unwrap_or(0), all),
-            stem,
+        .map(|stem| {
+            let found = counts.get(&stem).copied().unwrap_or(0);
+            QueryTerm::new(stem, found, all)
         })
         .collect())
 }
