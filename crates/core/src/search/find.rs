@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use super::asked::AskedWords;
 use super::candidates::{IndexMatch, IndexMatches, load_candidates};
+use super::counter::{Candidate, TermCounter, asked};
 use super::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
 use super::fuse::{Nearest, fuse};
 use super::merge::merge;
 use super::progress::find_number;
 use super::query::WordQuery;
-use super::rank::{Candidate, QueryBent, Ranking, TermCounter, asked};
+use super::rank::{QueryBent, Ranking};
 use super::read::PageRow;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;

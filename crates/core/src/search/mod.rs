@@ -5,6 +5,7 @@
 pub mod asked;
 pub mod build;
 pub mod candidates;
+pub mod counter;
 pub mod document;
 pub mod find;
 pub mod fuse;
