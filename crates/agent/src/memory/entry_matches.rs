@@ -11,7 +11,7 @@ use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json;
 use crate::search::query::{WordQuery, find_word};
-use crate::search::rank::QueryTerm;
+use crate::search::terms::QueryTerm;
 
 /// What the index offers for a query.
 pub struct LikelyEntries {

@@ -26,9 +26,10 @@ use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{Nearest, fuse};
 use crate::search::merge::merge;
 use crate::search::query::WordQuery;
-use crate::search::rank::{QueryBent, QueryTerm, Ranking};
+use crate::search::rank::{QueryBent, Ranking};
 use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::{may_have_stem, stem};
+use crate::search::terms::QueryTerm;
 use crate::search::weights::WEIGHTS;
 use crate::search::words::words;
 

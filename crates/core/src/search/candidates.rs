@@ -12,8 +12,7 @@ use std::collections::HashMap;
 
 use super::index::{FIRST_PART, OWN_PARTS};
 use super::query::{WordQuery, find_word};
-use super::rank::QueryTerm;
-use super::terms::load_terms;
+use super::terms::{QueryTerm, load_terms};
 use crate::base::columns::{find, find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! Counts what a candidate's text holds of the query's words.
 
 use super::asked::AskedWords;
-use super::rank::QueryTerm;
+use super::terms::QueryTerm;
 use super::words::{WordSplitter, is_cjk};
 use crate::base::action::Role;
 

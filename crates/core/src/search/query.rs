@@ -3,6 +3,7 @@
 
 use super::stem::stem;
 use super::words::{is_stop_word, words};
+use crate::base::action::Role;
 
 /// Characters of a query that are read; the rest is ignored.
 const MAX_QUERY_CHARS: usize = 2000;
@@ -147,7 +148,6 @@ impl WordQuery {
 
 /// How people address an agent whose words they look for, in some languages.
 const AGENT_WORDS: &[&str] = &[
-    "assistant",
     "dijiste",
     "du",
     "recomendaste",
@@ -165,7 +165,11 @@ const POLITE_WORDS: &[&str] = &[
 ];
 
 fn asks_agent(words: &[String]) -> bool {
-    let is_agent = |word: &String| AGENT_WORDS.contains(&word.as_str()) || word.contains('你');
+    let is_agent = |word: &String| {
+        word == Role::Assistant.name()
+            || AGENT_WORDS.contains(&word.as_str())
+            || word.contains('你')
+    };
     words.iter().enumerate().any(|(place, word)| {
         let before = place.checked_sub(1).and_then(|place| words.get(place));
         is_agent(word) && !before.is_some_and(|word| POLITE_WORDS.contains(&word.as_str()))

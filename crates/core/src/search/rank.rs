@@ -7,30 +7,9 @@
 use std::collections::HashMap;
 
 use super::counter::Candidate;
+use super::terms::QueryTerm;
 use super::weights::Weights;
 use crate::base::action::Role;
-
-/// A word of the query with its rarity.
-pub struct QueryTerm {
-    pub stem: String,
-    pub rarity: f64,
-}
-
-impl QueryTerm {
-    /// A word that stands in `found` of `all` texts.
-    pub fn new(stem: String, found: i64, all: i64) -> Self {
-        Self {
-            stem,
-            rarity: rarity(found, all),
-        }
-    }
-}
-
-/// Rarity of a word that stands in `found` of `all` events.
-fn rarity(found: i64, all: i64) -> f64 {
-    let (found, all) = (found as f64, all.max(found) as f64);
-    (1.0 + (all - found + 0.5) / (found + 0.5)).ln().sqrt()
-}
 
 /// What the ranking knows of the query besides its words.
 #[derive(Clone, Copy, Default)]
@@ -187,6 +166,7 @@ impl Ranking<'_> {
 mod tests {
     use super::*;
     use crate::search::counter::{TermCounter, asked};
+    use crate::search::terms::rarity;
     use crate::search::weights::WEIGHTS;
 
     fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
