@@ -3,6 +3,19 @@
 //!
 //!   recall SET.json …
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    reason = "a program that measures may panic and print"
+)]
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;

@@ -26,7 +26,7 @@ use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{Nearest, fuse};
 use crate::search::merge::merge;
 use crate::search::query::WordQuery;
-use crate::search::rank::{QueryBent, Ranking};
+use crate::search::rank::Ranking;
 use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::{may_have_stem, stem};
 use crate::search::terms::QueryTerm;
@@ -338,7 +338,7 @@ fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, 
     let ranking = Ranking {
         weights: &WEIGHTS,
         terms,
-        bent: QueryBent::default(),
+        asks_agent: false,
     };
     let scores = ranking.scores(&candidates);
     let mut ranked: Vec<(i64, f64)> = rows.iter().map(|row| row.number).zip(scores).collect();

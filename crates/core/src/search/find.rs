@@ -13,7 +13,7 @@ use super::fuse::{Nearest, fuse};
 use super::merge::merge;
 use super::progress::find_number;
 use super::query::WordQuery;
-use super::rank::{QueryBent, Ranking};
+use super::rank::Ranking;
 use super::read::PageRow;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
@@ -156,9 +156,7 @@ fn rank(
         ranking: Ranking {
             weights,
             terms: &offer.terms,
-            bent: QueryBent {
-                asks_agent: query.asks_agent,
-            },
+            asks_agent: query.asks_agent,
         },
         asked: asked(&offer.terms, &query.prefixes),
         candidates: Vec::new(),

@@ -11,18 +11,12 @@ use super::terms::QueryTerm;
 use super::weights::Weights;
 use crate::base::action::Role;
 
-/// What the ranking knows of the query besides its words.
-#[derive(Clone, Copy, Default)]
-pub struct QueryBent {
-    /// The query asks for what the agent itself said.
-    pub asks_agent: bool,
-}
-
 /// The scores of a query's candidates.
 pub struct Ranking<'a> {
     pub weights: &'a Weights,
     pub terms: &'a [QueryTerm],
-    pub bent: QueryBent,
+    /// The query asks for what the agent itself said.
+    pub asks_agent: bool,
 }
 
 impl Ranking<'_> {
@@ -111,7 +105,7 @@ impl Ranking<'_> {
         if score == 0.0 {
             score = candidate.index_score.max(0.0).sqrt();
         }
-        if self.bent.asks_agent && candidate.role == Role::Assistant {
+        if self.asks_agent && candidate.role == Role::Assistant {
             score *= weights.asked_agent;
         } else {
             let length = (candidate.length / weights.long_words).max(1.0);
@@ -154,7 +148,7 @@ impl Ranking<'_> {
         let (Some(user), Some(agent)) = (mean(Role::User), mean(Role::Assistant)) else {
             return (1.0, 1.0);
         };
-        if self.bent.asks_agent {
+        if self.asks_agent {
             return (1.0, 1.0);
         }
         let lift = |longer: f64| (self.weights.role_power * longer.max(0.0)).exp();
@@ -183,7 +177,7 @@ mod tests {
         let ranking = Ranking {
             weights: &WEIGHTS,
             terms,
-            bent: QueryBent::default(),
+            asks_agent: false,
         };
         ranking.scores(candidates)
     }
@@ -282,7 +276,7 @@ mod tests {
             let ranking = Ranking {
                 weights: &WEIGHTS,
                 terms: &terms,
-                bent: QueryBent { asks_agent },
+                asks_agent,
             };
             ranking.scores(candidates)
         };
