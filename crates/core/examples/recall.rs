@@ -49,8 +49,10 @@ struct Sums {
     all_at_10: f64,
 }
 
-/// What is switched off to measure what it is worth.
-const SWITCHES: &[(&str, fn(&mut Weights))] = &[
+/// What is switched off to measure what it is worth, and how.
+type Switch = (&'static str, fn(&mut Weights));
+
+const SWITCHES: &[Switch] = &[
     ("nothing", |_| {}),
     ("the words of neighbours", |weights| {
         weights.after_question = 0.0;
@@ -61,7 +63,7 @@ const SWITCHES: &[(&str, fn(&mut Weights))] = &[
         weights.three_away = 0.0;
     }),
     ("after a question", |weights| {
-        weights.after_question = weights.after
+        weights.after_question = weights.after;
     }),
     ("right after", |weights| weights.after = 0.0),
     ("right before", |weights| weights.before = 0.0),
@@ -72,14 +74,14 @@ const SWITCHES: &[(&str, fn(&mut Weights))] = &[
     ("coverage", |weights| weights.least_coverage = 1.0),
     ("who, where and when", |weights| weights.about = 0.0),
     ("length in a word's weight", |weights| {
-        weights.length_share = 0.0
+        weights.length_share = 0.0;
     }),
     ("length of a text", |weights| weights.long_power = 0.0),
     ("the role that says less", |weights| {
-        weights.role_power = 0.0
+        weights.role_power = 0.0;
     }),
     ("the agent that is asked for", |weights| {
-        weights.asked_agent = 1.0
+        weights.asked_agent = 1.0;
     }),
     ("questions", |weights| weights.question = 1.0),
     ("numbers", |weights| weights.number = 1.0),
