@@ -31,7 +31,7 @@ pub mod memory;
 
 pub mod models;
 
-pub mod vectors;
+pub mod recall;
 
 pub mod context;
 

@@ -11,10 +11,7 @@ use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json;
 use crate::search::query::{WordQuery, find_word};
-use crate::search::rank::{QueryTerm, rarity};
-
-/// The most candidates whose texts one search reads.
-const MAX_CANDIDATES: usize = 200;
+use crate::search::terms::QueryTerm;
 
 /// The entries that the index offers for a query.
 pub struct LikelyEntries {
@@ -24,7 +21,7 @@ pub struct LikelyEntries {
     pub terms: Vec<QueryTerm>,
 }
 
-/// Finds the entries of one block that match, and counts the query's words in this block.
+/// Finds at most so many entries of one block that match, and counts the query's words in this block.
 /// The engine's own score and word counts are not used: they cover every block of the
 /// agent, and the content of another session's blocks must not change an answer.
 ///
@@ -34,6 +31,7 @@ pub fn load_matches(
     db: &dyn Database,
     block: &Definition,
     query: &WordQuery,
+    most: usize,
 ) -> Result<LikelyEntries> {
     let [scope, content_key] = [block.scope.as_str(), &block.content_key()];
     let counts = count_block(db, scope, content_key)?;
@@ -71,7 +69,7 @@ pub fn load_matches(
                    FROM (SELECT number, sum(1 << bit) AS bits
                            FROM ({})
                           GROUP BY number))
-          WHERE place <= {MAX_CANDIDATES}
+          WHERE place <= {most}
           ORDER BY number DESC",
         found.join(" UNION ALL ")
     );
@@ -93,10 +91,7 @@ pub fn load_matches(
         .map(|(bit, stem)| {
             let holding = groups.iter().filter(|(bits, _)| *bits >> bit & 1 == 1);
             let found = holding.map(|(_, entries)| entries).sum();
-            QueryTerm {
-                rarity: rarity(found, counts.entries),
-                stem,
-            }
+            QueryTerm::new(stem, found, counts.entries)
         })
         .collect();
     let phrases = 1 << (terms.len() + 1);
@@ -114,6 +109,6 @@ pub fn load_matches(
         })
         .collect();
     entries.sort_by(|(a_number, a), (b_number, b)| b.total_cmp(a).then(b_number.cmp(a_number)));
-    entries.truncate(MAX_CANDIDATES);
+    entries.truncate(most);
     Ok(LikelyEntries { entries, terms })
 }

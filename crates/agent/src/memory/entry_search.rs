@@ -1,7 +1,7 @@
 //! The search index over entries. Words, stems and ranking work as in the log's
 //! search, over another table.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +20,17 @@ use crate::base::error::Result;
 use crate::base::json::{self, RawValue, json, written_bytes};
 use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
+use crate::search::candidates::most_candidates;
+use crate::search::counter::{Candidate, TermCounter, asked};
 use crate::search::document::EVERY_DOCUMENT;
-use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
+use crate::search::fuse::{Nearest, fuse};
+use crate::search::merge::merge;
 use crate::search::query::WordQuery;
-use crate::search::rank::{Candidate, TermCounter, asked, scores};
+use crate::search::rank::Ranking;
 use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::{may_have_stem, stem};
+use crate::search::terms::QueryTerm;
+use crate::search::weights::WEIGHTS;
 use crate::search::words::words;
 
 /// An entry that a search found.
@@ -125,7 +130,7 @@ fn about(key: &str, title: Option<&str>) -> Vec<String> {
 pub async fn search_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
-    query: &str,
+    queries: &[String],
     limit: i64,
     as_of: Option<i64>,
 ) -> Result<FoundElsewhere> {
@@ -133,16 +138,23 @@ pub async fn search_elsewhere(
     match block.home() {
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let mut input = json!({"query": query, "limit": limit});
+            let mut input = match queries {
+                [query] => json!({"query": query, "limit": limit}),
+                _ => json!({"queries": queries, "limit": limit}),
+            };
             if let (Some(input), Some(as_of)) = (input.as_object_mut(), as_of) {
                 input.insert("asOf".to_owned(), as_of.into());
             }
             agent::call(memory, block, home, "searchContext", input).await
         }
         BlockHome::Service { binding } => {
-            let told = service::search(memory, block, binding, query, limit, as_of).await?;
+            let mut told = Vec::new();
+            for query in queries {
+                let found = service::search(memory, block, binding, query, limit, as_of).await?;
+                told.push(read_told(found, query, most));
+            }
             Ok(FoundElsewhere {
-                results: read_told(told, query, most),
+                results: merge_told(told, most),
                 past: Vec::new(),
                 vectors: None,
             })
@@ -153,7 +165,7 @@ pub async fn search_elsewhere(
                 now_ms: memory.host.now_ms(),
                 as_of,
             };
-            let found = find(memory.db, block, query, &Nearest::default(), most, moment)?;
+            let found = find(memory.db, block, queries, &[], most, moment)?;
             Ok(FoundElsewhere {
                 results: found.results,
                 past: found.past,
@@ -193,58 +205,101 @@ fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<Fou
         .collect()
 }
 
-/// One ranking of the entries that match the query's words and of the nearest entries
-/// by meaning. `nearest` holds the numbers of the latter.
+/// One ranking of what a service told of each query. Results with the same key, or without a
+/// key with the same content, are one.
+fn merge_told(mut told: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry> {
+    if told.len() < 2 {
+        return told.pop().unwrap_or_default();
+    }
+    let mut entries: Vec<FoundEntry> = Vec::new();
+    let mut places: HashMap<(Option<String>, String), usize> = HashMap::new();
+    let mut rankings = Vec::new();
+    for results in told {
+        let mut ranking = Vec::new();
+        for entry in results {
+            let content = match entry.key {
+                Some(_) => String::new(),
+                None => entry.content.clone(),
+            };
+            let place = *places
+                .entry((entry.key.clone(), content))
+                .or_insert(entries.len());
+            ranking.push((place, entry.score));
+            if place == entries.len() {
+                entries.push(entry);
+            }
+        }
+        rankings.push(ranking);
+    }
+    let merged = merge(rankings).into_iter().take(most);
+    merged
+        .filter_map(|(place, score)| {
+            Some(FoundEntry {
+                score,
+                ..entries.get(place)?.clone()
+            })
+        })
+        .collect()
+}
+
+/// One ranking of the entries that match the queries' words and of the nearest entries by
+/// meaning. `nearest` holds the numbers of the latter, for each query, or nothing.
 pub fn find(
     db: &dyn Database,
     block: &Definition,
-    query: &str,
-    nearest: &Nearest<i64>,
+    queries: &[String],
+    nearest: &[Nearest<i64>],
     most: usize,
     moment: Moment,
 ) -> Result<FoundHere> {
-    let query = WordQuery::parse(query);
-    if query.is_empty() {
-        return Ok(FoundHere::default());
+    let queries = WordQuery::parse_all(queries);
+    let mut rows: HashMap<i64, FoundRow> = HashMap::new();
+    let mut stems: Vec<String> = Vec::new();
+    let mut rankings = Vec::new();
+    for (place, query) in queries.iter().enumerate() {
+        if query.is_empty() {
+            continue;
+        }
+        let LikelyEntries { entries, terms } =
+            load_matches(db, block, query, most_candidates(queries.len()))?;
+        let mut matching = load_ranked(db, block, &entries)?;
+        if let Some(at_ms) = moment.as_of {
+            // An entry that was written later was not there then.
+            matching.retain(|row| row.begins() <= at_ms);
+            matching.extend(load_then(db, block, query, at_ms)?);
+        }
+        let ranked = rank(&matching, query, &terms);
+        rankings.push(match nearest.get(place) {
+            Some(nearest) if !nearest.items.is_empty() => fuse(&ranked, nearest),
+            _ => ranked,
+        });
+        rows.extend(matching.into_iter().map(|row| (row.number, row)));
+        stems.extend(terms.into_iter().map(|term| term.stem));
     }
-    let LikelyEntries { entries, terms } = load_matches(db, block, &query)?;
-    let mut rows = load_ranked(db, block, &entries)?;
-    if let Some(at_ms) = moment.as_of {
-        // An entry that was written later was not there then.
-        rows.retain(|row| row.begins() <= at_ms);
-        rows.extend(load_then(db, block, &query, at_ms)?);
-    }
-    let mut asked = asked(&terms, &query.prefixes);
-    let candidates = rows
+    let ranked = merge(rankings);
+    // Those that meaning alone found.
+    let unknown: Vec<i64> = ranked
         .iter()
-        .map(|row| to_candidate(row, &mut asked))
-        .collect::<Vec<_>>();
-    let scores = scores(&candidates, &terms);
-    let mut ranked: Vec<(f64, &FoundRow)> = scores.into_iter().zip(&rows).collect();
-    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let strangers;
-    if !nearest.items.is_empty() {
-        let by_words = ranked
-            .iter()
-            .map(|(score, row)| (row.number, *score))
-            .collect::<Vec<_>>();
-        let known: HashSet<i64> = by_words.iter().map(|(number, _)| *number).collect();
-        let numbers = nearest
-            .items
-            .iter()
-            .take(MAX_NEAREST)
-            .map(|(number, _)| *number);
-        let unknown: Vec<i64> = numbers.filter(|number| !known.contains(number)).collect();
-        strangers = load_entries(db, block, &unknown)?;
-        let fused = fuse(&by_words, nearest);
-        ranked = with_rows(&fused, &ranked, &strangers);
-    }
+        .map(|(number, _)| *number)
+        .filter(|number| !rows.contains_key(number))
+        .collect();
+    let strangers = load_entries(db, block, &unknown)?;
+    rows.extend(strangers.into_iter().map(|row| (row.number, row)));
+    let prefixes: Vec<String> = queries
+        .into_iter()
+        .flat_map(|query| query.prefixes)
+        .collect();
+    let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
     let mut found = FoundHere::default();
     let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
-    for (score, row) in ranked {
+    for (number, score) in ranked {
         if found.results.len() >= most {
             break;
         }
+        // An entry that is deleted meanwhile has no row.
+        let Some(row) = rows.get(&number) else {
+            continue;
+        };
         let Some(FactText {
             title,
             content,
@@ -271,6 +326,24 @@ pub fn find(
         });
     }
     Ok(found)
+}
+
+/// The numbers of the entries, best first, as a query's words rank them.
+fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, f64)> {
+    let mut asked = asked(terms, &query.prefixes);
+    let candidates: Vec<Candidate> = rows
+        .iter()
+        .map(|row| to_candidate(row, &mut asked))
+        .collect();
+    let ranking = Ranking {
+        weights: &WEIGHTS,
+        terms,
+        asks_agent: false,
+    };
+    let scores = ranking.scores(&candidates);
+    let mut ranked: Vec<(i64, f64)> = rows.iter().map(|row| row.number).zip(scores).collect();
+    ranked.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    ranked
 }
 
 /// The rows of ranked entries, in their order.
@@ -481,24 +554,6 @@ fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Resul
             block.content_key().into(),
         ],
     )
-}
-
-/// Pairs ranked numbers with their rows; skips a number whose entry is deleted.
-fn with_rows<'a>(
-    fused: &[(i64, f64)],
-    ranked: &[(f64, &'a FoundRow)],
-    strangers: &'a [FoundRow],
-) -> Vec<(f64, &'a FoundRow)> {
-    let rows: HashMap<i64, &FoundRow> = ranked
-        .iter()
-        .map(|(_, row)| *row)
-        .chain(strangers)
-        .map(|row| (row.number, row))
-        .collect();
-    fused
-        .iter()
-        .filter_map(|(number, score)| Some((*score, *rows.get(number)?)))
-        .collect()
 }
 
 fn to_candidate(row: &FoundRow, asked: &mut AskedWords<'_>) -> Candidate {

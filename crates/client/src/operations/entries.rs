@@ -169,13 +169,18 @@ impl Operation for ListEntries {
 #[serde(rename_all = "camelCase")]
 pub struct SearchContext {
     pub label: String,
-    pub query: String,
     /// A time: what held then is searched. Left out: now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<i64>,
     /// Default: `10`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
+    /// Several questions: each is looked for by itself, and the results make one ranking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries: Option<Vec<String>>,
+    /// What to look for. Give this or `queries`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -183,12 +188,13 @@ pub struct SearchContext {
 
 impl SearchContext {
     #[must_use]
-    pub fn new(label: impl Into<String>, query: impl Into<String>) -> Self {
+    pub fn new(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            query: query.into(),
             as_of: None,
             limit: None,
+            queries: None,
+            query: None,
             session_id: None,
         }
     }
@@ -198,6 +204,8 @@ setters! {
     SearchContext:
     as_of: i64;
     limit: i64;
+    queries: Vec<String>;
+    query: impl Into<String>;
     session_id: impl Into<String>;
 }
 

@@ -15,14 +15,19 @@ use crate::operation::Operation;
 /// `EMBEDDING_MODEL`, texts of similar meaning are found, too, except for phrases and prefixes.
 ///
 /// A token that is narrowed to a session sees that session only.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Search {
-    pub query: String,
     /// Default: `20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
+    /// Several questions: each is looked for by itself, and the results make one ranking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries: Option<Vec<String>>,
+    /// What to look for. Give this or `queries`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// Only messages of these roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<Role>>,
@@ -39,21 +44,16 @@ pub struct Search {
 
 impl Search {
     #[must_use]
-    pub fn new(query: impl Into<String>) -> Self {
-        Self {
-            query: query.into(),
-            limit: None,
-            roles: None,
-            session_id: None,
-            since: None,
-            until: None,
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 }
 
 setters! {
     Search:
     limit: i64;
+    queries: Vec<String>;
+    query: impl Into<String>;
     roles: Vec<Role>;
     session_id: impl Into<String>;
     since: i64;

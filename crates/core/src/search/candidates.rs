@@ -12,8 +12,7 @@ use std::collections::HashMap;
 
 use super::index::{FIRST_PART, OWN_PARTS};
 use super::query::{WordQuery, find_word};
-use super::rank::{QueryTerm, rarity};
-use super::terms::load_terms;
+use super::terms::{QueryTerm, load_terms};
 use crate::base::columns::{find, find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
@@ -21,10 +20,17 @@ use crate::base::json::{self, json};
 use crate::base::numbers::{MAX_SEQ, part_place, place, seq_sql, session_number_sql};
 use crate::search::request::{FILTERS, SearchRequest};
 
-/// The most candidates whose texts are read.
-const MAX_CANDIDATES: i64 = 300;
+/// The most candidates whose texts are read. Several queries share them, and each has at least
+/// [`LEAST_CANDIDATES`]: 480 for eight queries.
+const MAX_CANDIDATES: usize = 200;
+const LEAST_CANDIDATES: usize = 60;
 
-/// The most candidates that the filters check, before [`MAX_CANDIDATES`] applies.
+/// The most candidates of each of so many queries.
+pub fn most_candidates(queries: usize) -> usize {
+    (MAX_CANDIDATES / queries.max(1)).max(LEAST_CANDIDATES)
+}
+
+/// The most candidates that the filters check, before [`most_candidates`] applies.
 const MAX_FILTERED: i64 = 5_000;
 
 /// The most further parts of long texts that match: 7 GB of text, at 700 kB each.
@@ -117,10 +123,7 @@ fn of_session(
     let terms: Vec<QueryTerm> = terms
         .into_iter()
         .zip(&counts)
-        .map(|(stem, (count, _))| QueryTerm {
-            rarity: rarity(*count, all),
-            stem,
-        })
+        .map(|(stem, (count, _))| QueryTerm::new(stem, *count, all))
         .collect();
     let asked: Vec<serde_json::Value> = if query.phrases.is_empty() {
         let by_stem: HashMap<&str, (&QueryTerm, i64)> = terms
@@ -236,6 +239,7 @@ fn filtered(
     mut params: Vec<SqlValue>,
 ) -> Result<Vec<IndexMatch>> {
     let is_filtered = search.is_filtered();
+    let most = most_candidates(search.queries.len()) as i64;
     // An event's row is read only if there is a filter.
     let filters = if is_filtered {
         format!(
@@ -254,14 +258,10 @@ fn filtered(
            FROM ({found}) AS found
           {filters}
           ORDER BY found.score DESC, found.number DESC, found.seq DESC
-          LIMIT {MAX_CANDIDATES}"
+          LIMIT {most}"
     );
     params.extend(search.filters());
-    let limit = if is_filtered {
-        MAX_FILTERED
-    } else {
-        MAX_CANDIDATES
-    };
+    let limit = if is_filtered { MAX_FILTERED } else { most };
     params.push(limit.into());
     let offered = load::<(i64, i64, Option<f64>)>(db, &sql, &params)?;
     Ok(offered

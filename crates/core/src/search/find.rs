@@ -6,21 +6,32 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::asked::AskedWords;
-use super::candidates::{IndexMatch, load_candidates};
-use super::document::{EventText, MAX_TEXT_BYTES, about, read_text, text_of};
+use super::candidates::{IndexMatch, IndexMatches, load_candidates};
+use super::counter::{Candidate, TermCounter, asked};
+use super::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
 use super::fuse::{Nearest, fuse};
+use super::merge::merge;
 use super::progress::find_number;
 use super::query::WordQuery;
-use super::rank::{Candidate, QueryTerm, TermCounter, asked, scores};
+use super::rank::Ranking;
 use super::read::PageRow;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
 use super::texts::{PAGE, from_places, read_texts};
+use super::weights::{WEIGHTS, Weights};
+use super::words::words;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 
-/// The most questions, best first, whose next turn becomes a candidate too.
+/// If the query is a question: the most candidates, best first, whose neighbours become
+/// candidates too, and how far a neighbour may stand away. 80 more texts are read at most.
+/// Several queries share them.
+const MAX_SURROUNDED: usize = 20;
+const SURROUNDING: i64 = 2;
+
+/// If it is none: the most candidates that ask something, best first, whose next turn becomes a
+/// candidate too.
 const MAX_ANSWERED: usize = 10;
 
 /// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
@@ -84,51 +95,87 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// Ranks the events that words find together with the events that are nearest by meaning.
+/// Ranks the events that words find together with the events that are nearest by meaning:
+/// `nearest` has those of each query, or nothing.
 pub fn find(
     db: &dyn Database,
     search: &SearchRequest<'_>,
-    nearest: &Nearest<(i64, i64)>,
+    nearest: &[Nearest<(i64, i64)>],
 ) -> Result<Vec<Hit>> {
-    let query = WordQuery::parse(search.query);
+    find_by(db, search, nearest, &WEIGHTS)
+}
+
+/// As [`find`], by other weights, to measure what a weight is worth.
+pub fn find_by(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    nearest: &[Nearest<(i64, i64)>],
+    weights: &Weights,
+) -> Result<Vec<Hit>> {
     let number = match search.session_id {
         Some(session_id) => find_number(db, session_id.as_str())?,
         None => None,
     };
-    if query.is_empty() || (search.session_id.is_some() && number.is_none()) {
+    if search.session_id.is_some() && number.is_none() {
         return Ok(Vec::new());
     }
-    let offer = load_candidates(db, search, &query, number)?;
+    let queries = WordQuery::parse_all(search.queries);
+    let mut stems: Vec<String> = Vec::new();
+    let mut rankings = Vec::new();
+    for (place, query) in queries.iter().enumerate() {
+        if query.is_empty() {
+            continue;
+        }
+        let offer = load_candidates(db, search, query, number)?;
+        let ranked = rank(db, search, query, &offer, weights)?;
+        rankings.push(match nearest.get(place) {
+            Some(nearest) if !nearest.items.is_empty() => fuse(&ranked, nearest),
+            _ => ranked,
+        });
+        stems.extend(offer.terms.into_iter().map(|term| term.stem));
+    }
+    let prefixes: Vec<String> = queries
+        .into_iter()
+        .flat_map(|query| query.prefixes)
+        .collect();
+    let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
+    to_hits(db, search, &merge(rankings), &mut asked)
+}
+
+/// The ranking of one query by words, best first.
+fn rank(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
+    offer: &IndexMatches,
+    weights: &Weights,
+) -> Result<Vec<((i64, i64), f64)>> {
     let mut reader = CandidateReader {
         db,
         search,
-        terms: &offer.terms,
+        ranking: Ranking {
+            weights,
+            terms: &offer.terms,
+            asks_agent: query.asks_agent,
+        },
         asked: asked(&offer.terms, &query.prefixes),
         candidates: Vec::new(),
     };
     reader.read(&offer.events)?;
-    // An answer may not repeat its question's words, so the turn after a question becomes
-    // a candidate too.
-    if query.phrases.is_empty() {
-        let answers = reader.find_answers();
-        reader.read(&answers)?;
+    // What answers a question, or goes on with a thought, may repeat none of its words.
+    if query.is_open() {
+        let neighbours = reader.find_neighbours(query.is_question);
+        reader.read(&neighbours)?;
     }
-    let CandidateReader {
-        candidates,
-        mut asked,
-        ..
-    } = reader;
-    let scores = scores(&candidates, &offer.terms);
-    let mut ranked: Vec<((i64, i64), f64)> = candidates
+    let scores = reader.ranking.scores(&reader.candidates);
+    let mut ranked: Vec<((i64, i64), f64)> = reader
+        .candidates
         .iter()
         .map(|candidate| (candidate.session, candidate.seq))
         .zip(scores)
         .collect();
     ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
-    if !nearest.items.is_empty() {
-        ranked = fuse(&ranked, nearest);
-    }
-    to_hits(db, search, &ranked, &mut asked)
+    Ok(ranked)
 }
 
 /// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the
@@ -136,7 +183,7 @@ pub fn find(
 struct CandidateReader<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
-    terms: &'a [QueryTerm],
+    ranking: Ranking<'a>,
     asked: AskedWords<'a>,
     candidates: Vec<Candidate>,
 }
@@ -164,25 +211,41 @@ impl CandidateReader<'_> {
         Ok(())
     }
 
-    /// The turns right after the best questions, unless they are candidates already.
-    fn find_answers(&self) -> Vec<IndexMatch> {
-        let scores = scores(&self.candidates, self.terms);
-        let mut questions: Vec<(f64, &Candidate)> = scores
+    /// What stands around the best candidates, unless they are candidates already. If the
+    /// query is no question, only the turns right after others' questions.
+    fn find_neighbours(&self, query_asks: bool) -> Vec<IndexMatch> {
+        let scores = self.ranking.scores(&self.candidates);
+        let mut best: Vec<(f64, &Candidate)> = scores
             .into_iter()
             .zip(&self.candidates)
-            .filter(|(_, candidate)| candidate.is_question)
+            .filter(|(_, candidate)| query_asks || candidate.is_question)
             .collect();
-        questions.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let known: HashSet<(i64, i64)> = self
+        best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let (most, distances): (usize, Vec<i64>) = match query_asks {
+            true => (
+                MAX_SURROUNDED,
+                (-SURROUNDING..=SURROUNDING)
+                    .filter(|distance| *distance != 0)
+                    .collect(),
+            ),
+            false => (MAX_ANSWERED, vec![1]),
+        };
+        let mut known: HashSet<(i64, i64)> = self
             .candidates
             .iter()
             .map(|candidate| (candidate.session, candidate.seq))
             .collect();
-        questions
-            .into_iter()
-            .take(MAX_ANSWERED)
-            .map(|(_, candidate)| (candidate.session, candidate.seq + 1))
-            .filter(|place| !known.contains(place))
+        let around = |(_, candidate): (f64, &Candidate)| -> Vec<(i64, i64)> {
+            let (session, seq) = (candidate.session, candidate.seq);
+            distances
+                .iter()
+                .map(|distance| (session, seq + distance))
+                .collect()
+        };
+        best.into_iter()
+            .take((most / self.search.queries.len().max(1)).max(1))
+            .flat_map(around)
+            .filter(|place| known.insert(*place))
             .map(|place| IndexMatch { place, score: 0.0 })
             .collect()
     }
@@ -229,15 +292,27 @@ fn to_candidate(
 ) -> Candidate {
     let mut counter = TermCounter::new(asked);
     let mut last_char = None;
+    let mut has_number = false;
     read_text(event, MAX_TEXT_BYTES, &mut |piece| {
         last_char = piece.trim_end().chars().next_back().or(last_char);
+        has_number |= piece.bytes().any(|byte| byte.is_ascii_digit());
         counter.read(piece);
     });
     for word in about(event) {
         counter.take_about(&stem(&word));
     }
+    let mut is_by_named = false;
+    for word in find_speaker(event.metadata, event.message)
+        .iter()
+        .flat_map(|name| words(name))
+    {
+        is_by_named |= counter.take_about(&stem(&word));
+    }
     let mut candidate = counter.end(session, seq, event.created_at, index_score);
-    candidate.is_question = last_char == Some('?');
+    candidate.role = event.role;
+    candidate.is_question = matches!(last_char, Some('?' | '？'));
+    candidate.has_number = has_number;
+    candidate.is_by_named = is_by_named;
     candidate
 }
 

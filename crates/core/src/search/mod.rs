@@ -4,11 +4,13 @@
 
 pub mod asked;
 pub mod build;
-mod candidates;
+pub mod candidates;
+pub mod counter;
 pub mod document;
 pub mod find;
 pub mod fuse;
 pub mod index;
+pub mod merge;
 mod plain;
 mod progress;
 pub mod query;
@@ -20,4 +22,5 @@ pub mod snippet;
 pub mod stem;
 pub mod terms;
 mod texts;
+pub mod weights;
 pub mod words;

@@ -3,12 +3,16 @@
 
 use super::stem::stem;
 use super::words::{is_stop_word, words};
+use crate::base::action::Role;
 
 /// Characters of a query that are read; the rest is ignored.
 const MAX_QUERY_CHARS: usize = 2000;
 
-/// The most different words of a query.
+/// The most different words of a query. Several queries share them.
 const MAX_TERMS: usize = 48;
+
+/// The most queries of one search. Each has six words then.
+pub const MAX_QUERIES: usize = 8;
 
 /// The most phrases of a query, and the most words of a phrase.
 const MAX_PHRASES: usize = 8;
@@ -22,10 +26,29 @@ pub struct WordQuery {
     pub prefixes: Vec<String>,
     /// Phrases. A result must hold all of them, each as words in a row.
     pub phrases: Vec<Vec<String>>,
+    /// Whether the query ends in a question mark. What stands around a result then belongs to
+    /// the answer, even if it repeats none of the words.
+    pub is_question: bool,
+    /// Whether the query asks for what the agent itself said.
+    pub asks_agent: bool,
 }
 
 impl WordQuery {
     pub fn parse(text: &str) -> Self {
+        Self::parse_within(text, MAX_TERMS)
+    }
+
+    /// Reads the queries of one search. What they cost together is bounded as one is.
+    pub fn parse_all<T: AsRef<str>>(texts: &[T]) -> Vec<Self> {
+        let most = MAX_TERMS / texts.len().clamp(1, MAX_QUERIES);
+        texts
+            .iter()
+            .take(MAX_QUERIES)
+            .map(|text| Self::parse_within(text.as_ref(), most))
+            .collect()
+    }
+
+    fn parse_within(text: &str, most_terms: usize) -> Self {
         let text: String = text.chars().take(MAX_QUERY_CHARS).collect();
         let mut query = WordQuery::default();
         let mut loose = Vec::new();
@@ -40,9 +63,11 @@ impl WordQuery {
                     query.phrases.push(phrase);
                 }
             } else {
-                query.read_loose(piece, &mut loose);
+                query.read_loose(piece, &mut loose, most_terms);
             }
         }
+        query.is_question = text.trim_end().ends_with(['?', '？']);
+        query.asks_agent = asks_agent(&loose);
         let frame_header: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
         // A query of nothing but stop words keeps them.
         let nothing_else =
@@ -54,20 +79,20 @@ impl WordQuery {
         };
         for word in chosen {
             let stem = stem(word);
-            if !query.stems.contains(&stem) && query.stems.len() < MAX_TERMS {
+            if !query.stems.contains(&stem) && query.stems.len() < most_terms {
                 query.stems.push(stem);
             }
         }
         query
     }
 
-    fn read_loose(&mut self, text: &str, loose: &mut Vec<String>) {
+    fn read_loose(&mut self, text: &str, loose: &mut Vec<String>, most_terms: usize) {
         for token in text.split_whitespace() {
             let mut found = words(token);
             let is_prefix = token.ends_with('*');
             if is_prefix
                 && let Some(last) = found.pop()
-                && self.prefixes.len() < MAX_TERMS
+                && self.prefixes.len() < most_terms
             {
                 self.prefixes.push(last);
             }
@@ -121,6 +146,36 @@ impl WordQuery {
     }
 }
 
+/// How people address an agent whose words they look for, in some languages.
+const AGENT_WORDS: &[&str] = &[
+    "dijiste",
+    "du",
+    "recomendaste",
+    "tu",
+    "usted",
+    "vous",
+    "you",
+    "your",
+    "您",
+];
+
+/// Words after which `you` begins a polite request: `could you remind me`.
+const POLITE_WORDS: &[&str] = &[
+    "can", "could", "kannst", "konntest", "pouvez", "will", "would",
+];
+
+fn asks_agent(words: &[String]) -> bool {
+    let is_agent = |word: &String| {
+        word == Role::Assistant.name()
+            || AGENT_WORDS.contains(&word.as_str())
+            || word.contains('你')
+    };
+    words.iter().enumerate().any(|(place, word)| {
+        let before = place.checked_sub(1).and_then(|place| words.get(place));
+        is_agent(word) && !before.is_some_and(|word| POLITE_WORDS.contains(&word.as_str()))
+    })
+}
+
 /// The FTS5 query for one stem, which holds only letters and digits.
 pub fn find_word(stem: &str) -> String {
     format!("{{stems about}} : \"{stem}\"")
@@ -142,6 +197,32 @@ mod tests {
             WordQuery::parse("deploying depl*").to_fts(),
             r#"{stems about} : "deploy" OR words : "depl" *"#
         );
+    }
+
+    #[test]
+    fn several_queries_have_as_many_words_as_one() {
+        let long: String = (0..100).map(|n| format!("w{n} ")).collect();
+        for (queries, words) in [(1, 48), (2, 24), (8, 6)] {
+            let parsed = WordQuery::parse_all(&vec![long.as_str(); queries]);
+            assert_eq!(parsed.len(), queries);
+            assert!(parsed.iter().all(|query| query.stems.len() == words));
+        }
+        assert_eq!(WordQuery::parse_all(&[""; 9]).len(), MAX_QUERIES);
+        assert_eq!(WordQuery::parse_all::<&str>(&[]), []);
+    }
+
+    #[test]
+    fn a_query_may_ask_for_what_the_agent_said() {
+        for (text, asks_agent) in [
+            ("What did you recommend in Lisbon?", true),
+            ("can you remind me of your third tip", true),
+            ("Could you find my sister's name?", false),
+            ("my sister's name", false),
+            ("Was hast du über Basel gesagt?", true),
+            ("你推荐的第一个地方", true),
+        ] {
+            assert_eq!(WordQuery::parse(text).asks_agent, asks_agent, "{text}");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::base::json::{self, json};
 
 /// What to look for, and where.
 pub struct SearchRequest<'a> {
-    pub query: &'a str,
+    /// The questions. Each is looked for by itself, and the results make one ranking.
+    pub queries: &'a [String],
     pub session_id: Option<&'a Id>,
     pub limit: usize,
     pub roles: Option<&'a [&'static str]>,

@@ -4,11 +4,32 @@ use std::collections::HashMap;
 
 use super::document::EVERY_DOCUMENT;
 use super::query::WordQuery;
-use super::rank::{QueryTerm, rarity};
 use crate::base::columns::load;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::json;
+
+/// A word of the query with its rarity.
+pub struct QueryTerm {
+    pub stem: String,
+    pub rarity: f64,
+}
+
+impl QueryTerm {
+    /// A word that stands in `found` of `all` texts.
+    pub fn new(stem: String, found: i64, all: i64) -> Self {
+        Self {
+            stem,
+            rarity: rarity(found, all),
+        }
+    }
+}
+
+/// Rarity of a word that stands in `found` of `all` events.
+pub fn rarity(found: i64, all: i64) -> f64 {
+    let (found, all) = (found as f64, all.max(found) as f64);
+    (1.0 + (all - found + 0.5) / (found + 0.5)).ln().sqrt()
+}
 
 /// A query's terms, each with its rarity in an index. `words_table` counts the index's
 /// words; its name is ours, never a caller's.
@@ -31,9 +52,9 @@ pub fn load_terms(
     let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
     Ok(stems
         .into_iter()
-        .map(|stem| QueryTerm {
-            rarity: rarity(counts.get(&stem).copied().unwrap_or(0), all),
-            stem,
+        .map(|stem| {
+            let found = counts.get(&stem).copied().unwrap_or(0);
+            QueryTerm::new(stem, found, all)
         })
         .collect())
 }

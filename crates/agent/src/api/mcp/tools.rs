@@ -17,6 +17,7 @@ use crate::chat::tools::registered::RegisteredTool;
 use crate::chat::tools::rows::load_tools;
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
+use crate::search::query::MAX_QUERIES;
 
 /// The tool that searches conversations. A registered tool can't take its name.
 const SEARCH: &str = "search";
@@ -95,14 +96,17 @@ fn search_tool() -> Result<Tool, Error> {
     let schema = json!({
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "Words, a \"quoted phrase\", or a beginning*."},
+            "query": {"type": "string", "description": "Words, a \"quoted phrase\", or a beginning*. Give this or `queries`."},
+            "queries": {
+                "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_QUERIES,
+                "description": "Several questions in place of `query`, if the answer may stand in several places. All results make one ranking."
+            },
             "sessionId": {"type": "string", "description": "Search only this session."},
             "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
             "roles": {"type": "array", "items": {"type": "string", "enum": Role::ALL.map(Role::name)}},
             "since": {"type": "integer", "description": "Milliseconds since the epoch."},
             "until": {"type": "integer", "description": "Milliseconds since the epoch."}
         },
-        "required": ["query"],
         "additionalProperties": false
     });
     Ok(Tool {

@@ -28,7 +28,7 @@ use crate::memory::write::{
     NewContent, Placement, clear, find_item_version, read_versions, revert, write,
 };
 use crate::memory::{BlockScope, Memory, MemoryWriter};
-use crate::vectors::entries::set;
+use crate::recall::entries::set;
 
 impl Operation for DefineBlock {
     const NAME: &'static str = "defineBlock";

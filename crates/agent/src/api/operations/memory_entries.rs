@@ -6,7 +6,7 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{Count, Limit, list};
+use crate::base::json::{Count, Limit, list, optional_list};
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
@@ -19,8 +19,10 @@ use crate::memory::label::Label;
 #[cfg(test)]
 use crate::memory::past::ItemDeleted;
 use crate::memory::{BlockScope, MemoryWriter};
-use crate::vectors::VectorReport;
-use crate::vectors::entries::{search, set};
+use crate::recall::VectorReport;
+use crate::recall::entries::{search, set};
+use crate::recall::questions::one_or_several;
+use crate::search::query::MAX_QUERIES;
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
 #[derive(Deserialize)]
@@ -161,7 +163,12 @@ pub struct SearchContext {
     /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
-    query: String,
+    /// What to look for. Give this or `queries`.
+    query: Option<String>,
+    /// Several questions: each is looked for by itself, and the results make one ranking.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_QUERIES)))]
+    queries: Option<Vec<String>>,
     #[serde(default)]
     limit: Limit<10, 100>,
     /// A time: what held then is searched. Left out: now.
@@ -200,7 +207,8 @@ impl RunWaiting for SearchContext {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let as_of = self.as_of.map(|time| time.0);
-        let found = search(&memory, &block, &self.query, self.limit.0, as_of).await?;
+        let queries = one_or_several(self.query, self.queries)?;
+        let found = search(&memory, &block, &queries, self.limit.0, as_of).await?;
         Reply::json(&FoundEntries {
             results: found.results,
             past: found.past,

@@ -9,11 +9,13 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, optional_list};
 use crate::log::sessions::session_exists;
+use crate::recall::VectorReport;
+use crate::recall::events::search;
+use crate::recall::questions::one_or_several;
 use crate::search::build::{BuildScope, advance};
 use crate::search::find::Hit;
+use crate::search::query::MAX_QUERIES;
 use crate::search::request::SearchRequest as Wanted;
-use crate::vectors::VectorReport;
-use crate::vectors::events::search;
 
 /// Searches messages and the inputs and outputs of tools, best first.
 ///
@@ -26,7 +28,12 @@ use crate::vectors::events::search;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {
-    query: String,
+    /// What to look for. Give this or `queries`.
+    query: Option<String>,
+    /// Several questions: each is looked for by itself, and the results make one ranking.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_QUERIES)))]
+    queries: Option<Vec<String>>,
     /// Search only this session.
     session_id: Option<Id>,
     #[serde(default)]
@@ -72,6 +79,7 @@ impl RunWaiting for Search {
                 "This token is for another session.",
             ));
         }
+        let queries = one_or_several(self.query, self.queries)?;
         let session_id = self.session_id.as_ref().or(only);
         if let Some(id) = session_id
             && !session_exists(agent.db, id)?
@@ -88,7 +96,7 @@ impl RunWaiting for Search {
         };
         let progress = advance(agent.db, asker)?;
         let wanted = Wanted {
-            query: &self.query,
+            queries: &queries,
             session_id,
             limit: usize::try_from(self.limit.0).unwrap_or(0),
             roles: roles.as_deref(),

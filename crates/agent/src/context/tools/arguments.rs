@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::base::error::{Error, Result};
 use crate::base::json;
 use crate::memory::definition::Definition;
+use crate::search::query::MAX_QUERIES;
 
 pub struct Arguments(Map<String, Value>);
 
@@ -38,6 +39,27 @@ impl Arguments {
         text_in(&self.0, name, name)
     }
 
+    /// What to look for: `query`, then `queries`, or either. At most as many as one search
+    /// takes.
+    pub fn get_queries(&self) -> Result<Vec<String>> {
+        let more = texts_in(self.0.get("queries"), "queries")?;
+        let first = match more {
+            Some(_) => self.find_text("query")?,
+            None => Some(self.get_text("query")?),
+        };
+        let first = first.map(str::to_owned).into_iter();
+        let mut queries: Vec<String> = Vec::new();
+        for query in first.chain(more.unwrap_or_default()) {
+            if !queries.contains(&query) && queries.len() < MAX_QUERIES {
+                queries.push(query);
+            }
+        }
+        match queries.is_empty() {
+            true => Err(mistake("`query` is missing: it must be a string.")),
+            false => Ok(queries),
+        }
+    }
+
     /// The text field `name` of the object `outer`.
     pub fn find_inner_text(&self, outer: &str, name: &str) -> Result<Option<&str>> {
         match self.0.get(outer) {
@@ -49,15 +71,8 @@ impl Arguments {
 
     /// The list of texts `name` of the object `outer`. One text is a list of one.
     pub fn find_inner_texts(&self, outer: &str, name: &str) -> Result<Option<Vec<String>>> {
-        let wrong = || mistake(format!("`{outer}.{name}` must be a list of strings."));
-        let list = match self.0.get(outer).and_then(|fields| fields.get(name)) {
-            None | Some(Value::Null) => return Ok(None),
-            Some(Value::String(text)) => return Ok(Some(vec![text.clone()])),
-            Some(Value::Array(list)) => list,
-            Some(_) => return Err(wrong()),
-        };
-        let texts = list.iter().map(|item| item.as_str().map(str::to_owned));
-        texts.collect::<Option<_>>().map(Some).ok_or_else(wrong)
+        let value = self.0.get(outer).and_then(|fields| fields.get(name));
+        texts_in(value, &format!("{outer}.{name}"))
     }
 
     /// The block that `label` names, among the blocks that the tool can address.
@@ -88,6 +103,19 @@ fn text_in<'a>(fields: &'a Map<String, Value>, name: &str, path: &str) -> Result
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(mistake(format!("`{path}` must be a string."))),
     }
+}
+
+/// A list of texts. One text is a list of one.
+fn texts_in(value: Option<&Value>, path: &str) -> Result<Option<Vec<String>>> {
+    let wrong = || mistake(format!("`{path}` must be a list of strings."));
+    let list = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => return Ok(Some(vec![text.clone()])),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(wrong()),
+    };
+    let texts = list.iter().map(|item| item.as_str().map(str::to_owned));
+    texts.collect::<Option<_>>().map(Some).ok_or_else(wrong)
 }
 
 pub fn mistake(message: impl Into<String>) -> Error {

@@ -26,6 +26,7 @@ use crate::memory::kind::BlockKind;
 use crate::memory::view::load_view;
 use crate::memory::{BlockScope, Memory, MemoryWriter};
 use crate::models::ToolDefinition;
+use crate::search::query::MAX_QUERIES;
 use crate::store::config::Config;
 
 /// One row of the table of tools.
@@ -210,6 +211,16 @@ fn tool_with_text(
             "required": ["label", text]
         }),
     }
+}
+
+/// The schema of further queries of one search.
+fn more_queries() -> Value {
+    json!({
+        "type": "array",
+        "items": {"type": "string"},
+        "maxItems": MAX_QUERIES - 1,
+        "description": "More things to look for in the same search. Use it if the answer may stand in several places: one short query for each. All results make one ranking."
+    })
 }
 
 /// The blocks as a tool's description lists them, one per line.

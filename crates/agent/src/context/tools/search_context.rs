@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::arguments::{Arguments, mistake};
-use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
+use super::{
+    ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, more_queries, tool_with_text,
+};
 use crate::base::days::{day_of, end_of_day};
 use crate::base::error::Result;
 use crate::base::json::json;
@@ -11,7 +13,7 @@ use crate::memory::definition::Definition;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::kind::BlockKind;
 use crate::memory::validity::Validity;
-use crate::vectors::entries::search;
+use crate::recall::entries::search;
 
 pub const TOOL: ContextTool = ContextTool {
     name: "search_context",
@@ -49,6 +51,7 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
             "type": "string",
             "description": "A day, as 2026-01-31: what held then is searched. Default: now."
         });
+        properties.insert("queries".to_owned(), more_queries());
         properties.insert("asOf".to_owned(), as_of);
     }
     Some(tool)
@@ -60,14 +63,14 @@ async fn run(
     arguments: &Arguments,
 ) -> Result<String> {
     let block = arguments.get_block(&addressed(blocks))?;
-    let query = arguments.get_text("query")?;
+    let queries = arguments.get_queries()?;
     let as_of = match arguments.find_text("asOf")? {
         Some(day) => {
             Some(end_of_day(day).ok_or_else(|| mistake("`asOf` must be a day, as 2026-01-31."))?)
         }
         None => None,
     };
-    let found = search(&toolbox.memory, block, query, MAX_RESULTS, as_of).await?;
+    let found = search(&toolbox.memory, block, &queries, MAX_RESULTS, as_of).await?;
     let mut shown: Vec<String> = found.results.iter().map(show).collect();
     if shown.is_empty() {
         shown.push(match as_of {

@@ -1,14 +1,14 @@
 //! `session_search`: the model searches the messages of the agent's sessions.
 
 use super::arguments::Arguments;
-use super::{ContextTool, MemoryTool, Toolbox};
+use super::{ContextTool, MemoryTool, Toolbox, more_queries};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::json;
 use crate::memory::definition::Definition;
+use crate::recall::events::search;
 use crate::search::build::{BuildScope, advance};
 use crate::search::request::SearchRequest;
-use crate::vectors::events::search;
 
 pub const TOOL: ContextTool = ContextTool {
     name: "session_search",
@@ -30,7 +30,8 @@ fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<MemoryTool> {
         parameters: json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "What to look for, in a few words."}
+                "query": {"type": "string", "description": "What to look for, in a few words."},
+                "queries": more_queries()
             },
             "required": ["query"]
         }),
@@ -38,12 +39,12 @@ fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<MemoryTool> {
 }
 
 async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> Result<String> {
-    let query = arguments.get_text("query")?;
+    let queries = arguments.get_queries()?;
     let db = toolbox.memory.db;
     let only = toolbox.only_session.map(Id::as_str);
     let progress = advance(db, only.map_or(BuildScope::Anyone(None), BuildScope::Only))?;
     let wanted = SearchRequest {
-        query,
+        queries: &queries,
         session_id: toolbox.only_session,
         limit: MAX_RESULTS,
         roles: None,

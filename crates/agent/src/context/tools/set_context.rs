@@ -14,7 +14,7 @@ use crate::memory::skills::Addition;
 use crate::memory::source::BlockHome;
 use crate::memory::write::{NewContent, Placement, write};
 use crate::memory::{entries, skills};
-use crate::vectors;
+use crate::recall;
 
 pub const TOOL: ContextTool = ContextTool {
     name: "set_context",
@@ -209,7 +209,7 @@ async fn set_entry(
         supersedes: supersedes.as_deref(),
         ..EntryText::holding_from_now(&key, Some(&title), &content)
     };
-    vectors::entries::set(memory, block, &text, toolbox.writer()).await?;
+    recall::entries::set(memory, block, &text, toolbox.writer()).await?;
     Ok(format!(
         "Kept in {} as \"{key}\". search_context finds it.",
         block.label

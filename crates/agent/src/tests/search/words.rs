@@ -335,3 +335,142 @@ fn the_turns_that_answer_come_among_the_first_ten() {
         "recall@10 is {recall:.2}: {missed:#?}"
     );
 }
+
+/// Two sessions' worth of talk about a sister, whose evidence stands in two places.
+fn about_a_sister() -> Alice {
+    let alice = Alice::with_session();
+    for (id, text) in [
+        ("name", "Irene is my sister, as you know."),
+        ("x1", "The weather was fine in spring."),
+        ("x2", "My brother likes the sea."),
+        ("x3", "We had soup."),
+        ("x4", "The train was late."),
+        ("place", "Irene moved to Bergen in spring."),
+    ] {
+        alice.tell(id, text);
+    }
+    alice
+}
+
+#[test]
+fn several_queries_make_one_ranking_in_which_the_first_of_each_comes_first() {
+    let alice = about_a_sister();
+    let found = |body: Value| ids(&alice.ok("search", body)["results"]);
+    // `name` and `place` hold words of one query each. `x1` holds a word of the second.
+    let both = found(json!({"queries": ["my sister's name", "moved to Bergen in spring"]}));
+    assert_eq!(both, ["place", "name", "x1"]);
+    assert_eq!(
+        found(json!({"queries": ["soup"]})),
+        found(json!({"query": "soup"}))
+    );
+    // Each query keeps its own rules: a phrase binds the query that it stands in.
+    let mut ids = found(json!({"queries": ["\"was late\"", "\"had soup\"", "", "zebra"]}));
+    ids.sort();
+    assert_eq!(ids, ["x3", "x4"]);
+    let hits = alice.ok("search", json!({"queries": ["soup", "train"], "limit": 1}));
+    assert_eq!(hits["results"].as_array().unwrap().len(), 1);
+    // The words of all queries are marked.
+    let hits = alice.ok("search", json!({"queries": ["Irene", "Bergen"]}));
+    assert_eq!(hits["results"][0]["highlights"], json!([[0, 5], [15, 21]]));
+}
+
+#[test]
+fn a_search_has_a_query_or_up_to_eight() {
+    let alice = about_a_sister();
+    alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
+    for (operation, label) in [("search", None), ("searchContext", Some("kb"))] {
+        let field = |mut body: Value| {
+            if let Some(label) = label {
+                body["label"] = label.into();
+            }
+            alice.call(operation, body).unwrap_err().details["field"].clone()
+        };
+        assert_eq!(field(json!({})), "query");
+        assert_eq!(field(json!({"query": "a", "queries": ["b"]})), "queries");
+        assert_eq!(field(json!({"queries": []})), "queries");
+        assert_eq!(field(json!({"queries": vec!["a"; 9]})), "queries");
+        assert_eq!(field(json!({"queries": ["a", 1]})), "queries[1]");
+    }
+    assert_eq!(
+        alice.ok("search", json!({"queries": vec!["soup"; 8]}))["results"][0]["id"],
+        "x3"
+    );
+}
+
+#[test]
+fn entries_are_found_by_several_queries_and_the_models_tools_take_them() {
+    let alice = Alice::with_session();
+    alice.ok("configureAgent", json!({"sessionSearch": true}));
+    alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
+    for (key, content) in [
+        ("umbrella", "It stands beside the door."),
+        ("kitten", "It sleeps on the sofa."),
+        ("piano", "Nobody plays it."),
+    ] {
+        alice.ok(
+            "setEntry",
+            json!({"label": "kb", "key": key, "content": content}),
+        );
+    }
+    let found = alice.ok(
+        "searchContext",
+        json!({"label": "kb", "queries": ["door", "sofa", "zebra"]}),
+    );
+    let mut keys: Vec<&str> = found["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["key"].as_str().unwrap())
+        .collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["kitten", "umbrella"]);
+    alice.tell("a", "The ferry leaves at nine.");
+    alice.tell("b", "Nothing else.");
+    alice.tell("c", "The hotel has a garden.");
+    let told = |arguments: Value| {
+        let call = json!({"name": "session_search", "arguments": arguments});
+        alice.ok("callTool", call)
+    };
+    let both = told(json!({"query": "ferry", "queries": ["hotel"]}));
+    assert_eq!(both["isError"], false);
+    let both = both["output"].as_str().unwrap();
+    assert!(
+        both.contains("ferry leaves") && both.contains("hotel has"),
+        "{both}"
+    );
+    assert_eq!(told(json!({"queries": ["ferry"]}))["isError"], false);
+    assert_eq!(told(json!({}))["isError"], true);
+    assert_eq!(
+        told(json!({"query": "ferry", "queries": [1]}))["isError"],
+        true
+    );
+    let told = alice.ok(
+        "callTool",
+        json!({"name": "search_context", "arguments": {"label": "kb", "query": "door", "queries": ["sofa"]}}),
+    );
+    let told = told["output"].as_str().unwrap();
+    assert!(
+        told.contains("[umbrella]") && told.contains("[kitten]"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_stands_around_a_result_is_found_by_a_question_alone() {
+    let alice = Alice::with_session();
+    for (id, text) in [
+        ("far", "Good morning."),
+        ("before", "Look at this."),
+        ("start", "I signed up for fencing lessons."),
+        ("asked", "Brave! How often?"),
+        ("answer", "Every Thursday."),
+        ("after", "See you."),
+    ] {
+        alice.tell(id, text);
+    }
+    assert_eq!(alice.found("fencing lessons"), ["start"]);
+    let mut found = alice.found("When are the fencing lessons?");
+    assert_eq!(found[0], "start");
+    found.sort();
+    assert_eq!(found, ["answer", "asked", "before", "far", "start"]);
+}

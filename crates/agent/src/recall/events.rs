@@ -5,6 +5,7 @@ use super::nearest::{
     PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
     find_nearest,
 };
+use super::{open_queries, spread};
 use crate::base::action::SAID_ACTIONS;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue, find_row};
@@ -16,7 +17,6 @@ use crate::models::embedding::EmbeddingModel;
 use crate::search::document::find_speaker;
 use crate::search::find::{Hit, find};
 use crate::search::fuse::Nearest;
-use crate::search::query::WordQuery;
 use crate::search::request::SearchRequest;
 use crate::store::config::{DeployedConfig, load_config};
 
@@ -36,15 +36,13 @@ pub async fn search(
 ) -> Result<EventMatches> {
     let by_words = |report| -> Result<EventMatches> {
         Ok(EventMatches {
-            hits: find(db, search, &Nearest::default())?,
+            hits: find(db, search, &[])?,
             vectors: report,
         })
     };
     let model = EmbeddingModel::find(outbound);
-    if model == Ok(None)
-        || !load_config(db, deployed)?.vectors
-        || !WordQuery::parse(search.query).is_open()
-    {
+    let (places, queries) = open_queries(search.queries);
+    if model == Ok(None) || !load_config(db, deployed)?.vectors || places.is_empty() {
         return by_words(None);
     }
     let model = match model {
@@ -53,13 +51,16 @@ pub async fn search(
         Err(error) => return by_words(Some(VectorReport::failed(error))),
     };
     let store = Events { db, search };
-    let found = find_nearest(outbound, &model, search.query, &store).await?;
-    let items = found.nearest.items.into_iter();
-    let nearest = Nearest {
-        items: items
-            .map(|(number, nearness)| (split_place(number), nearness))
-            .collect(),
-    };
+    let found = find_nearest(outbound, &model, &queries, &store).await?;
+    let nearest = found.nearest.into_iter().map(|nearest| {
+        let items = nearest.items.into_iter();
+        Nearest {
+            items: items
+                .map(|(number, nearness)| (split_place(number), nearness))
+                .collect(),
+        }
+    });
+    let nearest = spread(search.queries.len(), &places, nearest.collect());
     Ok(EventMatches {
         hits: find(db, search, &nearest)?,
         vectors: Some(found.report),
@@ -157,6 +158,10 @@ impl VectorStore for Events<'_> {
         ]);
         let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
         Ok(VectorBatch::from_row(&row, wanted.batch))
+    }
+
+    fn is_talk(&self) -> bool {
+        true
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {

@@ -1,6 +1,6 @@
 //! Finds the texts of a store that are nearest to a query, and makes missing vectors.
 //!
-//! Three steps: ask the model for the query's vector, read every vector of the store, and
+//! Three steps: ask the model for the queries' vectors, read every vector of the store, and
 //! make a bounded number of missing vectors. No transaction holds an await. A vector is
 //! kept only for the text that it was made of.
 
@@ -11,7 +11,7 @@ use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{Outbound, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
-use crate::search::fuse::Nearest;
+use crate::search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
 
 /// Texts whose vectors one search compares. At 384 numbers each, 4 MB are read.
 pub const MAX_COMPARED: i64 = 10_000;
@@ -75,6 +75,10 @@ pub trait VectorStore {
 
     /// The texts of these numbers that still exist.
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>>;
+
+    /// Whether the texts are turns of talks: the turns right before and after a text have the
+    /// numbers right below and above it.
+    fn is_talk(&self) -> bool;
 
     /// Stores a vector, if the stored text is still the one that the vector was made of.
     /// Must run in a transaction.
@@ -148,23 +152,23 @@ impl VectorBatch {
     }
 }
 
-/// The nearest texts, by their numbers.
+/// The texts nearest to each query, by their numbers.
 #[derive(Default)]
 pub struct NearestMatches {
-    pub nearest: Nearest<i64>,
+    pub nearest: Vec<Nearest<i64>>,
     pub report: VectorReport,
 }
 
-/// Finds the texts nearest to `text` in the store. If the model fails, or its vectors
-/// can't be stored, the report says so. Only a failed read fails the search.
+/// Finds the texts nearest to each of the queries in the store. If the model fails, or its
+/// vectors can't be stored, the report says so. Only a failed read fails the search.
 pub async fn find_nearest(
     outbound: &dyn Outbound,
     model: &EmbeddingModel,
-    text: &str,
+    queries: &[String],
     store: &dyn VectorStore,
 ) -> Result<NearestMatches> {
-    let query = match embed_query(outbound, model, text).await {
-        Ok(query) => query,
+    let queries = match embed_queries(outbound, model, queries).await {
+        Ok(queries) => queries,
         Err(error) => {
             return Ok(NearestMatches {
                 report: VectorReport::failed(error),
@@ -176,7 +180,7 @@ pub async fn find_nearest(
     let ScanResult {
         mut found,
         mut missing,
-    } = scan(store, &name, &query)?;
+    } = scan(store, &name, &queries)?;
     let mut report = VectorReport {
         pending: missing.len() > MAX_EMBEDDED,
         error: None,
@@ -184,11 +188,17 @@ pub async fn find_nearest(
     if !missing.is_empty() {
         missing.truncate(MAX_EMBEDDED);
         match embed_missing(outbound, model, store, &missing, TEXTS_PATIENCE_MS).await {
-            Ok(made) => found.extend(
-                made.into_iter()
-                    .filter(|(_, vector)| vector.len() == query.dimensions())
-                    .map(|(number, vector)| (query.compare(vector.as_bytes()), number)),
-            ),
+            Ok(made) => {
+                for (query, found) in queries.iter().zip(&mut found) {
+                    let of_same_length = made
+                        .iter()
+                        .filter(|(_, vector)| vector.len() == query.dimensions());
+                    found.extend(
+                        of_same_length
+                            .map(|(number, vector)| (*number, compare(query, vector.as_bytes()))),
+                    );
+                }
+            }
             Err(error) => {
                 report = VectorReport {
                     pending: true,
@@ -197,31 +207,52 @@ pub async fn find_nearest(
             }
         }
     }
-    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let items = found.into_iter();
+    let nearest = found.into_iter().map(|found| {
+        let mut items = match store.is_talk() {
+            true => with_neighbours(&found, NEIGHBOUR_SHARE),
+            false => found,
+        };
+        items.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        Nearest { items }
+    });
     Ok(NearestMatches {
-        nearest: Nearest {
-            items: items
-                .map(|(nearness, number)| (number, f64::from(nearness)))
-                .collect(),
-        },
+        nearest: nearest.collect(),
         report,
     })
 }
 
-async fn embed_query(
+fn compare(query: &QueryVector, vector: &[u8]) -> f64 {
+    f64::from(query.compare(vector))
+}
+
+/// The vectors of the queries, all of one length, by one request.
+async fn embed_queries(
     outbound: &dyn Outbound,
     model: &EmbeddingModel,
-    text: &str,
-) -> Result<QueryVector> {
-    let vectors = embed_in_time(outbound, model, &[text.to_owned()], QUERY_PATIENCE_MS).await?;
-    let query = vectors.first().and_then(|vector| QueryVector::new(vector));
-    query.ok_or_else(|| {
+    texts: &[String],
+) -> Result<Vec<QueryVector>> {
+    let vectors = embed_in_time(outbound, model, texts, QUERY_PATIENCE_MS).await?;
+    let queries: Option<Vec<QueryVector>> = vectors
+        .iter()
+        .map(|vector| QueryVector::new(vector))
+        .collect();
+    let queries = queries.ok_or_else(|| {
         Error::new(
             Code::ModelFailed,
             "The embedding model sent nothing but zeros. Check `EMBEDDING_MODEL`.",
         )
-    })
+    })?;
+    let dimensions = queries.first().map(QueryVector::dimensions);
+    if queries
+        .iter()
+        .any(|query| Some(query.dimensions()) != dimensions)
+    {
+        return Err(Error::new(
+            Code::ModelFailed,
+            "The embedding model sent vectors of different lengths. Check `EMBEDDING_MODEL`.",
+        ));
+    }
+    Ok(queries)
 }
 
 async fn embed_in_time(
@@ -244,31 +275,33 @@ async fn embed_in_time(
 }
 
 struct ScanResult {
-    found: Vec<(f32, i64)>,
+    /// For each query, how near each compared text is.
+    found: Vec<Vec<(i64, f64)>>,
     /// At most [`MAX_EMBEDDED`] + 1 numbers.
     missing: Vec<i64>,
 }
 
-fn scan(store: &dyn VectorStore, model: &str, query: &QueryVector) -> Result<ScanResult> {
-    let dimensions = query.dimensions();
+/// Reads the store's vectors once, whatever the number of queries.
+fn scan(store: &dyn VectorStore, model: &str, queries: &[QueryVector]) -> Result<ScanResult> {
+    let dimensions = queries.first().map_or(0, QueryVector::dimensions);
     let wanted = VectorFilter {
         model,
         dimensions: dimensions as i64,
         batch: BATCH.min(BATCH_BYTES / dimensions.max(1)) as i64,
     };
     let mut scanned = ScanResult {
-        found: Vec::new(),
+        found: queries.iter().map(|_| Vec::new()).collect(),
         missing: Vec::new(),
     };
     let mut cursor = None;
     let mut left = MAX_COMPARED;
     while left > 0 {
         let batch = store.load_batch(&wanted, cursor.as_ref())?;
-        let vectors = batch.vectors.as_bytes().chunks_exact(dimensions.max(1));
-        let compared = batch.numbers.iter().zip(vectors);
-        scanned
-            .found
-            .extend(compared.map(|(number, vector)| (query.compare(vector), *number)));
+        for (query, found) in queries.iter().zip(&mut scanned.found) {
+            let vectors = batch.vectors.as_bytes().chunks_exact(dimensions.max(1));
+            let compared = batch.numbers.iter().zip(vectors);
+            found.extend(compared.map(|(number, vector)| (*number, compare(query, vector))));
+        }
         let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
         scanned.missing.extend(batch.missing.iter().take(room));
         cursor = batch.next;

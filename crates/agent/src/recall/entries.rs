@@ -5,6 +5,7 @@ use super::nearest::{
     PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
     embed_missing, find_nearest,
 };
+use super::{open_queries, spread};
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, find_row};
 use crate::base::error::Result;
@@ -16,8 +17,6 @@ use crate::memory::entry_search::{self, FoundEntry, Moment, PastEntry};
 use crate::memory::entry_text::EntryText;
 use crate::memory::{Memory, MemoryWriter};
 use crate::models::embedding::EmbeddingModel;
-use crate::search::fuse::Nearest;
-use crate::search::query::WordQuery;
 
 /// How long a write waits for its entry's vector, once the entry is written.
 const WRITE_PATIENCE_MS: i64 = 5_000;
@@ -60,26 +59,27 @@ pub async fn set(
     Ok(entry)
 }
 
-/// The entries that a query finds, best first, wherever the block lives.
+/// The entries that the queries find, best first, wherever the block lives.
 pub async fn search(
     memory: &Memory<'_>,
     block: &Definition,
-    query: &str,
+    queries: &[String],
     limit: i64,
     as_of: Option<i64>,
 ) -> Result<EntryMatches> {
     check_searchable(block)?;
     if !lives_here(block) {
-        let found = entry_search::search_elsewhere(memory, block, query, limit, as_of).await?;
+        let found = entry_search::search_elsewhere(memory, block, queries, limit, as_of).await?;
         return Ok(EntryMatches {
             results: found.results,
             past: found.past,
             vectors: found.vectors.and_then(|told| json::decode(told.get()).ok()),
         });
     }
-    let mut nearest = Nearest::default();
+    let mut nearest = Vec::new();
     let mut report = None;
-    if WordQuery::parse(query).is_open() {
+    let (places, open) = open_queries(queries);
+    if !open.is_empty() {
         match EmbeddingModel::find(memory.outbound) {
             Ok(None) => {}
             Ok(Some(model)) => {
@@ -87,8 +87,8 @@ pub async fn search(
                     db: memory.db,
                     block,
                 };
-                let found = find_nearest(memory.outbound, &model, query, &store).await?;
-                nearest = found.nearest;
+                let found = find_nearest(memory.outbound, &model, &open, &store).await?;
+                nearest = spread(queries.len(), &places, found.nearest);
                 report = Some(found.report);
             }
             Err(error) => report = Some(VectorReport::failed(error)),
@@ -99,7 +99,7 @@ pub async fn search(
         now_ms: memory.host.now_ms(),
         as_of,
     };
-    let found = entry_search::find(memory.db, block, query, &nearest, most, moment)?;
+    let found = entry_search::find(memory.db, block, queries, &nearest, most, moment)?;
     Ok(EntryMatches {
         results: found.results,
         past: found.past,
@@ -181,6 +181,10 @@ impl VectorStore for Entries<'_> {
         )?
         .unwrap_or_default();
         Ok(VectorBatch::from_row(&row, wanted.batch))
+    }
+
+    fn is_talk(&self) -> bool {
+        false
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {

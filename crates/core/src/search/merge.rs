@@ -1,0 +1,55 @@
+//! Makes one ranking of the rankings of several queries. Pure.
+//!
+//! The evidence of a question often stands in several places, and each query of a search finds
+//! one of them. So what one query ranks first must stay in front, whatever the others find:
+//! results are counted by their places, and the first places count far more than the later.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// So many places below the first, a result counts half as much as the first.
+const HALF: f64 = 4.0;
+
+/// One ranking alone stays as it is, with its scores. In a ranking of several, an item's score
+/// is the sum of what its places count, of 1 at most for each.
+pub fn merge<T: Copy + Eq + Hash + Ord>(mut rankings: Vec<Vec<(T, f64)>>) -> Vec<(T, f64)> {
+    if rankings.len() < 2 {
+        return rankings.pop().unwrap_or_default();
+    }
+    let mut scores: HashMap<T, f64> = HashMap::new();
+    for ranking in &rankings {
+        for (place, (item, _)) in ranking.iter().enumerate() {
+            *scores.entry(*item).or_default() += HALF / (HALF + place as f64);
+        }
+    }
+    let mut merged: Vec<(T, f64)> = scores.into_iter().collect();
+    merged.sort_by(|(a_item, a), (b_item, b)| b.total_cmp(a).then(b_item.cmp(a_item)));
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(rankings: &[&str]) -> String {
+        let ranking = |items: &&str| items.chars().map(|item| (item, 1.0)).collect();
+        let merged = merge(rankings.iter().map(ranking).collect());
+        merged.into_iter().map(|(item, _)| item).collect()
+    }
+
+    #[test]
+    fn one_ranking_stays_as_it_is() {
+        assert_eq!(
+            merge(vec![vec![('a', 7.5), ('b', 2.0)]]),
+            [('a', 7.5), ('b', 2.0)]
+        );
+        assert_eq!(merge::<char>(vec![]), []);
+    }
+
+    #[test]
+    fn the_first_of_each_come_first_and_what_two_find_comes_before_what_one_finds() {
+        assert_eq!(merged(&["abc", "xyz"]), "xaybzc");
+        assert_eq!(merged(&["abc", "xbz"]), "bxazc");
+        assert_eq!(merged(&["abcdefghijklm", "", "zyxwvutsrqpom"])[..2], *"za");
+    }
+}
