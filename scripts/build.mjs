@@ -19,7 +19,18 @@ import { BINDGEN_SOURCES } from "./setup/bindgen.mjs";
 import { withLock } from "./lock.mjs";
 
 const SOURCES = [
-  ["src", "crates/core", "crates/agent", "console", "packages/session-agent/src", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json"],
+  [
+    "src",
+    "crates/core",
+    "crates/agent",
+    "console",
+    "packages/session-agent/src",
+    "generated",
+    "build.rs",
+    "Cargo.toml",
+    "Cargo.lock",
+    "package-lock.json",
+  ],
   ["scripts/build.mjs", "scripts/build", ...BINDGEN_SOURCES],
 ].flat();
 const STAMP = join(BUILD, "sources.sha256");
@@ -47,7 +58,13 @@ export async function build() {
 }
 
 function isCurrent(digest) {
-  return existsSync(join(BUILD, "index.js")) && existsSync(SITE) && existsSync(PACKAGED) && existsSync(STAMP) && readFileSync(STAMP, "utf8") === digest;
+  return (
+    existsSync(join(BUILD, "index.js")) &&
+    existsSync(SITE) &&
+    existsSync(PACKAGED) &&
+    existsSync(STAMP) &&
+    readFileSync(STAMP, "utf8") === digest
+  );
 }
 
 /** The commit counts too: the build says which one it is of. */

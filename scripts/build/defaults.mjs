@@ -5,7 +5,11 @@
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findDefaultsFault as findFaultBy, findTextFault, findVariableFault } from "../../packages/session-agent/bin/defaults.mjs";
+import {
+  findDefaultsFault as findFaultBy,
+  findTextFault,
+  findVariableFault,
+} from "../../packages/session-agent/bin/defaults.mjs";
 import { BUILD, OPENAPI, ROOT } from "../places.mjs";
 import { Stop } from "../stop.mjs";
 
@@ -22,7 +26,13 @@ export const findDefaultsFault = (defaults) => findFaultBy(defaults, readApi());
 
 export async function buildDefaults(root = ROOT, build = BUILD) {
   const loadWrangler = () => import("wrangler");
-  stopAt(await findVariableFault(join(root, "wrangler.toml"), { loadWrangler, readApi, tooLong: `Put its JSON into the file ${FILE} beside wrangler.toml.` }));
+  stopAt(
+    await findVariableFault(join(root, "wrangler.toml"), {
+      loadWrangler,
+      readApi,
+      tooLong: `Put its JSON into the file ${FILE} beside wrangler.toml.`,
+    }),
+  );
   const text = readDefaults(join(root, FILE));
   const module = join(build, "agent-defaults.js");
   const code = `export const agentDefaults = () => ${JSON.stringify(text)};\n`;
@@ -36,7 +46,10 @@ function readDefaults(file) {
   if (!existsSync(file)) return undefined;
   const text = readFileSync(file, "utf8");
   const bytes = Buffer.byteLength(text);
-  if (bytes > MAX_FILE_BYTES) throw new Stop(`${FILE} has ${bytes} bytes; at most ${MAX_FILE_BYTES} are read. Keep long texts in a bucket, as a block's \`source\`.`);
+  if (bytes > MAX_FILE_BYTES)
+    throw new Stop(
+      `${FILE} has ${bytes} bytes; at most ${MAX_FILE_BYTES} are read. Keep long texts in a bucket, as a block's \`source\`.`,
+    );
   stopAt(findTextFault(FILE, text, readApi()));
   return text;
 }

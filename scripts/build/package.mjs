@@ -25,7 +25,12 @@ export async function bundlePackaged(shim, file) {
     target: "es2022",
     alias: { "#built": shim },
     external: ["*.wasm", "*/agent-defaults.js", "cloudflare:*"],
-    plugins: [{ name: "defaults", setup: (at) => at.onResolve({ filter: /^#defaults$/ }, () => ({ path: "./agent-defaults.js", external: true })) }],
+    plugins: [
+      {
+        name: "defaults",
+        setup: (at) => at.onResolve({ filter: /^#defaults$/ }, () => ({ path: "./agent-defaults.js", external: true })),
+      },
+    ],
     logLevel: "warning",
   });
 }

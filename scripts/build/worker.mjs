@@ -62,7 +62,15 @@ async function compile() {
 
 /** Asked of cargo, whose target folder may be anywhere. */
 function compiled() {
-  const metadata = outputOf("cargo", ["metadata", "--no-deps", "--locked", "--format-version", "1", "--manifest-path", join(ROOT, "Cargo.toml")]);
+  const metadata = outputOf("cargo", [
+    "metadata",
+    "--no-deps",
+    "--locked",
+    "--format-version",
+    "1",
+    "--manifest-path",
+    join(ROOT, "Cargo.toml"),
+  ]);
   if (metadata === null) throw new Stop("`cargo metadata` failed: run it here to see why.");
   return join(JSON.parse(metadata).target_directory, TARGET, "release", "session_agent.wasm");
 }
@@ -77,7 +85,10 @@ export function namesOfOperations({ paths }) {
 function importAsWorkersDo(file) {
   const [proposed, understood] = ["import source wasmModule from ", "import wasmModule from "];
   const code = readFileSync(file, "utf8");
-  if (!code.includes(proposed)) throw new Stop(`bindgen wrote no \`${proposed.trim()}\`: scripts/build/worker.mjs has to learn what it writes now.`);
+  if (!code.includes(proposed))
+    throw new Stop(
+      `bindgen wrote no \`${proposed.trim()}\`: scripts/build/worker.mjs has to learn what it writes now.`,
+    );
   writeFileSync(file, code.replace(proposed, understood));
 }
 
@@ -86,7 +97,15 @@ async function optimise() {
   const features = FEATURES.map((name) => `--enable-${name}`);
   const optimiser = join(BIN, "wasm-opt");
   // Rust keeps nothing in the first KiB of the memory: the stack's last bytes stand there.
-  await step(optimiser, [join(STAGE, "index_bg.wasm"), "-o", named, "-O", "--low-memory-unused", ...features, "--debuginfo"]);
+  await step(optimiser, [
+    join(STAGE, "index_bg.wasm"),
+    "-o",
+    named,
+    "-O",
+    "--low-memory-unused",
+    ...features,
+    "--debuginfo",
+  ]);
   const names = outputOf(optimiser, [named, ...features, "--debuginfo", "--symbolmap"]);
   if (names === null) throw new Stop("wasm-opt named no functions.");
   writeFileSync(join(BUILD, "functions.txt"), names);

@@ -33,7 +33,8 @@ export const bindgen = {
   async run() {
     const args = ["install", "--path", CRATE, "--locked", "--force", "--no-track", "--root", folder()];
     const code = await run("cargo", args, { cwd: CRATE, env: environment() });
-    if (code !== 0) throw new Stop("Compiling tools/bindgen failed (its reason is above): this step needs the network, once.");
+    if (code !== 0)
+      throw new Stop("Compiling tools/bindgen failed (its reason is above): this step needs the network, once.");
     // Kept until here, so that an interruption costs little.
     rmSync(TARGET, { recursive: true, force: true });
   },

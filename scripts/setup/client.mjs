@@ -34,8 +34,13 @@ export const client = {
     const next = join(CLIENT, "dist.next");
     rmSync(next, { recursive: true, force: true });
     // Comments are for those who read the types. The modules go without.
-    for (const part of [["--emitDeclarationOnly"], ["--declaration", "false", "--isolatedDeclarations", "false", "--removeComments"]]) {
-      const code = await run(process.execPath, [TSC, "--project", CLIENT, "--noCheck", ...part, "--outDir", next], { cwd: ROOT });
+    for (const part of [
+      ["--emitDeclarationOnly"],
+      ["--declaration", "false", "--isolatedDeclarations", "false", "--removeComments"],
+    ]) {
+      const code = await run(process.execPath, [TSC, "--project", CLIENT, "--noCheck", ...part, "--outDir", next], {
+        cwd: ROOT,
+      });
       if (code !== 0) throw new Stop("The client could not be compiled: the reason is above.");
     }
     writeFileSync(join(next, ".sources.sha256"), written);
@@ -47,7 +52,12 @@ export const client = {
 
 function digest() {
   const hash = createHash("sha256");
-  const files = ["scripts/client.mjs", "scripts/setup/client.mjs", "generated/openapi.json", "packages/session-agent/tsconfig.json"];
+  const files = [
+    "scripts/client.mjs",
+    "scripts/setup/client.mjs",
+    "generated/openapi.json",
+    "packages/session-agent/tsconfig.json",
+  ];
   const own = readdirSync(SOURCES, { recursive: true })
     .filter((name) => name.endsWith(".ts") && name !== MADE)
     .sort()

@@ -8,25 +8,46 @@ import { run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
 /** What building, serving and deploying need. */
-export const packages = packagesIn(ROOT, "Installing the npm packages (wrangler, Node 22, wasm-opt, TypeScript: some 500 MB on disk)");
+export const packages = packagesIn(
+  ROOT,
+  "Installing the npm packages (wrangler, Node 22, wasm-opt, TypeScript: some 500 MB on disk)",
+);
 
 /** What the tests in workerd need besides: the clients that people speak to the Worker with. */
-export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React)");
+export const testPackages = packagesIn(
+  join(ROOT, "tests"),
+  "Installing the tests' npm packages (the AI SDK, the Agents SDK, React)",
+);
 
 /** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
-export const clientTestPackages = packagesIn(join(ROOT, "tests/client"), "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)");
+export const clientTestPackages = packagesIn(
+  join(ROOT, "tests/client"),
+  "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)",
+);
 
 /** The oldest versions that the npm package says it works with, and other ways to run a Worker. */
-export const versionPackages = packagesIn(join(ROOT, "tests/client/versions"), "Installing the oldest versions of wrangler and of the AI SDK that the package is tried with");
+export const versionPackages = packagesIn(
+  join(ROOT, "tests/client/versions"),
+  "Installing the oldest versions of wrangler and of the AI SDK that the package is tried with",
+);
 
 /** The conformance suites of the Model Context Protocol, which the tests run as programs, and its SDK. */
-export const conformancePackages = packagesIn(join(ROOT, "tests/conformance"), "Installing the conformance suites of the Model Context Protocol");
+export const conformancePackages = packagesIn(
+  join(ROOT, "tests/conformance"),
+  "Installing the conformance suites of the Model Context Protocol",
+);
 
 /** What the benchmarks need besides: the peers that the Worker is measured beside. */
-export const benchPackages = packagesIn(join(ROOT, "bench"), "Installing the benchmarks' npm packages (the Agents SDK and its chat)");
+export const benchPackages = packagesIn(
+  join(ROOT, "bench"),
+  "Installing the benchmarks' npm packages (the Agents SDK and its chat)",
+);
 
 /** What reads JavaScript and TypeScript for mistakes, and formats them. */
-export const lintPackages = packagesIn(join(ROOT, "tools/lint"), "Installing Biome, which lints JavaScript and TypeScript");
+export const lintPackages = packagesIn(
+  join(ROOT, "tools/lint"),
+  "Installing Biome, which lints JavaScript and TypeScript",
+);
 
 /** What an example needs, which is its own. */
 export const packagesOfExample = (folder) => packagesIn(folder, "Installing the example's npm packages");

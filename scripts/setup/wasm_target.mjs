@@ -30,7 +30,9 @@ export const wasmTarget = {
     }
     const code = await run("rustup", ["target", "add", TARGET]);
     if (code !== 0) {
-      throw new Stop(`\`rustup target add ${TARGET}\` failed (its reason is above): this step needs the network, once.`);
+      throw new Stop(
+        `\`rustup target add ${TARGET}\` failed (its reason is above): this step needs the network, once.`,
+      );
     }
   },
 };

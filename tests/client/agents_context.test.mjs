@@ -66,7 +66,10 @@ test("a_session_has_blocks_of_its_own_and_nothing_is_found_in_nothing", async ()
   await own.set("of the session");
   assert.equal(await contextProvider(agent, { label: "memory" }).get(), null);
   const knowledge = contextProvider(session, { kind: "searchable", label: "kb" });
-  assert.deepEqual([await knowledge.get(), await knowledge.search("x"), await knowledge.search(" ")], [null, null, null]);
+  assert.deepEqual(
+    [await knowledge.get(), await knowledge.search("x"), await knowledge.search(" ")],
+    [null, null, null],
+  );
   await knowledge.set("k", "penguins");
   assert.equal(await knowledge.search("penguins"), "[k]\npenguins");
 });
@@ -74,7 +77,12 @@ test("a_session_has_blocks_of_its_own_and_nothing_is_found_in_nothing", async ()
 test("what_the_agent_refuses_is_thrown", async () => {
   const provider = contextProvider(open("refusing"), { label: "small", maxTokens: 2 });
   await assert.rejects(provider.set("far too many words for this block"), BlockOverBudgetError);
-  assert.throws(() => contextProvider(open("refusing"), { kind: "loadable" }), /readonly, writable or searchable, not `loadable`/);
+  assert.throws(
+    () => contextProvider(open("refusing"), { kind: "loadable" }),
+    /readonly, writable or searchable, not `loadable`/,
+  );
   await assert.rejects(contextProvider(open("refusing")).get(), /no label yet/);
-  await assert.rejects(contextProvider(evicting.openPlain("x"), { label: "not a/label" }).get(), { code: "invalid_request" });
+  await assert.rejects(contextProvider(evicting.openPlain("x"), { label: "not a/label" }).get(), {
+    code: "invalid_request",
+  });
 });

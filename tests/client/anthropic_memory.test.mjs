@@ -25,7 +25,15 @@ function scripted(...contents) {
   const fetch = async (_, init) => {
     requests.push(JSON.parse(init.body));
     const content = contents[requests.length - 1];
-    const message = { id: "msg", type: "message", role: "assistant", model: "m", content, stop_reason: content.some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn", usage: { input_tokens: 1, output_tokens: 1 } };
+    const message = {
+      id: "msg",
+      type: "message",
+      role: "assistant",
+      model: "m",
+      content,
+      stop_reason: content.some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn",
+      usage: { input_tokens: 1, output_tokens: 1 },
+    };
     return Response.json(message);
   };
   return { client: new Anthropic({ apiKey: "none", fetch }), requests };
@@ -36,10 +44,18 @@ const use = (input, id = input.command) => ({ type: "tool_use", id, name: "memor
 test("the_sdks_tool_runner_keeps_the_models_files", async () => {
   const { client, requests } = scripted(
     [use({ command: "view", path: "/memories" })],
-    [use({ command: "create", path: "/memories/tea.md", file_text: "Likes tea.\n" }), use({ command: "delete", path: "/memories/../etc" }, "out")],
+    [
+      use({ command: "create", path: "/memories/tea.md", file_text: "Likes tea.\n" }),
+      use({ command: "delete", path: "/memories/../etc" }, "out"),
+    ],
     [{ type: "text", text: "Noted." }],
   );
-  const said = await client.beta.messages.toolRunner({ model: "m", max_tokens: 100, messages: [{ role: "user", content: "I like tea." }], tools: [betaMemoryTool(memoryHandlers(open("runner")))] });
+  const said = await client.beta.messages.toolRunner({
+    model: "m",
+    max_tokens: 100,
+    messages: [{ role: "user", content: "I like tea." }],
+    tools: [betaMemoryTool(memoryHandlers(open("runner")))],
+  });
   assert.equal(said.content[0].text, "Noted.");
   assert.deepEqual(requests[0].tools, [{ type: "memory_20250818", name: "memory" }]);
   const [created, refused] = requests[2].messages.at(-1).content;
@@ -47,7 +63,10 @@ test("the_sdks_tool_runner_keeps_the_models_files", async () => {
   assert.ok(refused.is_error && /would escape \/memories directory/.test(JSON.stringify(refused)));
   const { content } = await open("runner").loadSkill({ label: "memories", key: "tea.md" });
   assert.equal(content, "Likes tea.\n");
-  assert.match((await open("runner").renderPrompt()).prompt, /MEMORIES \(The model's own files\) \[loadable\]\n═+\n- tea\.md/);
+  assert.match(
+    (await open("runner").renderPrompt()).prompt,
+    /MEMORIES \(The model's own files\) \[loadable\]\n═+\n- tea\.md/,
+  );
 });
 
 const at = (path) => `/memories/${path}`;
@@ -116,32 +135,73 @@ test("each_command_does_what_the_sdks_own_tool_does", async () => {
 });
 
 async function said(handlers, command) {
-  const text = await Promise.resolve().then(() => handlers[command.command](command)).catch((error) => `refused: ${error.message}`);
+  const text = await Promise.resolve()
+    .then(() => handlers[command.command](command))
+    .catch((error) => `refused: ${error.message}`);
   if (!text.startsWith("Here're")) return text;
   // What a directory measures is the file system's own affair.
-  return text.split("\n").filter((line, n) => n === 0 || !/\/$|\t\/memories(\/b)?$/.test(line)).join("\n");
+  return text
+    .split("\n")
+    .filter((line, n) => n === 0 || !/\/$|\t\/memories(\/b)?$/.test(line))
+    .join("\n");
 }
 
 test("no_path_leads_out_of_the_files", async () => {
   const handlers = memoryHandlers(open("ways out"));
   await handlers.create({ path: at("in.md"), file_text: "x" });
-  for (const path of ["/memories/..", "/memories/./a", "/memories/a/..", "/memories/%2e%2e/a", "/memories/..%2fa", "/memories/%2E./a", "/memories\\..\\a", "/memories/..\\a", "/memoriesx", "memories/a", "/", null, undefined, 7, {}]) {
+  for (const path of [
+    "/memories/..",
+    "/memories/./a",
+    "/memories/a/..",
+    "/memories/%2e%2e/a",
+    "/memories/..%2fa",
+    "/memories/%2E./a",
+    "/memories\\..\\a",
+    "/memories/..\\a",
+    "/memoriesx",
+    "memories/a",
+    "/",
+    null,
+    undefined,
+    7,
+    {},
+  ]) {
     for (const command of ["view", "create", "str_replace", "insert", "delete"]) {
-      await assert.rejects(async () => handlers[command]({ path, file_text: "x", old_str: "x", new_str: "y", insert_line: 0, insert_text: "z" }), /Path /, `${command} ${path}`);
+      await assert.rejects(
+        async () =>
+          handlers[command]({ path, file_text: "x", old_str: "x", new_str: "y", insert_line: 0, insert_text: "z" }),
+        /Path /,
+        `${command} ${path}`,
+      );
     }
-    await assert.rejects(async () => handlers.rename({ old_path: at("in.md"), new_path: path }), /Path /, `rename to ${path}`);
-    await assert.rejects(async () => handlers.rename({ old_path: path, new_path: at("in.md") }), /Path /, `rename ${path}`);
+    await assert.rejects(
+      async () => handlers.rename({ old_path: at("in.md"), new_path: path }),
+      /Path /,
+      `rename to ${path}`,
+    );
+    await assert.rejects(
+      async () => handlers.rename({ old_path: path, new_path: at("in.md") }),
+      /Path /,
+      `rename ${path}`,
+    );
   }
-  assert.deepEqual((await open("ways out").listSkills({ label: "memories" })).skills.map(({ key }) => key), ["in.md"]);
+  assert.deepEqual(
+    (await open("ways out").listSkills({ label: "memories" })).skills.map(({ key }) => key),
+    ["in.md"],
+  );
 });
 
 test("a_directory_cannot_be_moved_into_itself_and_a_listing_shows_two_levels", async () => {
   const handlers = memoryHandlers(open("levels"), { label: "notes" });
-  for (const path of ["a/b/c/d.md", "a/.hidden", "node_modules/x", "z.md"]) await handlers.create({ path: at(path), file_text: "12345678" });
+  for (const path of ["a/b/c/d.md", "a/.hidden", "node_modules/x", "z.md"])
+    await handlers.create({ path: at(path), file_text: "12345678" });
   await assert.rejects(handlers.rename({ old_path: at("a"), new_path: at("a/x") }), /cannot be moved into itself/);
   assert.equal(
     await handlers.view({ path: "/memories/" }),
     "Here're the files and directories up to 2 levels deep in /memories/, excluding hidden items and node_modules:\n32B\t/memories/\n8B\t/memories/a/\n8B\t/memories/a/b/\n8B\t/memories/z.md",
   );
-  await assert.rejects(handlers.str_replace({ path: at("z.md"), old_str: "", new_str: "x" }), /did not appear verbatim/);
+  await assert.rejects(
+    handlers.str_replace({ path: at("z.md"), old_str: "", new_str: "x" }),
+    /did not appear verbatim/,
+  );
 });

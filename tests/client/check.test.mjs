@@ -32,7 +32,10 @@ new_sqlite_classes = ["SessionAgent"]
 
 /** What the command says, and how it ends. */
 async function check(...args) {
-  const ended = await runFile(join(made.folder, "node_modules/.bin/session-agent"), args, { cwd: made.folder, env: quietly() }).catch((error) => error);
+  const ended = await runFile(join(made.folder, "node_modules/.bin/session-agent"), args, {
+    cwd: made.folder,
+    env: quietly(),
+  }).catch((error) => error);
   return { code: ended.code ?? 0, said: `${ended.stdout}${ended.stderr}`.trim() };
 }
 
@@ -48,7 +51,10 @@ test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
     ['{"blocks": [{"label": "memory", "kind": "writeable"}]}', /: `blocks\[0\]\.kind` must be "readonly", /],
     ['{"blocks": ', /^AGENT_DEFAULTS in wrangler\.toml is not JSON: /],
     ["nonsense", /^AGENT_DEFAULTS in wrangler\.toml is not JSON: /],
-    [JSON.stringify({ systemInstructions: ["x".repeat(5 * 1024)] }), /has \d+ bytes; a variable holds 5120\. Give your class `blocks\(\)`/],
+    [
+      JSON.stringify({ systemInstructions: ["x".repeat(5 * 1024)] }),
+      /has \d+ bytes; a variable holds 5120\. Give your class `blocks\(\)`/,
+    ],
   ]) {
     for (const section of ["vars", "env.staging.vars"]) {
       await put("wrangler.toml", `${HEAD}[${section}]\nAGENT_DEFAULTS = '${defaults}'\n`);
@@ -57,16 +63,33 @@ test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
       if (sentence !== undefined) assert.match(said, sentence);
     }
   }
-  await put("other.jsonc", JSON.stringify({ name: "a", main: "index.js", compatibility_date: "2026-11-17", vars: { AGENT_DEFAULTS: { maxSteps: 0 } } }));
-  assert.deepEqual(await check("check", "--config", "other.jsonc"), { code: 1, said: "AGENT_DEFAULTS in other.jsonc: `maxSteps` must be at least 1." });
+  await put(
+    "other.jsonc",
+    JSON.stringify({
+      name: "a",
+      main: "index.js",
+      compatibility_date: "2026-11-17",
+      vars: { AGENT_DEFAULTS: { maxSteps: 0 } },
+    }),
+  );
+  assert.deepEqual(await check("check", "--config", "other.jsonc"), {
+    code: 1,
+    said: "AGENT_DEFAULTS in other.jsonc: `maxSteps` must be at least 1.",
+  });
   assert.match((await check("chekc")).said, /^Usage: session-agent check/);
 });
 
 test("as_the_build_command_it_stops_a_deployment", async () => {
   await put("index.js", 'export { default, SessionAgent } from "session-agent/worker";');
-  const config = (maxSteps) => `${HEAD}[build]\ncommand = "npx session-agent check"\n[vars]\nAGENT_DEFAULTS = '{"maxSteps": ${maxSteps}}'\n`;
+  const config = (maxSteps) =>
+    `${HEAD}[build]\ncommand = "npx session-agent check"\n[vars]\nAGENT_DEFAULTS = '{"maxSteps": ${maxSteps}}'\n`;
   await put("wrangler.toml", config(0));
-  await assert.rejects(wrangler(made.folder, "deploy", "--dry-run"), ({ stdout, stderr }) => /`maxSteps` must be at least 1/.test(stdout + stderr));
+  await assert.rejects(wrangler(made.folder, "deploy", "--dry-run"), ({ stdout, stderr }) =>
+    /`maxSteps` must be at least 1/.test(stdout + stderr),
+  );
   await put("wrangler.toml", config(5));
-  assert.match(await wrangler(made.folder, "deploy", "--dry-run"), /The defaults for every agent can be used[\s\S]*env\.SESSION_AGENT/);
+  assert.match(
+    await wrangler(made.folder, "deploy", "--dry-run"),
+    /The defaults for every agent can be used[\s\S]*env\.SESSION_AGENT/,
+  );
 });

@@ -19,7 +19,10 @@ test("the_worker_is_served_with_its_console_and_deployed_dry", async () => {
     try {
       assert.equal((await (await fetch(`${server.url}/health`)).json()).status, "ok");
       assert.match(await (await fetch(server.url)).text(), /<title>/);
-      const response = await fetch(`${server.url}/agents/session-agent/alice/rpc/getBlocks`, { method: "POST", body: "{}" });
+      const response = await fetch(`${server.url}/agents/session-agent/alice/rpc/getBlocks`, {
+        method: "POST",
+        body: "{}",
+      });
       assert.match(await response.text(), /"label":"memory".*"label":"facts"/);
     } finally {
       await server.stop();
@@ -35,7 +38,10 @@ test("the_class_passes_its_own_tests_and_is_deployed_dry", async () => {
     assert.match(await wrangler(place, "deploy", "--dry-run"), /env\.SESSION_AGENT \(Assistant\)/);
     // A test's own runner would not run inside of another one.
     const { NODE_TEST_CONTEXT, ...env } = quietly();
-    const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], { cwd: place, env: { ...env, CI: "1" } }).catch((error) => error);
+    const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], {
+      cwd: place,
+      env: { ...env, CI: "1" },
+    }).catch((error) => error);
     assert.match(stdout, /^# pass 2$/m, `${stdout}\n${stderr}`);
   } finally {
     await remove();
@@ -43,7 +49,11 @@ test("the_class_passes_its_own_tests_and_is_deployed_dry", async () => {
 });
 
 test("what_can_not_be_made_is_said_in_a_sentence", async () => {
-  const said = (...args) => create(...args).then(() => assert.fail("it was made"), ({ stderr }) => stderr.trim());
+  const said = (...args) =>
+    create(...args).then(
+      () => assert.fail("it was made"),
+      ({ stderr }) => stderr.trim(),
+    );
   assert.equal(await said("one", "--template", "castle"), "There is no template `castle`: class, react, worker.");
   await create("twice");
   assert.equal(await said("twice"), "twice is there already, and not empty.");

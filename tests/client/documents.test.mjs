@@ -41,9 +41,13 @@ const TYPES = [
 /** The storage of an object of the Agents SDK, as far as its tables are read. */
 function oldStorage() {
   const db = new DatabaseSync(":memory:");
-  db.exec("CREATE TABLE cf_agents_session_messages (session_id TEXT, id TEXT, seq INTEGER, parent_id TEXT, type TEXT, role TEXT, content TEXT, created_at INTEGER)");
+  db.exec(
+    "CREATE TABLE cf_agents_session_messages (session_id TEXT, id TEXT, seq INTEGER, parent_id TEXT, type TEXT, role TEXT, content TEXT, created_at INTEGER)",
+  );
   const message = { id: "old", role: "user", parts: [{ type: "text", text: "From before." }] };
-  db.prepare("INSERT INTO cf_agents_session_messages VALUES ('trip', 'old', 1, NULL, 'message', 'user', ?, 1)").run(JSON.stringify(message));
+  db.prepare("INSERT INTO cf_agents_session_messages VALUES ('trip', 'old', 1, NULL, 'message', 'user', ?, 1)").run(
+    JSON.stringify(message),
+  );
   return { exec: (sql) => db.prepare(sql).all() };
 }
 
@@ -51,10 +55,24 @@ const exportedChat = {
   id: "from-chatgpt",
   title: "Oslo",
   current_node: "n",
-  mapping: { n: { parent: null, children: [], message: { author: { role: "user" }, content: { content_type: "text", parts: ["Rain?"] } } } },
+  mapping: {
+    n: {
+      parent: null,
+      children: [],
+      message: { author: { role: "user" }, content: { content_type: "text", parts: ["Rain?"] } },
+    },
+  },
 };
 
-const said = { id: "m", type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "Noted." }], stop_reason: "end_turn", usage: {} };
+const said = {
+  id: "m",
+  type: "message",
+  role: "assistant",
+  model: "m",
+  content: [{ type: "text", text: "Noted." }],
+  stop_reason: "end_turn",
+  usage: {},
+};
 
 test("the_programs_run", async () => {
   setTracingDisabled(true);
@@ -68,7 +86,10 @@ test("the_programs_run", async () => {
     anthropic: new Anthropic({ apiKey: "none", fetch: async () => Response.json(said) }),
   };
   await server.call("kept", "createSession", { id: "trip" });
-  await server.call("kept", "appendEvents", { sessionId: "trip", events: [{ id: "e", action: "user_message", content: "Rain?" }] });
+  await server.call("kept", "appendEvents", {
+    sessionId: "trip",
+    events: [{ id: "e", action: "user_message", content: "Rain?" }],
+  });
   await server.call("kept", "defineBlock", { label: "facts", kind: "searchable" });
   await server.call("kept", "setEntry", { label: "facts", key: "k", content: "Likes tea." });
   for (const [n, guide] of guides.entries()) {
@@ -76,17 +97,33 @@ test("the_programs_run", async () => {
     await writeFile(join(folder, `${n}.mjs`), code);
     await import(join(folder, `${n}.mjs`));
   }
-  const history = async (agent, session) => (await server.call(agent, "getHistory", { sessionId: session })).body.messages;
-  assert.deepEqual((await history("alice", "openai")).filter(({ role }) => role !== "system").map(({ parts }) => parts[0].text), ["I like tea.", "I see.", "What do I like?", "Tea."]);
-  assert.deepEqual((await history("moved", "chat")).map(({ id }) => id), ["q1", "a1"]);
-  assert.deepEqual((await history("moved", "trip")).map(({ id }) => id), ["old"]);
+  const history = async (agent, session) =>
+    (await server.call(agent, "getHistory", { sessionId: session })).body.messages;
+  assert.deepEqual(
+    (await history("alice", "openai")).filter(({ role }) => role !== "system").map(({ parts }) => parts[0].text),
+    ["I like tea.", "I see.", "What do I like?", "Tea."],
+  );
+  assert.deepEqual(
+    (await history("moved", "chat")).map(({ id }) => id),
+    ["q1", "a1"],
+  );
+  assert.deepEqual(
+    (await history("moved", "trip")).map(({ id }) => id),
+    ["old"],
+  );
   assert.equal((await history("moved", "responses")).length, 2);
   assert.equal((await history("moved", "from-chatgpt")).length, 1);
   assert.equal((await history("moved", "chain")).length, 2);
-  assert.deepEqual((await history("restored", "trip")).map(({ id }) => id), ["e"]);
+  assert.deepEqual(
+    (await history("restored", "trip")).map(({ id }) => id),
+    ["e"],
+  );
   const kept = await (await globalThis.guided.env.BACKUPS.get("kept/memory.json")).json();
   assert.deepEqual([kept.blocks[0].label, kept.entries.facts[0].content], ["facts", "Likes tea."]);
-  assert.deepEqual((await history("moved", "thread")).map(({ id }) => id), ["t1"]);
+  assert.deepEqual(
+    (await history("moved", "thread")).map(({ id }) => id),
+    ["t1"],
+  );
   const { entries } = (await server.call("moved", "listEntries", { label: "facts" })).body;
   assert.deepEqual(entries.map(({ key }) => key).toSorted(), ["m1", "z1"]);
   assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
@@ -111,19 +148,29 @@ test("the_programs_and_the_adapters_have_the_right_types", async () => {
     skipLibCheck: true,
     paths: { "session-agent": ["./session-agent/index.d.ts"], "session-agent/*": ["./session-agent/*.d.ts"] },
   };
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: [...files, "adapter_types.ts"] }));
-  const told = await promisify(execFile)(NODE, [TSC, "--project", folder, "--pretty", "false"], { cwd: folder }).then(() => "", ({ stdout, message }) => stdout || message);
+  await writeFile(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, files: [...files, "adapter_types.ts"] }),
+  );
+  const told = await promisify(execFile)(NODE, [TSC, "--project", folder, "--pretty", "false"], { cwd: folder }).then(
+    () => "",
+    ({ stdout, message }) => stdout || message,
+  );
   assert.equal(told, "");
 });
 
 test("the_client_itself_has_the_right_types", async () => {
   const place = join(folder, "client");
   // The frameworks are in two folders of packages. Here each is beside the sources.
-  for (const packages of ["tests/client/node_modules", "tests/node_modules"]) await linkPackages(join(ROOT, packages), join(place, "node_modules"));
+  for (const packages of ["tests/client/node_modules", "tests/node_modules"])
+    await linkPackages(join(ROOT, packages), join(place, "node_modules"));
   await symlink(join(CLIENT, "src"), join(place, "src"), "dir");
   for (const file of ["tsconfig.json", "package.json"]) await cp(join(CLIENT, file), join(place, file));
   const args = [TSC, "--project", place, "--noEmit", "--preserveSymlinks", "--pretty", "false"];
-  const told = await promisify(execFile)(NODE, args, { cwd: place }).then(() => "", ({ stdout, message }) => stdout || message);
+  const told = await promisify(execFile)(NODE, args, { cwd: place }).then(
+    () => "",
+    ({ stdout, message }) => stdout || message,
+  );
   assert.equal(told, "");
 });
 

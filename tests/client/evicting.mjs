@@ -25,15 +25,19 @@ async function evict(server, agent) {
 export async function startEvicting() {
   const { sessionAgent } = await import("session-agent");
   const way = process.env.SUITE_WAY ?? "url";
-  const { server, worker, stop } = way === "url" ? await startAlone() : await startWithSecond({}, await bundle("forward.mjs"));
+  const { server, worker, stop } =
+    way === "url" ? await startAlone() : await startWithSecond({}, await bundle("forward.mjs"));
   const place = { way, url: server.url, second: worker };
   const evicting = { server, place, evictions: 0, stop };
-  const opener = (found) => (name, options) => sessionAgent(found.target, name, { ...(found.fetch && { fetch: found.fetch }), ...options });
+  const opener = (found) => (name, options) =>
+    sessionAgent(found.target, name, { ...(found.fetch && { fetch: found.fetch }), ...options });
   evicting.openPlain = opener(targetBy(place));
-  evicting.open = opener(targetBy(place, async (agent) => {
-    evicting.evictions += 1;
-    await evict(server, agent);
-  }));
+  evicting.open = opener(
+    targetBy(place, async (agent) => {
+      evicting.evictions += 1;
+      await evict(server, agent);
+    }),
+  );
   return evicting;
 }
 

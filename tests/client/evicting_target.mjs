@@ -26,9 +26,16 @@ export function targetBy({ way, url, second }, evict) {
     return answer;
   };
   const go = evictingFetch(evict ?? (() => {}), (address, { headers, ...init } = {}) =>
-    ask(agentIn(address), { ...headers, "x-address": encodeURIComponent(address) }, { method: "GET", ...init }));
-  const stubOf = (name) => ({ fetch: go, request: (operation, ...rest) => request(name, [operation, ...rest], operation) });
-  const service = { fetch: go, request: (agent, operation, ...rest) => request(agent, [agent, operation, ...rest], operation) };
+    ask(agentIn(address), { ...headers, "x-address": encodeURIComponent(address) }, { method: "GET", ...init }),
+  );
+  const stubOf = (name) => ({
+    fetch: go,
+    request: (operation, ...rest) => request(name, [operation, ...rest], operation),
+  });
+  const service = {
+    fetch: go,
+    request: (agent, operation, ...rest) => request(agent, [agent, operation, ...rest], operation),
+  };
   return { target: way === "service" ? service : { getByName: stubOf } };
 }
 

@@ -17,16 +17,29 @@ export async function withExample(name, work, env = {}) {
   const taken = await takePort();
   const { port } = taken.address();
   taken.close();
-  const child = spawn(NODE, [join(ROOT, "scripts/run.cjs"), "example", name], { cwd: join(ROOT, "examples", name), env: { ...process.env, ...env, PORT: `${port}` }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(NODE, [join(ROOT, "scripts/run.cjs"), "example", name], {
+    cwd: join(ROOT, "examples", name),
+    env: { ...process.env, ...env, PORT: `${port}` },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
   const ended = once(child, "exit");
   try {
     const url = `http://127.0.0.1:${port}`;
     for (const until = Date.now() + START_MS; ; await wait(200)) {
-      if (await fetch(url).then((response) => response.arrayBuffer(), () => null)) break;
+      if (
+        await fetch(url).then(
+          (response) => response.arrayBuffer(),
+          () => null,
+        )
+      )
+        break;
       // Wrangler waits for a change of the sources when it could not bundle them.
-      assert.ok(child.exitCode === null && !/\bERROR\b/.test(said) && Date.now() < until, "The example does not answer.");
+      assert.ok(
+        child.exitCode === null && !/\bERROR\b/.test(said) && Date.now() < until,
+        "The example does not answer.",
+      );
     }
     await work(url);
   } catch (error) {

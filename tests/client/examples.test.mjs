@@ -20,8 +20,14 @@ test("the_loop_of_the_ai_sdk_runs_in_its_own_worker", async () => {
       const response = await fetch(`${url}/ask`, { method: "POST", body: JSON.stringify(body) });
       return { status: response.status, text: await response.text() };
     };
-    assert.deepEqual(await ask({ session: "first", text: "Remember that I like tea." }), { status: 200, text: "I will remember that I like tea." });
-    assert.deepEqual(await ask({ session: "first", text: "Hello" }), { status: 200, text: "I am a stand-in for a model. You said: Hello" });
+    assert.deepEqual(await ask({ session: "first", text: "Remember that I like tea." }), {
+      status: 200,
+      text: "I will remember that I like tea.",
+    });
+    assert.deepEqual(await ask({ session: "first", text: "Hello" }), {
+      status: 200,
+      text: "I am a stand-in for a model. You said: Hello",
+    });
     assert.equal((await ask({ session: "first" })).status, 400);
     assert.equal((await fetch(url)).status, 404);
   });
@@ -35,7 +41,10 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
     assert.equal((await fetch(`${url}${script}`)).status, 200);
 
     const welcome = async (cookie) => {
-      const response = await fetch(`${url}/api/token`, { method: "POST", headers: cookie === undefined ? {} : { cookie } });
+      const response = await fetch(`${url}/api/token`, {
+        method: "POST",
+        headers: cookie === undefined ? {} : { cookie },
+      });
       return { ...(await response.json()), cookie: response.headers.get("set-cookie").split(";")[0] };
     };
     const visit = await welcome();
@@ -45,7 +54,13 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
     // What the page does, with the stock client of the Agents SDK.
     const agent = sessionAgent(url, visit.agent, { token: visit.token });
     const { id: sessionId } = await agent.createSession({ name: "Chat 1" });
-    const socket = new AgentClient({ agent: "SessionAgent", name: visit.agent, host: url.replace("http://", ""), protocol: "ws", query: { sessionId, token: visit.token } });
+    const socket = new AgentClient({
+      agent: "SessionAgent",
+      name: visit.agent,
+      host: url.replace("http://", ""),
+      protocol: "ws",
+      query: { sessionId, token: visit.token },
+    });
     await socket.ready;
     const message = { id: "q", role: "user", parts: [{ type: "text", text: "How is Oslo?" }] };
     const chunks = [];
@@ -57,7 +72,10 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
     assert.equal(answers.length, 2);
     await agent.setLeaf({ sessionId, id: answers[0].id });
     assert.equal((await agent.getHistory({ sessionId })).messages[1].id, answers[0].id);
-    assert.deepEqual((await agent.getBlocks()).map(({ label }) => label), ["soul", "memory"]);
+    assert.deepEqual(
+      (await agent.getBlocks()).map(({ label }) => label),
+      ["soul", "memory"],
+    );
     socket.close();
 
     // A visitor's token is for the visitor's agent, and for what the page does.
@@ -65,7 +83,10 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
     await assert.rejects(sessionAgent(url, other.agent, { token: visit.token }).listSessions(), { status: 401 });
     await assert.rejects(agent.defineTool({ name: "x", description: "x", service: "TOOLS" }), { code: "forbidden" });
     await assert.rejects(sessionAgent(url, visit.agent).listSessions(), { code: "unauthorized" });
-    assert.equal((await fetch(`${url}/echo`, { method: "POST", body: '{"name":"echo","arguments":{"text":"x"}}' })).status, 404);
+    assert.equal(
+      (await fetch(`${url}/echo`, { method: "POST", body: '{"name":"echo","arguments":{"text":"x"}}' })).status,
+      404,
+    );
   });
 });
 
@@ -79,7 +100,8 @@ test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { s
     const page = await context.newPage();
     page.on("pageerror", (error) => wrong.push(error.stack));
     page.on("request", (request) => {
-      if (new URL(request.url()).origin !== url && request.url().startsWith("http")) wrong.push(`asked ${request.url()}`);
+      if (new URL(request.url()).origin !== url && request.url().startsWith("http"))
+        wrong.push(`asked ${request.url()}`);
     });
     const button = (name) => page.getByRole("button", { name, exact: true });
     const shows = (text) => page.getByRole("list").last().getByText(text, { exact: true }).waitFor();
@@ -110,7 +132,10 @@ test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { s
     await write("I like snow.");
     await shows("Noted.");
     const memory = page.getByRole("textbox", { name: "memory" });
-    await until(() => memory.inputValue(), (text) => text === "Likes snow.");
+    await until(
+      () => memory.inputValue(),
+      (text) => text === "Likes snow.",
+    );
     await memory.fill("Likes snow and tea.");
     const saved = page.waitForResponse((response) => response.url().endsWith("/rpc/setBlock"));
     await memory.blur();
@@ -138,7 +163,10 @@ test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { s
     await page.reload();
     await shows("Then not.");
     assert.equal(await page.getByText("Rather not.").count(), 0);
-    await until(() => memory.inputValue(), (text) => text === "Likes snow and tea.");
+    await until(
+      () => memory.inputValue(),
+      (text) => text === "Likes snow and tea.",
+    );
 
     // A page that is loaded again in the middle of an answer hears the rest.
     const later = gate();
@@ -163,7 +191,10 @@ test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { s
     await shows("Before, and after.");
     await button("Delete Chat 1").click();
     await shows("A new one.");
-    await until(() => page.getByRole("navigation").getByRole("listitem").count(), (count) => count === 1);
+    await until(
+      () => page.getByRole("navigation").getByRole("listitem").count(),
+      (count) => count === 1,
+    );
 
     assert.equal(model.left, 0);
     assert.deepEqual(wrong, []);

@@ -21,7 +21,10 @@ await withChat(async (url, model) => {
   model.next(callTool("weather", { city: "Oslo" }), say("Clouds in Oslo, 9 °C. Take a jacket."));
   await write("How is the weather in Oslo?", "Take a jacket.");
   await page.getByText('weather {"city":"Oslo"}').click();
-  model.next(callTool("set_context", { label: "memory", content: "Travels to Oslo in May. Eats no meat." }), say("I will remember that."));
+  model.next(
+    callTool("set_context", { label: "memory", content: "Travels to Oslo in May. Eats no meat." }),
+    say("I will remember that."),
+  );
   await write("I go there in May, and I eat no meat.", "I will remember that.");
   await page.getByRole("button", { name: "New chat" }).click();
   await page.getByRole("button", { name: "Chat 1", exact: true }).click();

@@ -28,12 +28,23 @@ const withoutTime = ({ createdAt, ...rest }) => rest;
 
 test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () => {
   const agent = open("dry");
-  const messages = [message("1", "one"), message("2", "two", "assistant"), { id: "3", role: "tool", parts: [] }, { id: "4", role: "user", content: "of version 4" }, { role: "user", parts: [] }, message("2", "again"), null];
+  const messages = [
+    message("1", "one"),
+    message("2", "two", "assistant"),
+    { id: "3", role: "tool", parts: [] },
+    { id: "4", role: "user", content: "of version 4" },
+    { role: "user", parts: [] },
+    message("2", "again"),
+    null,
+  ];
   const expected = { id: "s", exists: false, write: 3, known: 0, compactions: 0 };
   const planned = await importUIMessages(agent.session("s"), messages, { dryRun: true });
   const { skipped, ...counts } = planned.sessions[0];
   assert.deepEqual([planned.dryRun, counts], [true, expected]);
-  assert.deepEqual(skipped.map(({ id }) => id), ["3", null, "2", null]);
+  assert.deepEqual(
+    skipped.map(({ id }) => id),
+    ["3", null, "2", null],
+  );
   assert.match(skipped[0].reason, /role is "tool"/);
   assert.equal(await agent.session("s").getSession(), null);
   assert.deepEqual((await agent.listSessions()).sessions, []);
@@ -43,11 +54,18 @@ test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () =
   assert.deepEqual(done, { ...planned, dryRun: false });
   assert.deepEqual(progress.at(-1), { done: 3, total: 3 });
   const { messages: stored } = await agent.session("s").getHistory();
-  assert.deepEqual(stored.map(withoutTime), [message("1", "one"), message("2", "two", "assistant"), message("4", "of version 4")]);
+  assert.deepEqual(stored.map(withoutTime), [
+    message("1", "one"),
+    message("2", "two", "assistant"),
+    message("4", "of version 4"),
+  ]);
 
   const again = await importUIMessages(agent.session("s"), [...messages, message("5", "new")]);
   assert.deepEqual([again.sessions[0].exists, again.sessions[0].write, again.sessions[0].known], [true, 1, 3]);
-  assert.deepEqual((await agent.session("s").getHistory()).messages.map(({ id }) => id), ["1", "2", "4", "5"]);
+  assert.deepEqual(
+    (await agent.session("s").getHistory()).messages.map(({ id }) => id),
+    ["1", "2", "4", "5"],
+  );
 });
 
 test("a_message_of_the_ai_sdk_comes_back_as_it_was", async () => {
@@ -57,7 +75,13 @@ test("a_message_of_the_ai_sdk_comes_back_as_it_was", async () => {
     metadata: { model: "m" },
     parts: [
       { type: "reasoning", text: "hm", providerMetadata: { a: { signature: "x" } } },
-      { type: "tool-weather", toolCallId: "c", state: "output-available", input: { city: "Oslo" }, output: { rain: true } },
+      {
+        type: "tool-weather",
+        toolCallId: "c",
+        state: "output-available",
+        input: { city: "Oslo" },
+        output: { rain: true },
+      },
       { type: "file", mediaType: "image/png", url: "data:image/png;base64,iVBORw0KGgo=" },
       { type: "text", text: "It rains.", state: "done" },
     ],
@@ -81,10 +105,19 @@ test("items_of_openai_become_events_and_come_back", async () => {
   assert.deepEqual(planned.sessions[0], { id: "s", exists: false, write: 5, known: 0, compactions: 0, skipped: [] });
   await importOpenAIItems(session, items);
   assert.equal((await importOpenAIItems(session, items)).sessions[0].write, 0);
-  assert.equal((await importOpenAIItems(session, [...items, { role: "assistant", content: "As I said." }])).sessions[0].write, 1);
+  assert.equal(
+    (await importOpenAIItems(session, [...items, { role: "assistant", content: "As I said." }])).sessions[0].write,
+    1,
+  );
   const events = await session.loadEvents();
-  assert.deepEqual(events.map(({ action }) => action), ["user_message", "tool_call_request", "tool_result", "agent_message", "user_message", "agent_message"]);
-  assert.deepEqual(await new SessionAgentSession(session).getItems(5), [...items.slice(1), { role: "assistant", content: "As I said." }]);
+  assert.deepEqual(
+    events.map(({ action }) => action),
+    ["user_message", "tool_call_request", "tool_result", "agent_message", "user_message", "agent_message"],
+  );
+  assert.deepEqual(await new SessionAgentSession(session).getItems(5), [
+    ...items.slice(1),
+    { role: "assistant", content: "As I said." },
+  ]);
 });
 
 test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_written", async () => {
@@ -98,12 +131,24 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
     ["[]", /takes a list of items, and got a string/],
     [null, /got null/],
     [{}, /got an empty object/],
-    [[conversation], /^Item 1 is no item .* it is a conversation of ChatGPT's data export, which `importChatGPT` takes/],
+    [
+      [conversation],
+      /^Item 1 is no item .* it is a conversation of ChatGPT's data export, which `importChatGPT` takes/,
+    ],
     [[fine, node], /^Item 2 is no item .* it is a node of ChatGPT's data export/],
     [[fine, said], /^Item 2 is no item .* it is a message of ChatGPT's data export\. `importChatGPT`/],
-    [[fine, { type: "human", data: { content: "Hi" } }], /it is a message of LangChain's, which `importLangChainMessages` takes/],
-    [[{ lc: 1, type: "constructor", id: ["langchain_core", "messages", "HumanMessage"], kwargs: { content: "Hi" } }], /a message of LangChain's/],
-    [[{ uuid: "z", role: "user", role_type: "user", content: "Hi" }], /it is a message of Zep's, which `importZepMessages` takes/],
+    [
+      [fine, { type: "human", data: { content: "Hi" } }],
+      /it is a message of LangChain's, which `importLangChainMessages` takes/,
+    ],
+    [
+      [{ lc: 1, type: "constructor", id: ["langchain_core", "messages", "HumanMessage"], kwargs: { content: "Hi" } }],
+      /a message of LangChain's/,
+    ],
+    [
+      [{ uuid: "z", role: "user", role_type: "user", content: "Hi" }],
+      /it is a message of Zep's, which `importZepMessages` takes/,
+    ],
     [[{ uuid: "z", fact: "Likes tea." }], /it is a fact of Zep's, which `importZepFacts` takes/],
     [[{ id: "m", memory: "Likes tea." }], /it is a memory of mem0's, which `importMem0` takes/],
     [[message("u", "Hi")], /it is a message of the AI SDK, which `importUIMessages` takes/],
@@ -119,7 +164,10 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
     [[fine, { role: "narrator", content: "x" }], /an object with `role`, `content`/],
     [[fine, { ...fine, at: new Date(0) }], /^Item 2 can't be stored: `at` is an object of the class `Date`/],
   ]) {
-    await assert.rejects(importOpenAIItems(session, items), (error) => error instanceof TypeError && words.test(error.message) || assert.fail(error.message));
+    await assert.rejects(
+      importOpenAIItems(session, items),
+      (error) => (error instanceof TypeError && words.test(error.message)) || assert.fail(error.message),
+    );
   }
   assert.equal(await session.getSession(), null);
 });
@@ -129,18 +177,37 @@ test("messages_of_chat_completions_become_calls_and_results", async () => {
   await importOpenAIItems(session, [
     { role: "developer", content: "Be kind." },
     { role: "user", content: [{ type: "text", text: "Oslo?" }] },
-    { role: "assistant", content: null, tool_calls: [{ id: "c1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }] },
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "c1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }],
+    },
     { role: "tool", tool_call_id: "c1", content: "Rain" },
     { role: "assistant", content: "It rains." },
   ]);
   const { messages } = await session.buildWorkingContext();
-  assert.deepEqual(messages.map(({ role, content }) => [role, content]), [["system", "Be kind."], ["user", "Oslo?"], ["assistant", ""], ["tool", "Rain"], ["assistant", "It rains."]]);
+  assert.deepEqual(
+    messages.map(({ role, content }) => [role, content]),
+    [
+      ["system", "Be kind."],
+      ["user", "Oslo?"],
+      ["assistant", ""],
+      ["tool", "Rain"],
+      ["assistant", "It rains."],
+    ],
+  );
   assert.deepEqual(messages[2].toolCalls, [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]);
   assert.deepEqual([messages[3].toolCallId, messages[3].toolName], ["c1", "weather"]);
 });
 
 test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_ended", async () => {
-  const said = (id, role, text, more = {}) => ({ id, author: { role }, create_time: 1700000000.5, content: { content_type: "text", parts: [text] }, ...more });
+  const said = (id, role, text, more = {}) => ({
+    id,
+    author: { role },
+    create_time: 1700000000.5,
+    content: { content_type: "text", parts: [text] },
+    ...more,
+  });
   const conversation = {
     id: "c1",
     title: "Oslo",
@@ -148,11 +215,33 @@ test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_en
     mapping: {
       a2: { id: "a2", parent: "q", children: [], message: said("a2", "assistant", "Second answer.") },
       root: { id: "root", parent: null, children: ["hidden"], message: null },
-      hidden: { id: "hidden", parent: "root", children: ["q"], message: said("hidden", "system", "x", { metadata: { is_visually_hidden_from_conversation: true } }) },
+      hidden: {
+        id: "hidden",
+        parent: "root",
+        children: ["q"],
+        message: said("hidden", "system", "x", { metadata: { is_visually_hidden_from_conversation: true } }),
+      },
       q: { id: "q", parent: "hidden", children: ["call", "a2"], message: said("q", "user", "Rain?") },
-      call: { id: "call", parent: "q", children: ["tool"], message: said("call", "assistant", "search", { recipient: "browser" }) },
-      tool: { id: "tool", parent: "call", children: ["image"], message: { ...said("tool", "tool", "found"), author: { role: "tool", name: "browser" } } },
-      image: { id: "image", parent: "tool", children: ["a1"], message: said("image", "user", "", { content: { content_type: "multimodal_text", parts: [{ content_type: "image_asset_pointer" }] } }) },
+      call: {
+        id: "call",
+        parent: "q",
+        children: ["tool"],
+        message: said("call", "assistant", "search", { recipient: "browser" }),
+      },
+      tool: {
+        id: "tool",
+        parent: "call",
+        children: ["image"],
+        message: { ...said("tool", "tool", "found"), author: { role: "tool", name: "browser" } },
+      },
+      image: {
+        id: "image",
+        parent: "tool",
+        children: ["a1"],
+        message: said("image", "user", "", {
+          content: { content_type: "multimodal_text", parts: [{ content_type: "image_asset_pointer" }] },
+        }),
+      },
       a1: { id: "a1", parent: "image", children: [], message: said("a1", "assistant", "A little.") },
     },
   };
@@ -170,63 +259,133 @@ test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_en
     { id: "q", role: "user", parts: [{ type: "text", text: "Rain?" }], createdAt: 1700000000500 },
     { id: "a1", role: "assistant", parts: [{ type: "text", text: "A little." }], createdAt: 1700000000500 },
   ]);
-  assert.deepEqual((await session.getBranches({ messageId: "q" })).messages.map(({ id }) => id), ["a1", "a2"]);
+  assert.deepEqual(
+    (await session.getBranches({ messageId: "q" })).messages.map(({ id }) => id),
+    ["a1", "a2"],
+  );
   assert.equal((await session.getSession()).name, "Oslo");
-  assert.deepEqual((await importChatGPT(agent, conversation)).sessions.map(({ write, known }) => [write, known]), [[0, 3]]);
+  assert.deepEqual(
+    (await importChatGPT(agent, conversation)).sessions.map(({ write, known }) => [write, known]),
+    [[0, 3]],
+  );
   await assert.rejects(importChatGPT(agent, "{"), /importChatGPT got a text that is no JSON/);
-  await assert.rejects(importChatGPT(agent, [{ role: "user", content: "x" }]), /Conversation 1 is an object with `role`, `content`/);
+  await assert.rejects(
+    importChatGPT(agent, [{ role: "user", content: "x" }]),
+    /Conversation 1 is an object with `role`, `content`/,
+  );
 });
 
 test("messages_of_langchain_come_as_instances_and_as_both_of_their_stored_shapes", async () => {
-  const { AIMessage, HumanMessage, mapChatMessagesToStoredMessages, SystemMessage, ToolMessage } = await import("@langchain/core/messages");
+  const { AIMessage, HumanMessage, mapChatMessagesToStoredMessages, SystemMessage, ToolMessage } = await import(
+    "@langchain/core/messages"
+  );
   const messages = [
     new SystemMessage("Be kind."),
     new HumanMessage([{ type: "text", text: "Oslo?" }]),
-    new AIMessage({ content: "", tool_calls: [{ id: "c1", name: "weather", args: { city: "Oslo" }, type: "tool_call" }] }),
+    new AIMessage({
+      content: "",
+      tool_calls: [{ id: "c1", name: "weather", args: { city: "Oslo" }, type: "tool_call" }],
+    }),
     new ToolMessage({ tool_call_id: "c1", content: "Rain" }),
     new AIMessage("It rains."),
   ];
   const expected = ["system_instruction", "user_message", "tool_call_request", "tool_result", "agent_message"];
   const agent = open("langchain");
-  const shapes = { instances: messages, stored: mapChatMessagesToStoredMessages(messages), serialised: JSON.parse(JSON.stringify(messages)), text: JSON.stringify(messages) };
+  const shapes = {
+    instances: messages,
+    stored: mapChatMessagesToStoredMessages(messages),
+    serialised: JSON.parse(JSON.stringify(messages)),
+    text: JSON.stringify(messages),
+  };
   let first;
   for (const [name, given] of Object.entries(shapes)) {
     const session = agent.session(name);
     await importLangChainMessages(session, given);
     assert.equal((await importLangChainMessages(session, given)).sessions[0].write, 0);
-    const events = (await session.loadEvents()).map(({ action, content, toolCalls, toolCallId, toolName }) => ({ action, content, toolCalls, toolCallId, toolName }));
-    assert.deepEqual(events.map(({ action }) => action), expected, name);
+    const events = (await session.loadEvents()).map(({ action, content, toolCalls, toolCallId, toolName }) => ({
+      action,
+      content,
+      toolCalls,
+      toolCallId,
+      toolName,
+    }));
+    assert.deepEqual(
+      events.map(({ action }) => action),
+      expected,
+      name,
+    );
     assert.deepEqual(events, (first ??= events), name);
   }
   assert.deepEqual(first[2].toolCalls, [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]);
   assert.deepEqual([first[1].content, first[3].content, first[3].toolName], ["Oslo?", "Rain", "weather"]);
-  await assert.rejects(importLangChainMessages(agent.session("no"), [{ role: "user", content: "x" }]), /Message 1 is no message of LangChain's/);
+  await assert.rejects(
+    importLangChainMessages(agent.session("no"), [{ role: "user", content: "x" }]),
+    /Message 1 is no message of LangChain's/,
+  );
   assert.equal(await agent.session("no").getSession(), null);
 });
 
 test("memories_of_mem0_and_facts_of_zep_become_entries_with_their_times", async () => {
   const agent = open("facts");
-  const memories = { results: [
-    { id: "m1", memory: "Likes tea.", hash: "h", metadata: null, created_at: "2026-01-02T03:04:05Z", updated_at: null, user_id: "ann" },
-    { memory: "Nobody's." },
-  ] };
+  const memories = {
+    results: [
+      {
+        id: "m1",
+        memory: "Likes tea.",
+        hash: "h",
+        metadata: null,
+        created_at: "2026-01-02T03:04:05Z",
+        updated_at: null,
+        user_id: "ann",
+      },
+      { memory: "Nobody's." },
+    ],
+  };
   const planned = await importMem0(agent, memories, { dryRun: true });
-  assert.deepEqual(planned, { dryRun: true, block: { label: "facts", kind: "searchable", write: true, entries: 1 }, skipped: [{ id: null, reason: "It has no id." }] });
+  assert.deepEqual(planned, {
+    dryRun: true,
+    block: { label: "facts", kind: "searchable", write: true, entries: 1 },
+    skipped: [{ id: null, reason: "It has no id." }],
+  });
   assert.deepEqual(await agent.getBlocks(), []);
   await importMem0(agent, memories);
   const edges = [
-    { uuid: "z1", name: "LIVES_IN", fact: "Lives in Oslo.", valid_at: "2020-01-01T00:00:00Z", invalid_at: "2024-01-01T00:00:00Z" },
+    {
+      uuid: "z1",
+      name: "LIVES_IN",
+      fact: "Lives in Oslo.",
+      valid_at: "2020-01-01T00:00:00Z",
+      invalid_at: "2024-01-01T00:00:00Z",
+    },
     { uuid: "z2", fact: "Lives in Bergen.", created_at: "2024-01-01T00:00:00Z" },
   ];
   await importZepFacts(agent, { edges });
   await importZepFacts(agent, edges, { label: "zep" });
-  const entries = async (label) => Object.fromEntries((await Array.fromAsync(agent.entries({ label }))).map(({ key, content, validFrom, validUntil }) => [key, [content, validFrom, validUntil]]));
-  const zep = { z1: ["Lives in Oslo.", Date.UTC(2020, 0), Date.UTC(2024, 0)], z2: ["Lives in Bergen.", Date.UTC(2024, 0), undefined] };
+  const entries = async (label) =>
+    Object.fromEntries(
+      (await Array.fromAsync(agent.entries({ label }))).map(({ key, content, validFrom, validUntil }) => [
+        key,
+        [content, validFrom, validUntil],
+      ]),
+    );
+  const zep = {
+    z1: ["Lives in Oslo.", Date.UTC(2020, 0), Date.UTC(2024, 0)],
+    z2: ["Lives in Bergen.", Date.UTC(2024, 0), undefined],
+  };
   assert.deepEqual(await entries("facts"), { m1: ["Likes tea.", Date.UTC(2026, 0, 2, 3, 4, 5), undefined], ...zep });
   assert.deepEqual(await entries("zep"), zep);
-  assert.deepEqual((await agent.searchContext({ label: "facts", query: "lives" })).results.map(({ key }) => key), ["z2"]);
-  await assert.rejects(importMem0(agent, edges), /Number 1 of the list can't be imported: it is a fact of Zep's, which `importZepFacts` takes/);
-  await assert.rejects(importZepFacts(agent, { none: 1 }), /takes a list, or an object with the list under `edges`, and got an object with `none`/);
+  assert.deepEqual(
+    (await agent.searchContext({ label: "facts", query: "lives" })).results.map(({ key }) => key),
+    ["z2"],
+  );
+  await assert.rejects(
+    importMem0(agent, edges),
+    /Number 1 of the list can't be imported: it is a fact of Zep's, which `importZepFacts` takes/,
+  );
+  await assert.rejects(
+    importZepFacts(agent, { none: 1 }),
+    /takes a list, or an object with the list under `edges`, and got an object with `none`/,
+  );
 });
 
 test("messages_of_zep_keep_their_ids_times_and_the_names_of_who_speaks", async () => {
@@ -251,23 +410,53 @@ function exported(statements) {
   const db = new DatabaseSync(":memory:");
   for (const [sql, ...values] of statements) db.prepare(sql).run(...values);
   const names = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
-  const lines = names.flatMap(({ name }) => db.prepare(`SELECT * FROM "${name}"`).all().map((row) => ({ table: name, row })));
-  return lines.map((line) => JSON.stringify(line, (_, value) => (value instanceof Uint8Array ? Buffer.from(value).toString("base64") : value))).join("\n");
+  const lines = names.flatMap(({ name }) =>
+    db
+      .prepare(`SELECT * FROM "${name}"`)
+      .all()
+      .map((row) => ({ table: name, row })),
+  );
+  return lines
+    .map((line) =>
+      JSON.stringify(line, (_, value) => (value instanceof Uint8Array ? Buffer.from(value).toString("base64") : value)),
+    )
+    .join("\n");
 }
 
 const NEWER = [
-  ["CREATE TABLE cf_agents_session_messages (session_id TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, parent_id TEXT, type TEXT NOT NULL DEFAULT 'message', role TEXT NOT NULL, content TEXT NOT NULL, content_chunks INTEGER NOT NULL DEFAULT 0, token_estimate INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, content_hash TEXT, PRIMARY KEY (session_id, id)) WITHOUT ROWID"],
-  ["CREATE TABLE cf_agents_session_message_chunks (session_id TEXT NOT NULL, id TEXT NOT NULL, idx INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (session_id, id, idx)) WITHOUT ROWID"],
-  ["CREATE TABLE cf_agents_session_compactions (session_id TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, summary TEXT NOT NULL, from_message_id TEXT NOT NULL, to_message_id TEXT NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (session_id, id)) WITHOUT ROWID"],
+  [
+    "CREATE TABLE cf_agents_session_messages (session_id TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, parent_id TEXT, type TEXT NOT NULL DEFAULT 'message', role TEXT NOT NULL, content TEXT NOT NULL, content_chunks INTEGER NOT NULL DEFAULT 0, token_estimate INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, content_hash TEXT, PRIMARY KEY (session_id, id)) WITHOUT ROWID",
+  ],
+  [
+    "CREATE TABLE cf_agents_session_message_chunks (session_id TEXT NOT NULL, id TEXT NOT NULL, idx INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (session_id, id, idx)) WITHOUT ROWID",
+  ],
+  [
+    "CREATE TABLE cf_agents_session_compactions (session_id TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, summary TEXT NOT NULL, from_message_id TEXT NOT NULL, to_message_id TEXT NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (session_id, id)) WITHOUT ROWID",
+  ],
   ["CREATE TABLE cf_agents_session_config (session_id TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL)"],
-  ["CREATE TABLE cf_agents_session_attachment_meta (hash TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, chunks INTEGER NOT NULL) WITHOUT ROWID"],
-  ["CREATE TABLE cf_agents_session_attachment_chunks (hash TEXT NOT NULL, idx INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (hash, idx)) WITHOUT ROWID"],
-  ["CREATE TABLE cf_agents_context_blocks (label TEXT PRIMARY KEY, content TEXT NOT NULL, updated_at DATETIME DEFAULT CURRENT_TIMESTAMP)"],
-  ["CREATE VIRTUAL TABLE cf_agents_search_fts USING fts5(label UNINDEXED, key UNINDEXED, content, tokenize='porter unicode61')"],
+  [
+    "CREATE TABLE cf_agents_session_attachment_meta (hash TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, chunks INTEGER NOT NULL) WITHOUT ROWID",
+  ],
+  [
+    "CREATE TABLE cf_agents_session_attachment_chunks (hash TEXT NOT NULL, idx INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (hash, idx)) WITHOUT ROWID",
+  ],
+  [
+    "CREATE TABLE cf_agents_context_blocks (label TEXT PRIMARY KEY, content TEXT NOT NULL, updated_at DATETIME DEFAULT CURRENT_TIMESTAMP)",
+  ],
+  [
+    "CREATE VIRTUAL TABLE cf_agents_search_fts USING fts5(label UNINDEXED, key UNINDEXED, content, tokenize='porter unicode61')",
+  ],
 ];
 const insert = (id, seq, parent, role, parts, more = {}) => [
   "INSERT INTO cf_agents_session_messages (session_id, id, seq, parent_id, type, role, content, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-  more.session ?? "chat", id, seq, parent, more.type ?? "message", role, more.content ?? JSON.stringify({ id, role, parts }), 1000 + seq,
+  more.session ?? "chat",
+  id,
+  seq,
+  parent,
+  more.type ?? "message",
+  role,
+  more.content ?? JSON.stringify({ id, role, parts }),
+  1000 + seq,
 ];
 const text = (words) => [{ type: "text", text: words }];
 const image = new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10, 1, 2, 3]);
@@ -276,7 +465,10 @@ const long = JSON.stringify({ id: "long", role: "user", parts: text("a long mess
 test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", async () => {
   const file = exported([
     ...NEWER,
-    insert("u1", 1, null, "user", [...text("Look."), { type: "file", mediaType: "image/png", url: "attachment:sha256:h1" }]),
+    insert("u1", 1, null, "user", [
+      ...text("Look."),
+      { type: "file", mediaType: "image/png", url: "attachment:sha256:h1" },
+    ]),
     insert("a1", 2, "u1", "assistant", text("First answer.")),
     insert("a2", 3, "u1", "assistant", text("Second answer.")),
     insert("event", 4, "a2", "user", [], { type: "marker" }),
@@ -299,50 +491,99 @@ test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", a
   assert.deepEqual(await agent.getBlocks(), []);
   const [chat, other] = ["chat", "default"].map((id) => planned.sessions.find((session) => session.id === id));
   assert.deepEqual([chat.write, chat.compactions, other.id, other.write], [4, 1, "default", 1]);
-  assert.deepEqual(chat.skipped, [{ id: "event", reason: "It is of the type `marker`." }, { id: "broken", reason: "Its content is no JSON." }]);
-  assert.deepEqual(planned.blocks, [{ label: "memory", kind: "writable", write: true }, { label: "facts", kind: "searchable", write: true, entries: 1 }]);
+  assert.deepEqual(chat.skipped, [
+    { id: "event", reason: "It is of the type `marker`." },
+    { id: "broken", reason: "Its content is no JSON." },
+  ]);
+  assert.deepEqual(planned.blocks, [
+    { label: "memory", kind: "writable", write: true },
+    { label: "facts", kind: "searchable", write: true, entries: 1 },
+  ]);
   assert.ok(planned.ignoredTables.includes("cf_agents_session_config"));
 
   const stream = new Blob([file]).stream();
   assert.deepEqual(await importAgentsTables(agent, stream), { ...planned, dryRun: false });
   const session = agent.session("chat");
   const first = await session.getMessage({ messageId: "u1" });
-  assert.deepEqual([first.createdAt, first.parts[1].url], [1001, `data:image/png;base64,${Buffer.from(image).toString("base64")}`]);
-  assert.deepEqual((await session.getBranches({ messageId: "u1" })).messages.map(({ id }) => id), ["a1", "a2"]);
+  assert.deepEqual(
+    [first.createdAt, first.parts[1].url],
+    [1001, `data:image/png;base64,${Buffer.from(image).toString("base64")}`],
+  );
+  assert.deepEqual(
+    (await session.getBranches({ messageId: "u1" })).messages.map(({ id }) => id),
+    ["a1", "a2"],
+  );
   const { messages } = await session.getHistory();
-  assert.deepEqual(messages.map(({ parts }) => parts[0].text), ["They looked.", "a long message in two pieces"]);
+  assert.deepEqual(
+    messages.map(({ parts }) => parts[0].text),
+    ["They looked.", "a long message in two pieces"],
+  );
   assert.equal((await agent.getBlock({ label: "memory" })).content, "Likes tea.");
   assert.equal((await agent.searchContext({ label: "facts", query: "penguin" })).results[0].key, "birds");
 
   const again = await importAgentsTables(agent, file);
-  assert.deepEqual(again.sessions.map(({ id, write, known, compactions }) => [id, write, known, compactions]).sort(), [["chat", 0, 4, 0], ["default", 0, 1, 0]]);
+  assert.deepEqual(again.sessions.map(({ id, write, known, compactions }) => [id, write, known, compactions]).sort(), [
+    ["chat", 0, 4, 0],
+    ["default", 0, 1, 0],
+  ]);
   assert.equal(again.blocks[0].reason, "The block says this already.");
 });
 
 test("older_tables_come_too_and_a_block_of_another_kind_is_left_alone", async () => {
   const file = exported([
     ["CREATE TABLE assistant_sessions (id TEXT PRIMARY KEY, name TEXT)"],
-    ["CREATE TABLE assistant_messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL DEFAULT '', parent_id TEXT, role TEXT NOT NULL, content TEXT NOT NULL, created_at DATETIME)"],
-    ["CREATE TABLE assistant_compactions (id TEXT, session_id TEXT, summary TEXT, from_message_id TEXT, to_message_id TEXT, created_at DATETIME)"],
+    [
+      "CREATE TABLE assistant_messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL DEFAULT '', parent_id TEXT, role TEXT NOT NULL, content TEXT NOT NULL, created_at DATETIME)",
+    ],
+    [
+      "CREATE TABLE assistant_compactions (id TEXT, session_id TEXT, summary TEXT, from_message_id TEXT, to_message_id TEXT, created_at DATETIME)",
+    ],
     ["CREATE TABLE cf_ai_chat_agent_messages (id TEXT PRIMARY KEY, message TEXT NOT NULL, created_at DATETIME)"],
     ["INSERT INTO assistant_sessions VALUES ('old', 'A trip')"],
-    ["INSERT INTO assistant_messages VALUES ('m1', 'old', NULL, 'user', ?, '2026-01-02 03:04:05')", JSON.stringify(message("m1", "Oslo?"))],
-    ["INSERT INTO assistant_messages VALUES ('m2', 'old', 'm1', 'assistant', ?, '2026-01-02 03:04:06')", JSON.stringify(message("m2", "Rain.", "assistant"))],
+    [
+      "INSERT INTO assistant_messages VALUES ('m1', 'old', NULL, 'user', ?, '2026-01-02 03:04:05')",
+      JSON.stringify(message("m1", "Oslo?")),
+    ],
+    [
+      "INSERT INTO assistant_messages VALUES ('m2', 'old', 'm1', 'assistant', ?, '2026-01-02 03:04:06')",
+      JSON.stringify(message("m2", "Rain.", "assistant")),
+    ],
     ["INSERT INTO assistant_compactions VALUES ('c', 'old', 'About Oslo.', 'm1', 'm2', '2026-01-02 03:04:07')"],
-    ["INSERT INTO cf_ai_chat_agent_messages VALUES ('x2', ?, '2026-01-02 00:00:02')", JSON.stringify(message("x2", "second", "assistant"))],
-    ["INSERT INTO cf_ai_chat_agent_messages VALUES ('x1', ?, '2026-01-02 00:00:01')", JSON.stringify(message("x1", "first"))],
+    [
+      "INSERT INTO cf_ai_chat_agent_messages VALUES ('x2', ?, '2026-01-02 00:00:02')",
+      JSON.stringify(message("x2", "second", "assistant")),
+    ],
+    [
+      "INSERT INTO cf_ai_chat_agent_messages VALUES ('x1', ?, '2026-01-02 00:00:01')",
+      JSON.stringify(message("x1", "first")),
+    ],
     ["CREATE TABLE cf_agents_context_blocks (label TEXT PRIMARY KEY, content TEXT NOT NULL)"],
     ["INSERT INTO cf_agents_context_blocks VALUES ('memory', 'x')"],
   ]);
   const agent = open("older");
   await agent.defineBlock({ label: "memory", kind: "readonly", defaultContent: "mine" });
   const { sessions, blocks } = await importAgentsTables(agent, file);
-  assert.deepEqual(sessions.map(({ id, write }) => [id, write]), [["old", 2], ["default", 2]]);
+  assert.deepEqual(
+    sessions.map(({ id, write }) => [id, write]),
+    [
+      ["old", 2],
+      ["default", 2],
+    ],
+  );
   assert.match(blocks[0].reason, /it is readonly/);
   assert.equal((await agent.getSession({ sessionId: "old" })).name, "A trip");
-  assert.equal((await agent.getMessage({ sessionId: "old", messageId: "m1" })).createdAt, Date.UTC(2026, 0, 2, 3, 4, 5));
-  assert.deepEqual((await agent.session("old").getHistory()).messages.map(({ parts }) => parts[0].text), ["About Oslo."]);
-  assert.deepEqual((await agent.session("default").getHistory()).messages.map(({ id }) => id), ["x1", "x2"]);
+  assert.equal(
+    (await agent.getMessage({ sessionId: "old", messageId: "m1" })).createdAt,
+    Date.UTC(2026, 0, 2, 3, 4, 5),
+  );
+  assert.deepEqual(
+    (await agent.session("old").getHistory()).messages.map(({ parts }) => parts[0].text),
+    ["About Oslo."],
+  );
+  assert.deepEqual(
+    (await agent.session("default").getHistory()).messages.map(({ id }) => id),
+    ["x1", "x2"],
+  );
   await assert.rejects(importAgentsTables(agent, '{"table": "x"}'), /Line 1 of the export is not/);
   await assert.rejects(importAgentsTables(agent, "no json"), TypeError);
 });

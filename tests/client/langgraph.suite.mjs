@@ -7,12 +7,17 @@ import { SessionAgentSaver } from "session-agent/langgraph";
 import { targetBy } from "./evicting_target.mjs";
 
 const { SUITE_PLACE, SUITE_CONTROL } = process.env;
-const { target, fetch: evictingFetch } = targetBy(JSON.parse(SUITE_PLACE), (agent) => fetch(`${SUITE_CONTROL}/${encodeURIComponent(agent)}`, { method: "POST" }));
+const { target, fetch: evictingFetch } = targetBy(JSON.parse(SUITE_PLACE), (agent) =>
+  fetch(`${SUITE_CONTROL}/${encodeURIComponent(agent)}`, { method: "POST" }),
+);
 
 const initializer = {
   checkpointerName: "SessionAgentSaver",
   // `list` without a thread gives all threads, so each saver has an agent of its own.
-  createCheckpointer: () => new SessionAgentSaver(sessionAgent(target, crypto.randomUUID(), { ...(evictingFetch && { fetch: evictingFetch }) })),
+  createCheckpointer: () =>
+    new SessionAgentSaver(
+      sessionAgent(target, crypto.randomUUID(), { ...(evictingFetch && { fetch: evictingFetch }) }),
+    ),
 };
 
 validate(initializer);

@@ -25,24 +25,39 @@ after(() => evicting.stop());
 
 test("the_suite_of_langgraphs_authors_passes", async (context) => {
   const control = await listenForEvictions(evicting);
-  const env = { ...process.env, SUITE_PLACE: JSON.stringify(evicting.place), SUITE_CONTROL: control.url, NO_COLOR: "1" };
-  const run = promisify(execFile)(process.execPath, [join(FOLDER, "node_modules/vitest/vitest.mjs"), "run", "--root", FOLDER], { cwd: FOLDER, env, maxBuffer: 1 << 26 });
+  const env = {
+    ...process.env,
+    SUITE_PLACE: JSON.stringify(evicting.place),
+    SUITE_CONTROL: control.url,
+    NO_COLOR: "1",
+  };
+  const run = promisify(execFile)(
+    process.execPath,
+    [join(FOLDER, "node_modules/vitest/vitest.mjs"), "run", "--root", FOLDER],
+    { cwd: FOLDER, env, maxBuffer: 1 << 26 },
+  );
   const { stdout, stderr } = await run.catch((error) => error);
   control.stop();
   assert.ok(stdout?.startsWith("{"), `${stdout}\n${stderr}`);
   const report = JSON.parse(stdout);
   const cases = report.testResults.flatMap(({ assertionResults }) => assertionResults);
-  const failed = cases.filter(({ status }) => status === "failed").map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages.join("\n")}`);
+  const failed = cases
+    .filter(({ status }) => status === "failed")
+    .map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages.join("\n")}`);
   assert.deepEqual(failed.slice(0, 3), [], `${failed.length} failed`);
   assert.equal(report.success, true, JSON.stringify(report.testResults.map(({ message }) => message)));
   const skipped = cases.filter(({ status }) => status !== "passed").map(({ fullName }) => fullName);
   assert.deepEqual(skipped, Object.keys(LEFT_OUT));
   assert.ok(evicting.evictions > 100, `${evicting.evictions} evictions`);
-  context.diagnostic(`${report.numPassedTests} passed, ${report.numFailedTests} failed, ${skipped.length} skipped, ${evicting.evictions} evictions`);
+  context.diagnostic(
+    `${report.numPassedTests} passed, ${report.numFailedTests} failed, ${skipped.length} skipped, ${evicting.evictions} evictions`,
+  );
 });
 
 const saverOf = (name, options) => new SessionAgentSaver(evicting.open(name), options);
-const State = Annotation.Root({ said: Annotation({ reducer: (before, more) => before.concat(more), default: () => [] }) });
+const State = Annotation.Root({
+  said: Annotation({ reducer: (before, more) => before.concat(more), default: () => [] }),
+});
 const inThread = (id, more) => ({ configurable: { thread_id: id, ...more } });
 
 /** A graph of two nodes; the second asks a person. */
@@ -66,7 +81,10 @@ test("a_graph_stops_for_a_person_and_goes_on_in_another_life", async () => {
 });
 
 test("a_thread_goes_on_and_its_past_is_branched_only_on_purpose", async () => {
-  const graph = new StateGraph(State).addNode("answer", ({ said }) => ({ said: [`${said.length}`] })).addEdge(START, "answer").compile({ checkpointer: saverOf("past") });
+  const graph = new StateGraph(State)
+    .addNode("answer", ({ said }) => ({ said: [`${said.length}`] }))
+    .addEdge(START, "answer")
+    .compile({ checkpointer: saverOf("past") });
   for (const word of ["a", "b"]) await graph.invoke({ said: [word] }, inThread("t"));
   const states = [];
   for await (const state of graph.getStateHistory(inThread("t"))) states.push(state);
@@ -85,14 +103,20 @@ test("a_thread_goes_on_and_its_past_is_branched_only_on_purpose", async () => {
 
 test("a_stale_writer_is_refused_where_others_fork_unseen", async () => {
   const [one, other] = [saverOf("stale"), saverOf("stale")];
-  const values = (said) => ({ ...emptyCheckpoint(), channel_values: { said }, channel_versions: { said: one.getNextVersion(undefined) } });
-  const put = (saver, config, checkpoint) => saver.put(config, checkpoint, { source: "loop", step: 0, parents: {} }, checkpoint.channel_versions);
+  const values = (said) => ({
+    ...emptyCheckpoint(),
+    channel_values: { said },
+    channel_versions: { said: one.getNextVersion(undefined) },
+  });
+  const put = (saver, config, checkpoint) =>
+    saver.put(config, checkpoint, { source: "loop", step: 0, parents: {} }, checkpoint.channel_versions);
   const first = await put(one, inThread("t"), values(["first"]));
   await put(one, first, values(["second"]));
   await assert.rejects(put(other, first, values(["stale"])), LeafMovedError);
   assert.deepEqual((await other.getTuple(inThread("t"))).checkpoint.channel_values, { said: ["second"] });
   let count = 0;
-  for await (const tuple of other.list(inThread("t"))) count += tuple.checkpoint.channel_values.said.includes("stale") ? 100 : 1;
+  for await (const tuple of other.list(inThread("t")))
+    count += tuple.checkpoint.channel_values.said.includes("stale") ? 100 : 1;
   assert.equal(count, 2);
   // Who wants it otherwise says so.
   await put(saverOf("stale", { staleWriters: "fork" }), first, values(["stale"]));
@@ -101,23 +125,48 @@ test("a_stale_writer_is_refused_where_others_fork_unseen", async () => {
 
 test("a_put_that_is_repeated_is_stored_once_and_a_second_try_of_a_task_replaces_its_error", async () => {
   const saver = saverOf("repeated");
-  const checkpoint = { ...emptyCheckpoint(), channel_values: { a: new Uint8Array([0, 255]) }, channel_versions: { a: saver.getNextVersion(undefined) } };
-  const put = () => saver.put(inThread("t"), checkpoint, { source: "input", step: -1, parents: {} }, checkpoint.channel_versions);
+  const checkpoint = {
+    ...emptyCheckpoint(),
+    channel_values: { a: new Uint8Array([0, 255]) },
+    channel_versions: { a: saver.getNextVersion(undefined) },
+  };
+  const put = () =>
+    saver.put(inThread("t"), checkpoint, { source: "input", step: -1, parents: {} }, checkpoint.channel_versions);
   const config = await put();
   assert.deepEqual(await put(), config);
-  await saver.putWrites(config, [["a", 1], ["b", undefined]], "task 1");
+  await saver.putWrites(
+    config,
+    [
+      ["a", 1],
+      ["b", undefined],
+    ],
+    "task 1",
+  );
   await saver.putWrites(config, [["a", 2]], "task 1");
   await saver.putWrites(config, [["__error__", "first"]], "task 2");
   await saver.putWrites(config, [["__error__", "second"]], "task 2");
   const { checkpoint: read, pendingWrites } = await saver.getTuple(inThread("t"));
   assert.deepEqual(read, checkpoint);
-  assert.deepEqual(pendingWrites.map(([, channel, value]) => [channel, value]), [["a", 1], ["b", undefined], ["__error__", "second"]]);
+  assert.deepEqual(
+    pendingWrites.map(([, channel, value]) => [channel, value]),
+    [
+      ["a", 1],
+      ["b", undefined],
+      ["__error__", "second"],
+    ],
+  );
 });
 
 test("a_graph_in_a_graph_has_its_own_namespace_and_a_thread_goes_whole", async () => {
   const agent = evicting.openPlain("nested");
-  const inner = new StateGraph(State).addNode("inside", () => ({ said: [`inside: ${interrupt("?")}`] })).addEdge(START, "inside").compile();
-  const outer = new StateGraph(State).addNode("inner", inner).addEdge(START, "inner").compile({ checkpointer: saverOf("nested") });
+  const inner = new StateGraph(State)
+    .addNode("inside", () => ({ said: [`inside: ${interrupt("?")}`] }))
+    .addEdge(START, "inside")
+    .compile();
+  const outer = new StateGraph(State)
+    .addNode("inner", inner)
+    .addEdge(START, "inner")
+    .compile({ checkpointer: saverOf("nested") });
   await outer.invoke({ said: [] }, inThread("t"));
   await outer.invoke({ said: [] }, inThread("other"));
   assert.deepEqual((await outer.invoke(new Command({ resume: "yes" }), inThread("t"))).said, ["inside: yes"]);
@@ -133,7 +182,12 @@ test("names_that_are_long_or_full_of_signs_stay_apart", async () => {
   const saver = saverOf("names");
   const threads = ["a", 'a","b', "a/b", "", "é🙂".repeat(100), `${"é🙂".repeat(100)}!`];
   for (const thread of threads) {
-    await saver.put(inThread(thread, { checkpoint_ns: "n|".repeat(150) }), emptyCheckpoint(), { source: "input", step: -1, parents: {}, thread }, {});
+    await saver.put(
+      inThread(thread, { checkpoint_ns: "n|".repeat(150) }),
+      emptyCheckpoint(),
+      { source: "input", step: -1, parents: {}, thread },
+      {},
+    );
   }
   for (const thread of threads) {
     assert.equal((await saver.getTuple(inThread(thread, { checkpoint_ns: "n|".repeat(150) }))).metadata.thread, thread);

@@ -22,7 +22,8 @@ after(() => rm(folder, { recursive: true, force: true }));
 await mkdir(join(folder, "machine/lib"), { recursive: true });
 const env = { ...quietly(), npm_config_prefix: join(folder, "machine") };
 
-const npm = (cwd, ...args) => runFile("npm", [...args, "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps"], { cwd, env });
+const npm = (cwd, ...args) =>
+  runFile("npm", [...args, "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps"], { cwd, env });
 
 /** A folder with a package.json, and with a copy of the package in it if it is a workspace. */
 async function place(name, more = {}) {
@@ -32,7 +33,8 @@ async function place(name, more = {}) {
   return made;
 }
 
-const copyTo = (to) => cp(CLIENT, to, { recursive: true, filter: (from) => !from.endsWith("/worker") && !from.endsWith("/src") });
+const copyTo = (to) =>
+  cp(CLIENT, to, { recursive: true, filter: (from) => !from.endsWith("/worker") && !from.endsWith("/src") });
 
 /** LangGraph's packages, as npm would install them beside. */
 async function addFramework(at) {
@@ -52,9 +54,18 @@ test("a_link_is_refused_with_what_to_do_instead", async () => {
   const clone = await place("clone");
   await copyTo(join(clone, "packages/session-agent"));
   const user = await place("user");
-  for (const args of [["install", "../clone/packages/session-agent"], ["link", "../clone/packages/session-agent"]]) {
-    const { stderr } = await npm(user, ...args).then(() => assert.fail(`${args[0]} was not refused`), (error) => error);
-    assert.match(stderr, /session-agent can't be installed as a link.*Make its archive and install that: `npm pack \.\/packages\/session-agent`/);
+  for (const args of [
+    ["install", "../clone/packages/session-agent"],
+    ["link", "../clone/packages/session-agent"],
+  ]) {
+    const { stderr } = await npm(user, ...args).then(
+      () => assert.fail(`${args[0]} was not refused`),
+      (error) => error,
+    );
+    assert.match(
+      stderr,
+      /session-agent can't be installed as a link.*Make its archive and install that: `npm pack \.\/packages\/session-agent`/,
+    );
   }
   await assert.rejects(uses(user), /ERR_MODULE_NOT_FOUND/);
 });
@@ -62,7 +73,10 @@ test("a_link_is_refused_with_what_to_do_instead", async () => {
 test("an_example_in_the_repository_uses_the_client_by_a_link", async () => {
   const example = await place("clone/examples");
   await npm(example, "install", "../packages/session-agent");
-  await writeFile(join(example, "client.mjs"), 'import { sessionAgent } from "session-agent"; console.log(typeof sessionAgent);');
+  await writeFile(
+    join(example, "client.mjs"),
+    'import { sessionAgent } from "session-agent"; console.log(typeof sessionAgent);',
+  );
   assert.equal((await runFile(NODE, ["client.mjs"], { cwd: example })).stdout, "function\n");
 });
 

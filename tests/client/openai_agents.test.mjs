@@ -18,9 +18,19 @@ after(() => evicting.stop());
 const { open } = evicting;
 const sessionOf = (name) => new SessionAgentSession(open(name).session("s"));
 
-const weather = tool({ name: "weather", description: "Tells the weather", parameters: z.object({ city: z.string() }), execute: async ({ city }) => `Rain in ${city}` });
-const agentWith = (model, more) => new Agent({ name: "Guide", instructions: "Be kind.", model, tools: [weather], ...more });
-const script = () => [[functionCall("weather", { city: "Oslo" }, { callId: "c1" })], [assistantMessage("It rains.")], [assistantMessage("Take a coat.")]];
+const weather = tool({
+  name: "weather",
+  description: "Tells the weather",
+  parameters: z.object({ city: z.string() }),
+  execute: async ({ city }) => `Rain in ${city}`,
+});
+const agentWith = (model, more) =>
+  new Agent({ name: "Guide", instructions: "Be kind.", model, tools: [weather], ...more });
+const script = () => [
+  [functionCall("weather", { city: "Oslo" }, { callId: "c1" })],
+  [assistantMessage("It rains.")],
+  [assistantMessage("Take a coat.")],
+];
 
 /** What two sessions of the SDK hold after the same runs, and what their models were sent. */
 async function ran(session) {
@@ -46,7 +56,10 @@ test("a_run_leaves_and_finds_what_the_sdks_own_session_would", async () => {
 test("a_streamed_run_does_the_same", async () => {
   const results = [];
   for (const session of [sessionOf("streamed"), new MemorySession()]) {
-    const result = await new Runner().run(agentWith(new ScriptedModel(script().slice(0, 2))), "Oslo?", { session, stream: true });
+    const result = await new Runner().run(agentWith(new ScriptedModel(script().slice(0, 2))), "Oslo?", {
+      session,
+      stream: true,
+    });
     for await (const _ of result);
     await result.completed;
     results.push(plain(await session.getItems()));
@@ -57,8 +70,20 @@ test("a_streamed_run_does_the_same", async () => {
 
 test("a_run_that_waits_for_an_approval_goes_on_in_another_life", async () => {
   const results = [];
-  for (const session of [() => sessionOf("approval"), ((memory) => () => memory)(new MemorySession())]) {
-    const asking = tool({ name: "weather", description: "", parameters: z.object({ city: z.string() }), needsApproval: true, execute: async ({ city }) => `Rain in ${city}` });
+  for (const session of [
+    () => sessionOf("approval"),
+    (
+      (memory) => () =>
+        memory
+    )(new MemorySession()),
+  ]) {
+    const asking = tool({
+      name: "weather",
+      description: "",
+      parameters: z.object({ city: z.string() }),
+      needsApproval: true,
+      execute: async ({ city }) => `Rain in ${city}`,
+    });
     const model = new ScriptedModel(script().slice(0, 2));
     const agent = agentWith(model, { tools: [asking] });
     const waiting = await new Runner().run(agent, "Oslo?", { session: session() });
@@ -83,31 +108,77 @@ const STEPS = [
   (session) => session.getItems(2),
   (session) => session.getItems(0),
   (session) => session.popItem(),
-  (session) => session.applyHistoryTransaction({ operationId: "1", transaction: { type: "append_items", items: items("d", "e") } }),
-  (session) => session.applyHistoryTransaction({ operationId: "1", transaction: { type: "append_items", items: items("d", "e") } }),
-  (session) => session.applyHistoryTransaction({ operationId: "1", transaction: { type: "append_items", items: items("d", "e", "f") } }),
-  (session) => session.applyHistoryTransaction({ operationId: "2", transaction: { type: "replace_suffix", expectedSuffix: items("b", "d", "e"), replacement: items("x") } }),
-  (session) => session.applyHistoryTransaction({ operationId: "2", transaction: { type: "replace_suffix", expectedSuffix: items("b", "d", "e"), replacement: items("x") } }),
-  (session) => session.applyHistoryTransaction({ operationId: "3", transaction: { type: "replace_suffix", expectedSuffix: items("e"), replacement: items("y") } }),
-  (session) => session.applyHistoryTransaction({ operationId: "4", transaction: { type: "replace_suffix", expectedSuffix: items("0", "a", "x"), replacement: [] } }),
-  (session) => session.applyHistoryTransaction({ operationId: "5", transaction: { type: "replace_suffix", expectedSuffix: [], replacement: items("z") } }),
-  (session) => session.applyHistoryTransaction({ operationId: "6", transaction: { type: "replace_suffix", expectedSuffix: items("a", "x", "z"), replacement: [] } }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "1",
+      transaction: { type: "append_items", items: items("d", "e") },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "1",
+      transaction: { type: "append_items", items: items("d", "e") },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "1",
+      transaction: { type: "append_items", items: items("d", "e", "f") },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "2",
+      transaction: { type: "replace_suffix", expectedSuffix: items("b", "d", "e"), replacement: items("x") },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "2",
+      transaction: { type: "replace_suffix", expectedSuffix: items("b", "d", "e"), replacement: items("x") },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "3",
+      transaction: { type: "replace_suffix", expectedSuffix: items("e"), replacement: items("y") },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "4",
+      transaction: { type: "replace_suffix", expectedSuffix: items("0", "a", "x"), replacement: [] },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "5",
+      transaction: { type: "replace_suffix", expectedSuffix: [], replacement: items("z") },
+    }),
+  (session) =>
+    session.applyHistoryTransaction({
+      operationId: "6",
+      transaction: { type: "replace_suffix", expectedSuffix: items("a", "x", "z"), replacement: [] },
+    }),
   (session) => session.popItem(),
   (session) => session.applyHistoryTransaction({ operationId: "7", transaction: { type: "append_items", items: [] } }),
   (session) => session.applyHistoryTransaction({ operationId: " ", transaction: { type: "append_items", items: [] } }),
   (session) => session.applyHistoryTransaction({ operationId: "8", transaction: { type: "none" } }),
   (session) => session.addItems([]),
-  (session) => session.applyHistoryTransaction({ operationId: "9", transaction: { type: "append_items", items: items("n") } }),
+  (session) =>
+    session.applyHistoryTransaction({ operationId: "9", transaction: { type: "append_items", items: items("n") } }),
   (session) => session.popItem(),
-  (session) => session.applyHistoryTransaction({ operationId: "9", transaction: { type: "append_items", items: items("n") } }),
+  (session) =>
+    session.applyHistoryTransaction({ operationId: "9", transaction: { type: "append_items", items: items("n") } }),
   (session) => session.clearSession(),
-  (session) => session.applyHistoryTransaction({ operationId: "9", transaction: { type: "append_items", items: items("n") } }),
+  (session) =>
+    session.applyHistoryTransaction({ operationId: "9", transaction: { type: "append_items", items: items("n") } }),
 ];
 
 test("each_method_does_what_the_sdks_own_session_does", async () => {
   const [ours, theirs] = [sessionOf("steps"), new MemorySession()];
   for (const [n, step] of STEPS.entries()) {
-    const [one, other] = await Promise.all([ours, theirs].map((session) => step(session).then((value) => ({ value }), () => "refused")));
+    const [one, other] = await Promise.all(
+      [ours, theirs].map((session) =>
+        step(session).then(
+          (value) => ({ value }),
+          () => "refused",
+        ),
+      ),
+    );
     assert.deepEqual(one, other, `step ${n}: ${step}`);
     assert.deepEqual(await ours.getItems(), await theirs.getItems(), `after step ${n}: ${step}`);
   }
@@ -117,18 +188,63 @@ test("every_item_comes_back_as_it_was", async () => {
   const kept = [
     user("a text"),
     { role: "user", content: "without a type" },
-    { type: "message", role: "user", content: [{ type: "input_text", text: "one" }, { type: "input_image", image: "data:image/png;base64,AA==" }] },
-    { type: "message", role: "user", content: [{ type: "input_file", file: new Uint8Array([0, 127, 255]), filename: "f" }] },
+    {
+      type: "message",
+      role: "user",
+      content: [
+        { type: "input_text", text: "one" },
+        { type: "input_image", image: "data:image/png;base64,AA==" },
+      ],
+    },
+    {
+      type: "message",
+      role: "user",
+      content: [{ type: "input_file", file: new Uint8Array([0, 127, 255]), filename: "f" }],
+    },
     { type: "message", role: "system", content: "Be kind." },
     { type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text: "Hello." }] },
-    { type: "message", role: "assistant", status: "completed", id: "msg_1", content: [{ type: "output_text", text: "" }], providerData: { phase: "x" } },
-    { type: "reasoning", id: "rs_1", content: [{ type: "input_text", text: "thinking" }], providerData: { encrypted_content: "…" } },
+    {
+      type: "message",
+      role: "assistant",
+      status: "completed",
+      id: "msg_1",
+      content: [{ type: "output_text", text: "" }],
+      providerData: { phase: "x" },
+    },
+    {
+      type: "reasoning",
+      id: "rs_1",
+      content: [{ type: "input_text", text: "thinking" }],
+      providerData: { encrypted_content: "…" },
+    },
     { type: "function_call", callId: "c", name: "weather", status: "completed", arguments: '{"city":"Oslo"}' },
     { type: "function_call", callId: "d", name: "weather", status: "completed", arguments: '{ "city": 1.0 }' },
     { type: "function_call", callId: "e", name: "weather", status: "incomplete", arguments: "not json" },
-    { type: "function_call_result", callId: "c", name: "weather", status: "completed", output: { type: "text", text: "Rain" } },
-    { type: "function_call_result", callId: "d", name: "weather", status: "completed", output: [{ type: "input_text", text: "a" }, { type: "input_image", image: "b" }] },
-    { type: "hosted_tool_call", name: "web_search_call", id: "ws", arguments: "{}", status: "completed", providerData: { n: 1 } },
+    {
+      type: "function_call_result",
+      callId: "c",
+      name: "weather",
+      status: "completed",
+      output: { type: "text", text: "Rain" },
+    },
+    {
+      type: "function_call_result",
+      callId: "d",
+      name: "weather",
+      status: "completed",
+      output: [
+        { type: "input_text", text: "a" },
+        { type: "input_image", image: "b" },
+      ],
+    },
+    {
+      type: "hosted_tool_call",
+      name: "web_search_call",
+      id: "ws",
+      arguments: "{}",
+      status: "completed",
+      providerData: { n: 1 },
+    },
     { type: "compaction", encrypted_content: "…" },
     { type: "message", role: "user", content: "lone \u2028 and 🙂 \u0000" },
   ];
@@ -137,33 +253,56 @@ test("every_item_comes_back_as_it_was", async () => {
   assert.deepEqual(await session.getItems(), kept);
   // In the log they are events that search and other frameworks read.
   const found = await open("exact").search({ query: "rain" });
-  assert.deepEqual(found.results.map(({ action }) => action), ["tool_result"]);
+  assert.deepEqual(
+    found.results.map(({ action }) => action),
+    ["tool_result"],
+  );
 });
 
 test("a_conversation_that_chat_wrote_goes_on_here", async () => {
   const agent = open("foreign");
   const log = agent.session("s");
   await log.create();
-  await log.appendEvents({ events: [
-    { action: "user_message", content: "Oslo?" },
-    { action: "tool_call_request", content: "Let me look.", toolCalls: [{ id: "1", name: "weather", arguments: { city: "Oslo" } }] },
-    { action: "tool_result", content: "Rain", toolCallId: "1", toolName: "weather" },
-    { action: "agent_message", content: "It rains." },
-  ] });
+  await log.appendEvents({
+    events: [
+      { action: "user_message", content: "Oslo?" },
+      {
+        action: "tool_call_request",
+        content: "Let me look.",
+        toolCalls: [{ id: "1", name: "weather", arguments: { city: "Oslo" } }],
+      },
+      { action: "tool_result", content: "Rain", toolCallId: "1", toolName: "weather" },
+      { action: "agent_message", content: "It rains." },
+    ],
+  });
   const session = sessionOf("foreign");
-  assert.deepEqual((await session.getItems()).map(({ type, role }) => role ?? type), ["user", "assistant", "function_call", "function_call_result", "assistant"]);
+  assert.deepEqual(
+    (await session.getItems()).map(({ type, role }) => role ?? type),
+    ["user", "assistant", "function_call", "function_call_result", "assistant"],
+  );
   const [, said, call, result, last] = await session.getItems();
-  await session.applyHistoryTransaction({ operationId: "1", transaction: { type: "replace_suffix", expectedSuffix: [call, result, last], replacement: [] } });
+  await session.applyHistoryTransaction({
+    operationId: "1",
+    transaction: { type: "replace_suffix", expectedSuffix: [call, result, last], replacement: [] },
+  });
   assert.deepEqual(await session.getItems(), [user("Oslo?"), said]);
   assert.deepEqual(await session.popItem(), said);
-  assert.equal((await log.loadEvents()).filter(({ content }) => content === "It rains.").length, 1, "the log keeps what was replaced");
+  assert.equal(
+    (await log.loadEvents()).filter(({ content }) => content === "It rains.").length,
+    1,
+    "the log keeps what was replaced",
+  );
 });
 
 test("of_writers_at_the_same_time_none_is_lost", async () => {
   const session = sessionOf("busy");
   await session.addItems(items("first"));
   const plainSession = new SessionAgentSession(evicting.openPlain("busy").session("s"));
-  const append = (n) => plainSession.applyHistoryTransaction({ operationId: `op ${n}`, transaction: { type: "append_items", items: items(`${n}`) } });
+  const append = (n) =>
+    plainSession.applyHistoryTransaction({
+      operationId: `op ${n}`,
+      transaction: { type: "append_items", items: items(`${n}`) },
+    });
   await Promise.all([1, 2, 3, 4, 1, 2].map(append));
   assert.deepEqual((await session.getItems()).map(({ content }) => content).sort(), ["1", "2", "3", "4", "first"]);
 });
@@ -184,9 +323,19 @@ async function begun(name, ...initial) {
 }
 
 const said = (text, more) => ({ role: "user", content: [{ type: "input_text", text }], ...more });
-const called = (callId, value, more) => ({ type: "function_call", callId, name: "lookup", status: "completed", arguments: JSON.stringify({ value }), ...more });
+const called = (callId, value, more) => ({
+  type: "function_call",
+  callId,
+  name: "lookup",
+  status: "completed",
+  arguments: JSON.stringify({ value }),
+  ...more,
+});
 const transaction = (operationId, ...given) => ({ operationId, transaction: { type: "append_items", items: given } });
-const suffix = (operationId, expectedSuffix, replacement) => ({ operationId, transaction: { type: "replace_suffix", expectedSuffix, replacement } });
+const suffix = (operationId, expectedSuffix, replacement) => ({
+  operationId,
+  transaction: { type: "replace_suffix", expectedSuffix, replacement },
+});
 const cyclic = {};
 cyclic.self = cyclic;
 
@@ -210,18 +359,43 @@ const REFUSED_TRANSACTIONS = {
   buffer: () => transaction("1", said("x", { providerData: { values: new ArrayBuffer(2) } })),
   proxy: () => ({ operationId: "1", transaction: { type: "append_items", items: new Proxy([said("x")], {}) } }),
   hidden: () => transaction("1", Object.defineProperty(said("x"), "providerData", { value: {}, enumerable: false })),
-  accessor: () => transaction("1", Object.defineProperty(said("x"), "providerData", { get: () => "x", enumerable: true })),
-  throwingAccessor: () => transaction("1", Object.defineProperty(said("x"), "providerData", { get() { throw new Error("api-key-secret"); }, enumerable: true })),
+  accessor: () =>
+    transaction("1", Object.defineProperty(said("x"), "providerData", { get: () => "x", enumerable: true })),
+  throwingAccessor: () =>
+    transaction(
+      "1",
+      Object.defineProperty(said("x"), "providerData", {
+        get() {
+          throw new Error("api-key-secret");
+        },
+        enumerable: true,
+      }),
+    ),
   moreInAppend: () => ({ operationId: "1", transaction: { type: "append_items", items: [said("x")], metadata: {} } }),
-  moreInReplace: () => ({ operationId: "1", transaction: { type: "replace_suffix", expectedSuffix: [], replacement: [said("x")], metadata: {} } }),
-  throwingEnvelope: () => Object.defineProperty({}, "operationId", { get() { throw new Error("api-key-secret"); } }),
+  moreInReplace: () => ({
+    operationId: "1",
+    transaction: { type: "replace_suffix", expectedSuffix: [], replacement: [said("x")], metadata: {} },
+  }),
+  throwingEnvelope: () =>
+    Object.defineProperty({}, "operationId", {
+      get() {
+        throw new Error("api-key-secret");
+      },
+    }),
   otherSuffix: () => suffix("1", [said("different")], [said("x")]),
 };
 
 test("what_the_sdks_own_session_refuses_is_refused_with_its_words_before_anything_is_written", async () => {
   for (const [name, make] of Object.entries(REFUSED_TRANSACTIONS)) {
     const [ours, theirs] = await begun(`refused ${name}`, said("start"));
-    const [own, other] = await Promise.all([ours, theirs].map((session) => session.applyHistoryTransaction(make()).then(() => assert.fail(name), (error) => error.message)));
+    const [own, other] = await Promise.all(
+      [ours, theirs].map((session) =>
+        session.applyHistoryTransaction(make()).then(
+          () => assert.fail(name),
+          (error) => error.message,
+        ),
+      ),
+    );
     // Ours may go on to say what would help.
     const words = other.replace(/( the transaction precondition)?\.$/, "");
     assert.ok(own.startsWith(words), `${name}: ${own} | ${other}`);
@@ -236,12 +410,39 @@ test("what_the_sdks_own_session_refuses_is_refused_with_its_words_before_anythin
 test("what_json_does_not_have_is_refused_by_its_place_before_anything_is_written", async () => {
   const session = sessionOf("unsupported");
   const of = (value) => said("x", { providerData: { deep: [value] } });
-  const others = [new Date(0), NaN, Infinity, new Map(), new Set(), new ArrayBuffer(2), new Uint16Array(1), 1n, () => {}, Symbol("x"), undefined, new (class Point {})(), /x/, cyclic];
+  const others = [
+    new Date(0),
+    NaN,
+    Infinity,
+    new Map(),
+    new Set(),
+    new ArrayBuffer(2),
+    new Uint16Array(1),
+    1n,
+    () => {},
+    Symbol("x"),
+    undefined,
+    new (class Point {})(),
+    /x/,
+    cyclic,
+  ];
   for (const value of others) {
-    await assert.rejects(session.addItems([said("fine"), of(value)]), (error) => error instanceof TypeError && /^Item 2 can't be stored: `providerData\.deep\.0(\.self)?` is /.test(error.message) || assert.fail(error.message));
+    await assert.rejects(
+      session.addItems([said("fine"), of(value)]),
+      (error) =>
+        (error instanceof TypeError &&
+          /^Item 2 can't be stored: `providerData\.deep\.0(\.self)?` is /.test(error.message)) ||
+        assert.fail(error.message),
+    );
   }
-  for (const item of [42, "x", null, undefined, [], new Date(0), true, new Uint8Array(1)]) await assert.rejects(session.addItems([said("fine"), item]), /^TypeError: Item 2 can't be stored: /);
-  const throwing = Object.defineProperty(said("x"), "providerData", { get() { throw new Error("secret"); }, enumerable: true });
+  for (const item of [42, "x", null, undefined, [], new Date(0), true, new Uint8Array(1)])
+    await assert.rejects(session.addItems([said("fine"), item]), /^TypeError: Item 2 can't be stored: /);
+  const throwing = Object.defineProperty(said("x"), "providerData", {
+    get() {
+      throw new Error("secret");
+    },
+    enumerable: true,
+  });
   await assert.rejects(session.addItems([throwing]), (error) => !error.message.includes("secret"));
   const revoked = Proxy.revocable(said("x"), {});
   revoked.revoke();
@@ -254,7 +455,14 @@ test("what_looks_like_stored_bytes_and_bytes_come_back_as_they_were", async () =
   const session = sessionOf("bytes");
   const shared = new Uint8Array(new SharedArrayBuffer(2));
   shared.set([3, 7]);
-  const kept = [{ $bytes: "not base64!" }, { $bytes: ["AA=="] }, { $bytes: { $bytes: 1 } }, { $bytes: "AA==", more: 1 }, new Uint8Array([1, 2]), shared].map((value) => said("x", { providerData: { value } }));
+  const kept = [
+    { $bytes: "not base64!" },
+    { $bytes: ["AA=="] },
+    { $bytes: { $bytes: 1 } },
+    { $bytes: "AA==", more: 1 },
+    new Uint8Array([1, 2]),
+    shared,
+  ].map((value) => said("x", { providerData: { value } }));
   await session.addItems(kept);
   shared[0] = 9;
   const read = await session.getItems();
@@ -266,7 +474,14 @@ test("function_calls_are_replaced_as_the_sdks_own_session_replaces_them", async 
   const replacement = called("1", "new", { id: "new" });
   const replace = (callId, more) => ({ type: "replace_function_call", callId, replacement, ...more });
   const history = [said("start"), called("1", 1), called("1", 2), said("between"), called("2", 3), called("1", 4)];
-  const batches = [[], [replace("1")], [replace("2")], [replace("none")], [replace("2"), replace("1")], [replace("1"), replace("1")]];
+  const batches = [
+    [],
+    [replace("1")],
+    [replace("2")],
+    [replace("none")],
+    [replace("2"), replace("1")],
+    [replace("1"), replace("1")],
+  ];
   for (const [n, mutations] of batches.entries()) {
     const [ours, theirs] = await begun(`mutations ${n}`, ...history);
     for (const session of [ours, theirs]) await session.applyHistoryMutations({ mutations });
@@ -275,7 +490,10 @@ test("function_calls_are_replaced_as_the_sdks_own_session_replaces_them", async 
   // A mutation may say which call it expects. All of them are held against one history.
   const [ours] = await begun("expected", ...history);
   const refused = [
-    [[replace("1", { expected: called("1", 2) }), replace("2", { expected: called("2", 999) })], /could not be compared safely/],
+    [
+      [replace("1", { expected: called("1", 2) }), replace("2", { expected: called("2", 999) })],
+      /could not be compared safely/,
+    ],
     [[replace("2", { expected: called("2", 3) }), replace("2", { expected: replacement })], /could not find/],
     [[{ type: "other" }], /replace_function_call/],
     [[replace("1", { replacement: 1 })], /replacement/],
@@ -303,20 +521,39 @@ test("a_transaction_is_what_it_was_when_it_was_given", async () => {
     await session.applyHistoryTransaction(transaction("2", plainly));
     await session.applyHistoryTransaction(transaction("2", (await session.getItems(1))[0]));
     let reads = 0;
-    const once = Object.defineProperty({ transaction: transaction("", said("once")).transaction }, "operationId", { get: () => (reads += 1) && "3" });
+    const once = Object.defineProperty({ transaction: transaction("", said("once")).transaction }, "operationId", {
+      get: () => (reads += 1) && "3",
+    });
     await session.applyHistoryTransaction(once);
     assert.equal(reads, 1);
     await session.applyHistoryTransaction(transaction("4"));
-    await assert.rejects(session.applyHistoryTransaction(transaction("4", said("unexpected"))), /already applied with a different transaction/);
+    await assert.rejects(
+      session.applyHistoryTransaction(transaction("4", said("unexpected"))),
+      /already applied with a different transaction/,
+    );
   }
   assert.deepEqual(plain(await ours.getItems()), plain(await theirs.getItems()));
 });
 
 test("a_logger_hears_of_items_unless_it_says_that_it_must_not", async () => {
-  for (const [dontLogModelData, dontLogToolData] of [[false, false], [true, false], [false, true], [true, true]]) {
+  for (const [dontLogModelData, dontLogToolData] of [
+    [false, false],
+    [true, false],
+    [false, true],
+    [true, true],
+  ]) {
     const lines = [];
-    const logger = { namespace: "test", debug: (line) => lines.push(line), error() {}, warn() {}, dontLogModelData, dontLogToolData };
-    const session = new SessionAgentSession(open(`logger ${dontLogModelData} ${dontLogToolData}`).session("s"), { logger });
+    const logger = {
+      namespace: "test",
+      debug: (line) => lines.push(line),
+      error() {},
+      warn() {},
+      dontLogModelData,
+      dontLogToolData,
+    };
+    const session = new SessionAgentSession(open(`logger ${dontLogModelData} ${dontLogToolData}`).session("s"), {
+      logger,
+    });
     await session.addItems([said("a secret")]);
     await session.getItems();
     await session.popItem();
@@ -331,13 +568,18 @@ test("a_read_beside_removals_is_never_empty_while_items_stand", async () => {
   const popping = (async () => {
     while (!isOver) await session.addItems([await session.popItem()]);
   })();
-  const reads = await Promise.all(Array.from({ length: 4 }, async () => {
-    const lengths = [];
-    for (let n = 0; n < 30; n += 1) lengths.push((await session.getItems()).length);
-    return lengths;
-  }));
+  const reads = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const lengths = [];
+      for (let n = 0; n < 30; n += 1) lengths.push((await session.getItems()).length);
+      return lengths;
+    }),
+  );
   isOver = true;
   await popping;
-  assert.deepEqual([...new Set(reads.flat())].sort().filter((length) => length !== 15 && length !== 16), []);
+  assert.deepEqual(
+    [...new Set(reads.flat())].sort().filter((length) => length !== 15 && length !== 16),
+    [],
+  );
   assert.equal((await session.getItems(3)).length, 3);
 });

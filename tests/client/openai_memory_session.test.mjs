@@ -22,20 +22,48 @@ async function ours(sessionId, initialItems = [], logger) {
 }
 const theirs = async (sessionId, initialItems, logger) => new MemorySession({ sessionId, initialItems, logger });
 
-const says = (text, providerData) => ({ role: "user", content: [{ type: "input_text", text }], ...(providerData !== undefined && { providerData }) });
-const asks = (callId, value, id) => ({ type: "function_call", ...(id !== undefined && { id }), callId, name: "lookup", status: "completed", arguments: JSON.stringify({ value }) });
+const says = (text, providerData) => ({
+  role: "user",
+  content: [{ type: "input_text", text }],
+  ...(providerData !== undefined && { providerData }),
+});
+const asks = (callId, value, id) => ({
+  type: "function_call",
+  ...(id !== undefined && { id }),
+  callId,
+  name: "lookup",
+  status: "completed",
+  arguments: JSON.stringify({ value }),
+});
 const append = (operationId, ...items) => ({ operationId, transaction: { type: "append_items", items } });
-const replace = (operationId, expectedSuffix, replacement) => ({ operationId, transaction: { type: "replace_suffix", expectedSuffix, replacement } });
-const exchange = (expected, replacement, callId = expected.callId) => ({ type: "replace_function_call", callId, expected, replacement });
+const replace = (operationId, expectedSuffix, replacement) => ({
+  operationId,
+  transaction: { type: "replace_suffix", expectedSuffix, replacement },
+});
+const exchange = (expected, replacement, callId = expected.callId) => ({
+  type: "replace_function_call",
+  callId,
+  expected,
+  replacement,
+});
 
 const holds = async (session, ...items) => assert.deepEqual(await session.getItems(), items);
-const refuses = (work, words) => assert.rejects(work, (error) => error.message.includes(words) || assert.fail(error.message));
+const refuses = (work, words) =>
+  assert.rejects(work, (error) => error.message.includes(words) || assert.fail(error.message));
 const SECRET = "a text that no log may have";
 const UNSUPPORTED = "Session history transaction items contain invalid or unsupported data.";
 
 function loggerThat(dontLogModelData, dontLogToolData) {
   const lines = [];
-  return { namespace: "test", debug: (line) => lines.push(line), error() {}, warn() {}, dontLogModelData, dontLogToolData, lines };
+  return {
+    namespace: "test",
+    debug: (line) => lines.push(line),
+    error() {},
+    warn() {},
+    dontLogModelData,
+    dontLogToolData,
+    lines,
+  };
 }
 
 const tellsNothing = (dontLogModelData, dontLogToolData) => async (open, id) => {
@@ -130,7 +158,10 @@ const CASES = {
 
   async another_suffix_is_refused_and_the_name_stays_free(open, id) {
     const session = await open(id, [says("start")]);
-    await refuses(session.applyHistoryTransaction(replace("op", [says("different")], [says("accepted")])), "suffix no longer matches");
+    await refuses(
+      session.applyHistoryTransaction(replace("op", [says("different")], [says("accepted")])),
+      "suffix no longer matches",
+    );
     await holds(session, says("start"));
     await session.applyHistoryTransaction(replace("op", [says("start")], [says("accepted")]));
     await holds(session, says("accepted"));
@@ -139,14 +170,20 @@ const CASES = {
   async a_name_of_another_transaction_is_refused(open, id) {
     const session = await open(id);
     await session.applyHistoryTransaction(append("op", says("first")));
-    await refuses(session.applyHistoryTransaction(append("op", says("second"))), "already applied with a different transaction");
+    await refuses(
+      session.applyHistoryTransaction(append("op", says("second"))),
+      "already applied with a different transaction",
+    );
     await holds(session, says("first"));
   },
 
   async an_append_of_nothing_takes_its_name(open, id) {
     const session = await open(id);
     await session.applyHistoryTransaction(append("op"));
-    await refuses(session.applyHistoryTransaction(append("op", says("unexpected"))), "already applied with a different transaction");
+    await refuses(
+      session.applyHistoryTransaction(append("op", says("unexpected"))),
+      "already applied with a different transaction",
+    );
     await holds(session);
   },
 
@@ -174,8 +211,16 @@ const CASES = {
     const session = await open(id, [says("start")]);
     const cycle = {};
     cycle.self = cycle;
-    for (const [n, items] of [[says("x", { at: new Date(0) })], [says("x", cycle)], [says("x", { n: 42n })], new Array(1)].entries()) {
-      await refuses(session.applyHistoryTransaction({ operationId: `op ${n}`, transaction: { type: "append_items", items } }), UNSUPPORTED);
+    for (const [n, items] of [
+      [says("x", { at: new Date(0) })],
+      [says("x", cycle)],
+      [says("x", { n: 42n })],
+      new Array(1),
+    ].entries()) {
+      await refuses(
+        session.applyHistoryTransaction({ operationId: `op ${n}`, transaction: { type: "append_items", items } }),
+        UNSUPPORTED,
+      );
     }
     await holds(session, says("start"));
   },
@@ -191,9 +236,18 @@ const CASES = {
 
   async fields_that_no_transaction_has_are_refused(open, id) {
     const session = await open(id, [says("start")]);
-    const more = ({ operationId, transaction }) => ({ operationId, transaction: { ...transaction, metadata: { attempt: 1 } } });
-    await refuses(session.applyHistoryTransaction(more(append("op", says("x")))), "append transaction fields are invalid");
-    await refuses(session.applyHistoryTransaction(more(replace("other", [says("start")], [says("x")]))), "suffix transaction fields are invalid");
+    const more = ({ operationId, transaction }) => ({
+      operationId,
+      transaction: { ...transaction, metadata: { attempt: 1 } },
+    });
+    await refuses(
+      session.applyHistoryTransaction(more(append("op", says("x")))),
+      "append transaction fields are invalid",
+    );
+    await refuses(
+      session.applyHistoryTransaction(more(replace("other", [says("start")], [says("x")]))),
+      "suffix transaction fields are invalid",
+    );
     await holds(session, says("start"));
     await session.applyHistoryTransaction(append("op", says("again")));
     await holds(session, says("start"), says("again"));
@@ -229,7 +283,10 @@ const CASES = {
   async what_a_copy_would_change_is_refused_and_the_name_stays_free(open, id) {
     const session = await open(id);
     for (const items of [[says("x", { values: new Uint16Array([300]) })], new Proxy([says("x")], {})]) {
-      await refuses(session.applyHistoryTransaction({ operationId: "op", transaction: { type: "append_items", items } }), UNSUPPORTED);
+      await refuses(
+        session.applyHistoryTransaction({ operationId: "op", transaction: { type: "append_items", items } }),
+        UNSUPPORTED,
+      );
     }
     await session.applyHistoryTransaction(append("op", says("accepted")));
     await holds(session, says("accepted"));
@@ -238,20 +295,33 @@ const CASES = {
   async arguments_are_read_once_and_what_they_throw_is_not_told(open, id) {
     const session = await open(id);
     let reads = 0;
-    const given = Object.defineProperty({ transaction: append("", says("once")).transaction }, "operationId", { enumerable: true, get: () => ((reads += 1) === 1 ? "op" : "changed") });
+    const given = Object.defineProperty({ transaction: append("", says("once")).transaction }, "operationId", {
+      enumerable: true,
+      get: () => ((reads += 1) === 1 ? "op" : "changed"),
+    });
     for (let time = 0; time < 2; time += 1) {
       await session.applyHistoryTransaction(given);
       assert.equal(reads, 1);
       reads = 0;
     }
     await holds(session, says("once"));
-    const throwing = Object.defineProperty({}, "operationId", { get() { throw new Error(SECRET); } });
-    await assert.rejects(session.applyHistoryTransaction(throwing), { message: "Session history transaction arguments are invalid." });
+    const throwing = Object.defineProperty({}, "operationId", {
+      get() {
+        throw new Error(SECRET);
+      },
+    });
+    await assert.rejects(session.applyHistoryTransaction(throwing), {
+      message: "Session history transaction arguments are invalid.",
+    });
   },
 };
 
 /** Cases of a newer version of the SDK than the one that is installed here. */
-const OF_LATER_VERSIONS = ["a_mutation_replaces_the_call_that_it_expects", "of_mutations_that_do_not_all_match_none_is_applied", "mutations_are_held_against_one_history"];
+const OF_LATER_VERSIONS = [
+  "a_mutation_replaces_the_call_that_it_expects",
+  "of_mutations_that_do_not_all_match_none_is_applied",
+  "mutations_are_held_against_one_history",
+];
 
 for (const [name, run] of Object.entries(CASES)) {
   test(name, async () => {

@@ -22,7 +22,12 @@ const folder = await mkdtemp(join(tmpdir(), "session-agent-workflow-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 /** As a runner of GitHub's has it, without a network and without an account. */
-const { NODE_TEST_CONTEXT, ...env } = { ...quietly(), CI: "1", npm_config_offline: "true", WRANGLER_LOG_PATH: join(folder, "logs") };
+const { NODE_TEST_CONTEXT, ...env } = {
+  ...quietly(),
+  CI: "1",
+  npm_config_offline: "true",
+  WRANGLER_LOG_PATH: join(folder, "logs"),
+};
 
 /** A project from the template, whose package-lock.json names the package's archive. */
 async function haveProject() {
@@ -30,7 +35,13 @@ async function haveProject() {
   await runFile("npm", ["pack", CLIENT, "--pack-destination", folder], { env });
   const archive = (await readdir(folder)).find((name) => name.endsWith(".tgz"));
   const { scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
-  const described = { name: "my-agent", private: true, type: "module", scripts, dependencies: { "session-agent": `file:${archive}` } };
+  const described = {
+    name: "my-agent",
+    private: true,
+    type: "module",
+    scripts,
+    dependencies: { "session-agent": `file:${archive}` },
+  };
   await writeFile(join(folder, "package.json"), JSON.stringify(described));
   await runFile("npm", ["install", "--package-lock-only", "--no-audit", "--legacy-peer-deps"], { cwd: folder, env });
   const config = await readFile(join(folder, "wrangler.toml"), "utf8");
@@ -55,20 +66,36 @@ test("each_line_of_the_workflow_runs_in_a_project", async () => {
   const { on, jobs } = parse(await readFile(join(ROOT, "examples/github-actions/deploy.yml"), "utf8"));
   assert.deepEqual(Object.keys(on), ["pull_request", "push"]);
   assert.deepEqual([jobs.staging.needs, jobs.production.needs], ["check", "staging"]);
-  const lines = Object.values(jobs).flatMap(({ steps }) => steps.map(({ run }) => run).filter((run) => run !== undefined));
+  const lines = Object.values(jobs).flatMap(({ steps }) =>
+    steps.map(({ run }) => run).filter((run) => run !== undefined),
+  );
   for (const line of new Set(lines)) {
     // Without an account, a deployment ends before it is sent.
     const run = /^npx wrangler deploy\b/.test(line) && !line.includes("--dry-run") ? `${line} --dry-run` : line;
-    const { stdout } = await runFile("bash", ["-euo", "pipefail", "-c", run], { cwd: folder, env }).catch((error) => assert.fail(`${run}\n${error.stdout}\n${error.stderr}`));
+    const { stdout } = await runFile("bash", ["-euo", "pipefail", "-c", run], { cwd: folder, env }).catch((error) =>
+      assert.fail(`${run}\n${error.stdout}\n${error.stderr}`),
+    );
     if (line === "npm ci") await link(["ai", "zod", "wrangler"]);
     if (line === "npm test") assert.match(stdout, /^(?:#|ℹ) pass 1$/m);
-    if (line.includes("deploy")) assert.match(stdout, /The defaults for every agent can be used[\s\S]*env\.SESSION_AGENT \(Assistant\)/);
+    if (line.includes("deploy"))
+      assert.match(stdout, /The defaults for every agent can be used[\s\S]*env\.SESSION_AGENT \(Assistant\)/);
     if (line.includes("--env staging")) assert.match(stdout, /env\.AGENT_DEFAULTS \("\{"maxSteps": 5\}"\)/);
   }
-  assert.deepEqual([...new Set(lines)], ["npm ci", "npm test", "npx session-agent check", "npx wrangler deploy --dry-run", "npx wrangler deploy --env staging", 'npx wrangler deploy --env=""']);
+  assert.deepEqual(
+    [...new Set(lines)],
+    [
+      "npm ci",
+      "npm test",
+      "npx session-agent check",
+      "npx wrangler deploy --dry-run",
+      "npx wrangler deploy --env staging",
+      'npx wrangler deploy --env=""',
+    ],
+  );
   // Nothing but what the workflow deploys is given the account.
   for (const { steps } of Object.values(jobs)) {
-    for (const { run, env: given } of steps) assert.equal(given !== undefined, /^npx wrangler deploy --env/.test(run ?? ""), run);
+    for (const { run, env: given } of steps)
+      assert.equal(given !== undefined, /^npx wrangler deploy --env/.test(run ?? ""), run);
   }
 });
 
@@ -85,10 +112,14 @@ test("a_new_secret_ends_tokens_and_loses_nothing", async () => {
     const after = await startServer({ storage, vars: {}, secrets: { SESSION_AGENT_TOKEN: fresh } });
     try {
       for (const stale of [old, token]) {
-        await assert.rejects(sessionAgent(after.url, "alice", { token: stale }).getSession({ sessionId: "s" }), { code: "unauthorized" });
+        await assert.rejects(sessionAgent(after.url, "alice", { token: stale }).getSession({ sessionId: "s" }), {
+          code: "unauthorized",
+        });
       }
       const now = sessionAgent(after.url, "alice", { token: fresh });
-      const renewed = sessionAgent(after.url, "alice", { token: async () => (await now.mintToken({ preset: "read", expiresIn: 60 })).token });
+      const renewed = sessionAgent(after.url, "alice", {
+        token: async () => (await now.mintToken({ preset: "read", expiresIn: 60 })).token,
+      });
       assert.equal((await renewed.getSession({ sessionId: "s" })).name, "kept");
     } finally {
       await after.stop();

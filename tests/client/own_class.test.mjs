@@ -16,7 +16,8 @@ import { dev, project, wrangler } from "./packed.mjs";
 const GUIDES = ["docs/embed.md", "packages/session-agent/README.md"];
 
 /** A provider's package that the tests don't install. */
-const PROVIDERS = 'declare module "@ai-sdk/openai" { export function openai(id: string): Exclude<import("ai").LanguageModel, string>; }';
+const PROVIDERS =
+  'declare module "@ai-sdk/openai" { export function openai(id: string): Exclude<import("ai").LanguageModel, string>; }';
 
 const SOURCES = join(import.meta.dirname, "own");
 const LINKS = ["ai", "zod", "@cloudflare/workers-types"];
@@ -35,7 +36,11 @@ after(async () => {
 /** One operation, as a page with this cookie asks. */
 async function ask(agent, operation, input = {}, user = "operator") {
   const headers = { "content-type": "application/json", ...(user && { cookie: `user=${user}` }) };
-  const response = await fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", headers, body: JSON.stringify(input) });
+  const response = await fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(input),
+  });
   return { status: response.status, body: await response.json() };
 }
 
@@ -62,7 +67,11 @@ async function turn(agent, text, sessionId = "s", user = "operator") {
   return await ok(agent, "runTurn", { sessionId, message }, user);
 }
 
-const textOf = ({ message }) => message.parts.filter(({ type }) => type === "text").map(({ text }) => text).join("");
+const textOf = ({ message }) =>
+  message.parts
+    .filter(({ type }) => type === "text")
+    .map(({ text }) => text)
+    .join("");
 
 test("the_class_is_bundled_and_deployed_dry", async () => {
   const said = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
@@ -72,11 +81,23 @@ test("the_class_is_bundled_and_deployed_dry", async () => {
   // With the configuration as the guide prints it.
   const [, printed] = (await readFile(join(ROOT, "docs/embed.md"), "utf8")).match(/^```toml own\n(.*?)^```$/ms);
   await writeFile(join(made.folder, "printed.toml"), printed);
-  assert.match(await wrangler(made.folder, "deploy", "--dry-run", "--config", "printed.toml"), /env\.SESSION_AGENT \(Assistant\)/);
+  assert.match(
+    await wrangler(made.folder, "deploy", "--dry-run", "--config", "printed.toml"),
+    /env\.SESSION_AGENT \(Assistant\)/,
+  );
 });
 
 test("the_types_of_the_package_hold_for_a_class", async () => {
-  const compilerOptions = { strict: true, noEmit: true, target: "esnext", module: "esnext", moduleResolution: "bundler", lib: ["esnext"], types: ["@cloudflare/workers-types"], skipLibCheck: false };
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    target: "esnext",
+    module: "esnext",
+    moduleResolution: "bundler",
+    lib: ["esnext"],
+    types: ["@cloudflare/workers-types"],
+    skipLibCheck: false,
+  };
   const files = ["src/index.ts", "src/providers.d.ts"];
   await writeFile(join(made.folder, "src/providers.d.ts"), PROVIDERS);
   for (const guide of GUIDES) {
@@ -89,7 +110,10 @@ test("the_types_of_the_package_hold_for_a_class", async () => {
     }
   }
   await writeFile(join(made.folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files }));
-  const told = await promisify(execFile)(process.execPath, [TSC, "--project", made.folder, "--pretty", "false"]).then(() => "", ({ stdout }) => stdout);
+  const told = await promisify(execFile)(process.execPath, [TSC, "--project", made.folder, "--pretty", "false"]).then(
+    () => "",
+    ({ stdout }) => stdout,
+  );
   // Other packages' types are not ours to mend.
   const ours = told.split(/\n(?! )/).filter((error) => error !== "" && !/node_modules\/(?!session-agent)/.test(error));
   assert.deepEqual(ours, []);
@@ -99,20 +123,29 @@ test("the_classs_model_answers_and_its_tools_run_in_the_object", async () => {
   assert.equal(textOf(await turn("model", "hello there")), "You said: hello there");
   const { message, usage, steps } = await turn("model", 'use weather {"city":"Oslo"}');
   const called = message.parts.find(({ type }) => type === "tool-weather");
-  assert.deepEqual([called.state, called.input, called.output], ["output-available", { city: "Oslo" }, { city: "Oslo", sky: "rain" }]);
+  assert.deepEqual(
+    [called.state, called.input, called.output],
+    ["output-available", { city: "Oslo" }, { city: "Oslo", sky: "rain" }],
+  );
   assert.equal(textOf({ message }), 'The tool says: {"city":"Oslo","sky":"rain"}');
   assert.deepEqual([usage.inputTokens, usage.outputTokens, usage.cachedInputTokens, steps], [20, 6, 4, 2]);
   const shown = Object.fromEntries(JSON.parse(textOf(await turn("model", "tools"))));
   assert.deepEqual(shown.weather.properties, { city: { type: "string" } });
   assert.ok(!("odd" in shown), "a tool without a schema is left out");
   const { usage: used } = await ok("model", "getUsage", { by: "model" });
-  assert.deepEqual(used.map(({ model }) => model), ["own:mock-1"]);
+  assert.deepEqual(
+    used.map(({ model }) => model),
+    ["own:mock-1"],
+  );
   // Of preliminary outputs, the last one counts.
   assert.equal(textOf(await turn("model", 'use count {"to":3}')), "The tool says: 3");
 });
 
 test("what_a_tool_throws_and_what_its_schema_refuses_is_told_to_the_model", async () => {
-  assert.match(textOf(await turn("tools", "use broken")), /^The tool says: Error: `broken` failed with status 422: No pencil\./);
+  assert.match(
+    textOf(await turn("tools", "use broken")),
+    /^The tool says: Error: `broken` failed with status 422: No pencil\./,
+  );
   assert.match(textOf(await turn("tools", 'use weather {"city":7}')), /The arguments are wrong: city: /);
 });
 
@@ -120,8 +153,17 @@ test("a_tool_that_needs_approval_waits_for_it", async () => {
   const asked = await turn("pay", 'use pay {"amount":5}');
   const called = asked.message.parts.find(({ type }) => type === "tool-pay");
   assert.equal(called.state, "approval-requested");
-  const approved = { ...asked.message, parts: asked.message.parts.map((part) => (part === called ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: true } } : part)) };
-  const response = await fetch(`${server.url}/agents/session-agent/pay/chat`, { method: "POST", headers: { cookie: "user=operator" }, body: JSON.stringify({ id: "s", messages: [approved], trigger: "submit-message" }) });
+  const approved = {
+    ...asked.message,
+    parts: asked.message.parts.map((part) =>
+      part === called ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: true } } : part,
+    ),
+  };
+  const response = await fetch(`${server.url}/agents/session-agent/pay/chat`, {
+    method: "POST",
+    headers: { cookie: "user=operator" },
+    body: JSON.stringify({ id: "s", messages: [approved], trigger: "submit-message" }),
+  });
   const said = await response.text();
   assert.match(said, /"output":"Paid 5\."/);
   assert.match(said, /\[DONE\]/);
@@ -152,11 +194,17 @@ test("a_home_that_fails_and_one_that_hangs_cost_their_blocks_alone", { timeout: 
 });
 
 test("a_model_that_fails_is_an_error_with_its_reason", async () => {
-  const refused = await ask("failing", "runTurn", { sessionId: "s", message: { id: "r", role: "user", parts: [{ type: "text", text: "refuse" }] } });
+  const refused = await ask("failing", "runTurn", {
+    sessionId: "s",
+    message: { id: "r", role: "user", parts: [{ type: "text", text: "refuse" }] },
+  });
   assert.deepEqual([refused.status, refused.body.error?.code], [502, "model_failed"]);
   assert.match(refused.body.error.message, /^The model of this class /);
   const { messages } = await ok("failing", "getHistory", { sessionId: "s" });
-  assert.deepEqual(messages.map(({ id }) => id), ["r"]);
+  assert.deepEqual(
+    messages.map(({ id }) => id),
+    ["r"],
+  );
   assert.equal(textOf(await turn("failing", "and now")), "You said: and now");
 });
 
@@ -173,16 +221,31 @@ test("a_turn_of_a_model_that_hangs_is_cancelled", async () => {
 });
 
 test("a_cookie_says_what_a_request_may_do", async () => {
-  assert.deepEqual([(await ask("login", "createSession", { id: "x" }, null)).status, (await ask("login", "createSession", { id: "x" }, "confused")).status], [401, 401]);
+  assert.deepEqual(
+    [
+      (await ask("login", "createSession", { id: "x" }, null)).status,
+      (await ask("login", "createSession", { id: "x" }, "confused")).status,
+    ],
+    [401, 401],
+  );
   await ok("login", "createSession", { id: "of-ann" }, "operator");
   await ok("login", "createSession", { id: "of-bob" }, "operator");
   assert.equal(textOf(await turn("login", "hello", "of-ann", "ann")), "You said: hello");
-  for (const [operation, input] of [["getHistory", { sessionId: "of-bob" }], ["deleteSession", { sessionId: "of-ann" }], ["configureAgent", { maxSteps: 1 }], ["mintToken", { preset: "read" }]]) {
+  for (const [operation, input] of [
+    ["getHistory", { sessionId: "of-bob" }],
+    ["deleteSession", { sessionId: "of-ann" }],
+    ["configureAgent", { maxSteps: 1 }],
+    ["mintToken", { preset: "read" }],
+  ]) {
     const { status, body } = await ask("login", operation, input, "ann");
     assert.ok(status === 403 || status === 404, `${operation}: ${status} ${JSON.stringify(body)}`);
   }
   // A cookie goes along with what a page of another origin asks.
-  const forged = await fetch(`${server.url}/agents/session-agent/login/rpc/getSession`, { method: "POST", headers: { cookie: "user=ann", origin: "https://elsewhere.example" }, body: JSON.stringify({ sessionId: "of-ann" }) });
+  const forged = await fetch(`${server.url}/agents/session-agent/login/rpc/getSession`, {
+    method: "POST",
+    headers: { cookie: "user=ann", origin: "https://elsewhere.example" },
+    body: JSON.stringify({ sessionId: "of-ann" }),
+  });
   assert.equal(forged.status, 403);
 });
 
@@ -193,10 +256,15 @@ test("a_login_that_hangs_refuses_in_time", { timeout: 30_000 }, async () => {
 });
 
 test("the_classs_own_calls_have_all_rights_and_other_calls_are_asked_for_theirs", async () => {
-  const { events } = await (await fetch(`${server.url}/own/note?agent=noting`, { method: "POST", body: "Bring an umbrella." })).json();
+  const { events } = await (
+    await fetch(`${server.url}/own/note?agent=noting`, { method: "POST", body: "Bring an umbrella." })
+  ).json();
   assert.equal(events[0].seq, 1);
   const loaded = await (await fetch(`${server.url}/own/events?agent=noting`)).json();
-  assert.deepEqual(loaded.map(({ content }) => content), ["Bring an umbrella."]);
+  assert.deepEqual(
+    loaded.map(({ content }) => content),
+    ["Bring an umbrella."],
+  );
   const refused = await (await fetch(`${server.url}/own/refused?agent=noting`)).json();
   assert.deepEqual([refused.ok, refused.error.code], [false, "unauthorized"]);
   // Also from a tool, in the middle of a turn.
@@ -206,23 +274,33 @@ test("the_classs_own_calls_have_all_rights_and_other_calls_are_asked_for_theirs"
 
 test("a_summary_and_vectors_are_the_classs_own", async () => {
   await ok("short", "createSession", { id: "s" });
-  const events = Array.from({ length: 40 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `${n} ${"word ".repeat(200)}` }));
+  const events = Array.from({ length: 40 }, (_, n) => ({
+    action: n % 2 ? "agent_message" : "user_message",
+    content: `${n} ${"word ".repeat(200)}`,
+  }));
   await ok("short", "appendEvents", { sessionId: "s", events });
   await ok("short", "configureCompaction", { sessionId: "s", tailTokenBudget: 1000 });
   const { compaction, reason } = await ok("short", "compact", { sessionId: "s" });
   assert.equal(reason, "compacted");
   assert.match(compaction.summary, /In short \(asked\)\./);
   assert.deepEqual(await heard("short", "compacted"), { sessionId: "s", isLess: true });
-  await ok("short", "appendEvents", { sessionId: "s", events: [{ id: "tea", action: "user_message", content: "I like tea in the morning." }] });
+  await ok("short", "appendEvents", {
+    sessionId: "s",
+    events: [{ id: "tea", action: "user_message", content: "I like tea in the morning." }],
+  });
   const { results } = await ok("short", "search", { query: "what does she drink", sessionId: "s" });
-  assert.ok(results.some(({ id }) => id === "tea"), JSON.stringify(results));
+  assert.ok(
+    results.some(({ id }) => id === "tea"),
+    JSON.stringify(results),
+  );
 });
 
 test("tokens_are_counted_by_the_class", async () => {
   await ok("counting", "createSession", { id: "s" });
   const messages = async () => (await ok("counting", "estimateTokens", { sessionId: "s" })).messages;
   const before = await messages();
-  const append = async (content) => await ok("counting", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content }] });
+  const append = async (content) =>
+    await ok("counting", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content }] });
   await append(`counted:${"x".repeat(992)}`);
   const counted = (await messages()) - before;
   assert.ok(counted >= 1000 && counted < 1020, `${counted}`);
@@ -236,12 +314,20 @@ test("the_class_hears_of_the_end_of_a_turn", async () => {
   await turn("ending", "hello");
   const { sessionId, finishReason, usage } = await heard("ending", "ended");
   assert.deepEqual([sessionId, finishReason, usage.inputTokens], ["s", "stop", 10]);
-  assert.deepEqual(await heard("ending", "phases", (phases) => phases.includes("idle")), ["thinking", "ending", "idle"]);
+  assert.deepEqual(await heard("ending", "phases", (phases) => phases.includes("idle")), [
+    "thinking",
+    "ending",
+    "idle",
+  ]);
 });
 
 test("an_object_of_the_package_itself_is_the_shipped_one", async () => {
   // No secret, and no method of its own: nobody is let in.
-  const response = await fetch(`${server.url}/agents/plain/p/rpc/listSessions`, { method: "POST", headers: { cookie: "user=operator" }, body: "{}" });
+  const response = await fetch(`${server.url}/agents/plain/p/rpc/listSessions`, {
+    method: "POST",
+    headers: { cookie: "user=operator" },
+    body: "{}",
+  });
   assert.equal(response.status, 401);
 });
 
@@ -251,10 +337,17 @@ test("a_turn_that_the_runtimes_death_cut_off_ends_in_the_next_life", { timeout: 
   const files = await readdir(out);
   const modules = Object.fromEntries(
     await Promise.all(
-      files.filter((name) => /\.(js|wasm)$/.test(name)).map(async (name) => {
-        const bytes = await readFile(join(out, name));
-        return [name, name.endsWith(".wasm") ? { type: "wasm", contents: new Uint8Array(bytes) } : { type: "esm", contents: bytes.toString() }];
-      }),
+      files
+        .filter((name) => /\.(js|wasm)$/.test(name))
+        .map(async (name) => {
+          const bytes = await readFile(join(out, name));
+          return [
+            name,
+            name.endsWith(".wasm")
+              ? { type: "wasm", contents: new Uint8Array(bytes) }
+              : { type: "esm", contents: bytes.toString() },
+          ];
+        }),
     ),
   );
   const object = (exportName) => ({ type: "durable-object", worker: "own-class", exportName });
@@ -263,7 +356,10 @@ test("a_turn_that_the_runtimes_death_cut_off_ends_in_the_next_life", { timeout: 
     compatibilityDate: "2026-11-17",
     manifest: { mainModule: "index.js", modulesRoot: out, modules },
     env: { SESSION_AGENT: object("Assistant"), PLAIN: object("SessionAgent") },
-    exports: { Assistant: { type: "durable-object", storage: "sqlite" }, SessionAgent: { type: "durable-object", storage: "sqlite" } },
+    exports: {
+      Assistant: { type: "durable-object", storage: "sqlite" },
+      SessionAgent: { type: "durable-object", storage: "sqlite" },
+    },
   };
   const workers = [{ config, dev: { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] } }];
   const storage = join(made.folder, "storage");
@@ -271,12 +367,17 @@ test("a_turn_that_the_runtimes_death_cut_off_ends_in_the_next_life", { timeout: 
   const first = await startWorkerd(workers, storage, { enableDevRegistry: false });
   const url = async ({ miniflare }) => await miniflare.unsafeGetDirectURL("own-class");
   const post = async (at, operation, input) => {
-    const response = await fetch(new URL(`/agents/session-agent/killed/rpc/${operation}`, at), { method: "POST", headers: { cookie: "user=operator" }, body: JSON.stringify(input) });
+    const response = await fetch(new URL(`/agents/session-agent/killed/rpc/${operation}`, at), {
+      method: "POST",
+      headers: { cookie: "user=operator" },
+      body: JSON.stringify(input),
+    });
     return await response.json();
   };
   const message = { id: "cut", role: "user", parts: [{ type: "text", text: "slow" }] };
   const running = post(await url(first), "runTurn", { sessionId: "s", message }).catch(() => null);
-  for (let stored = []; stored.length === 0; ) stored = (await post(await url(first), "getHistory", { sessionId: "s" })).messages ?? [];
+  for (let stored = []; stored.length === 0; )
+    stored = (await post(await url(first), "getHistory", { sessionId: "s" })).messages ?? [];
   process.kill(first.workerd.pid, "SIGKILL");
   await running;
   await first.miniflare.dispose().catch(() => {});
@@ -285,7 +386,10 @@ test("a_turn_that_the_runtimes_death_cut_off_ends_in_the_next_life", { timeout: 
     for (const until = Date.now() + 60_000; ; ) {
       const { messages } = await post(await url(second), "getHistory", { sessionId: "s" });
       if (messages?.length === 2) {
-        assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+        assert.deepEqual(
+          messages.map(({ role }) => role),
+          ["user", "assistant"],
+        );
         assert.equal(messages[1].parts.find(({ type }) => type === "text").text, "At last.");
         return;
       }

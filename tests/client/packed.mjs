@@ -23,19 +23,32 @@ const START_MS = 120_000;
  * `remove` ends it.
  */
 export async function project(sources, links = [], parent = undefined) {
-  const folder = await mkdtemp(parent === undefined ? join(tmpdir(), "session-agent-project-") : join(parent, ".project-"));
+  const folder = await mkdtemp(
+    parent === undefined ? join(tmpdir(), "session-agent-project-") : join(parent, ".project-"),
+  );
   const archives = await mkdtemp(join(tmpdir(), "session-agent-archive-"));
   await runFile("npm", ["pack", CLIENT, "--pack-destination", archives], { env: quietly() });
   const [archive] = await readdir(archives);
   await cp(sources, folder, { recursive: true });
-  const { scripts } = existsSync(join(folder, "package.json")) ? JSON.parse(await readFile(join(folder, "package.json"), "utf8")) : {};
-  await writeFile(join(folder, "package.json"), JSON.stringify({ name: "a-project", private: true, type: "module", scripts }));
-  await runFile("npm", ["install", "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps", join(archives, archive)], { cwd: folder, env: quietly() });
+  const { scripts } = existsSync(join(folder, "package.json"))
+    ? JSON.parse(await readFile(join(folder, "package.json"), "utf8"))
+    : {};
+  await writeFile(
+    join(folder, "package.json"),
+    JSON.stringify({ name: "a-project", private: true, type: "module", scripts }),
+  );
+  await runFile(
+    "npm",
+    ["install", "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps", join(archives, archive)],
+    { cwd: folder, env: quietly() },
+  );
   await rm(archives, { recursive: true });
   for (const name of links) {
     const to = join(folder, "node_modules", name);
     await mkdir(dirname(to), { recursive: true });
-    const [found] = ["tests/node_modules", "tests/client/node_modules", "node_modules"].map((place) => join(ROOT, place, name)).filter(existsSync);
+    const [found] = ["tests/node_modules", "tests/client/node_modules", "node_modules"]
+      .map((place) => join(ROOT, place, name))
+      .filter(existsSync);
     await symlink(found, to, "dir");
     await linkPrograms(found, join(folder, "node_modules/.bin"));
   }
@@ -65,7 +78,10 @@ function wranglerOf(folder) {
 
 /** Runs wrangler in a project to its end. Gives what it said. */
 export async function wrangler(folder, ...args) {
-  const { stdout, stderr } = await runFile(NODE, [wranglerOf(folder), ...args], { cwd: folder, env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") } });
+  const { stdout, stderr } = await runFile(NODE, [wranglerOf(folder), ...args], {
+    cwd: folder,
+    env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") },
+  });
   return `${stdout}\n${stderr}`;
 }
 
@@ -75,11 +91,26 @@ export async function dev(folder, ...args) {
   const { port } = taken.address();
   taken.close();
   const { scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
-  const [program, ...first] = scripts?.dev === undefined ? [NODE, wranglerOf(folder), "dev", "--local"] : ["npm", "run", "dev", "--"];
-  const options = ["--ip", "127.0.0.1", "--port", `${port}`, "--inspector-port", "0", "--show-interactive-dev-session=false", ...args];
+  const [program, ...first] =
+    scripts?.dev === undefined ? [NODE, wranglerOf(folder), "dev", "--local"] : ["npm", "run", "dev", "--"];
+  const options = [
+    "--ip",
+    "127.0.0.1",
+    "--port",
+    `${port}`,
+    "--inspector-port",
+    "0",
+    "--show-interactive-dev-session=false",
+    ...args,
+  ];
   const env = { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") };
   // A group of its own: npm does not pass a signal on to what it runs.
-  const child = spawn(program, [...first, ...options], { cwd: folder, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, [...first, ...options], {
+    cwd: folder,
+    env,
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
   const ended = once(child, "close");
@@ -90,8 +121,17 @@ export async function dev(folder, ...args) {
   };
   try {
     for (const until = Date.now() + START_MS; ; await wait(200)) {
-      if (await fetch(`${url}/own/ready`).then((response) => response.arrayBuffer(), () => null)) break;
-      assert.ok(child.exitCode === null && !/\bERROR\b/.test(said) && Date.now() < until, "The project does not answer.");
+      if (
+        await fetch(`${url}/own/ready`).then(
+          (response) => response.arrayBuffer(),
+          () => null,
+        )
+      )
+        break;
+      assert.ok(
+        child.exitCode === null && !/\bERROR\b/.test(said) && Date.now() < until,
+        "The project does not answer.",
+      );
     }
   } catch (error) {
     await stop();

@@ -15,7 +15,10 @@ const SUITES = { openai_memory_session: 24, openai_agents: 15, langgraph: 7, age
 /** Runs a suite in a process of its own; what it wrote, as TAP. */
 async function run(suite, way) {
   const file = join(import.meta.dirname, `${suite}.test.mjs`);
-  const child = spawn(process.execPath, ["--test-reporter=tap", file], { env: { ...process.env, NODE_TEST_CONTEXT: undefined, SUITE_WAY: way }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, ["--test-reporter=tap", file], {
+    env: { ...process.env, NODE_TEST_CONTEXT: undefined, SUITE_WAY: way },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (more) => (said += more));
   const code = await new Promise((resolve) => child.once("close", resolve));
@@ -27,7 +30,9 @@ for (const way of WAYS) {
     const suites = Object.entries(SUITES).map(([suite, least]) =>
       context.test(suite, async (own) => {
         const { said, code } = await run(suite, way);
-        const [passed, failed] = ["pass", "fail"].map((word) => Number(said.match(new RegExp(`^# ${word} (\\d+)$`, "m"))?.[1]));
+        const [passed, failed] = ["pass", "fail"].map((word) =>
+          Number(said.match(new RegExp(`^# ${word} (\\d+)$`, "m"))?.[1]),
+        );
         assert.ok(code === 0 && failed === 0 && passed >= least, said);
         own.diagnostic(`${passed} passed`);
       }),

@@ -59,13 +59,26 @@ export default { fetch: (request, env) => env.OBJECT.getByName("taken").fetch(re
 
 async function fill(storage) {
   const resolveDir = join(ROOT, "tests");
-  const { outputFiles } = await build({ stdin: { contents: BEFORE, resolveDir }, bundle: true, format: "esm", target: "es2022", write: false, conditions: ["workerd", "worker", "browser"], external: ["cloudflare:*", "node:*"], logLevel: "silent" });
+  const { outputFiles } = await build({
+    stdin: { contents: BEFORE, resolveDir },
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    write: false,
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*"],
+    logLevel: "silent",
+  });
   const worker = {
     config: {
       name: "session-agent",
       compatibilityDate: "2026-11-17",
       compatibilityFlags: ["nodejs_compat"],
-      manifest: { mainModule: "before.js", modulesRoot: ROOT, modules: { "before.js": { type: "esm", contents: outputFiles[0].text } } },
+      manifest: {
+        mainModule: "before.js",
+        modulesRoot: ROOT,
+        modules: { "before.js": { type: "esm", contents: outputFiles[0].text } },
+      },
       env: { OBJECT: { type: "durable-object", worker: "session-agent", exportName: "SessionAgent" } },
       exports: { SessionAgent: { type: "durable-object", storage: "sqlite" } },
     },
@@ -91,8 +104,18 @@ test("an_object_of_the_agents_sdk_becomes_an_agent_with_all_that_it_held", async
   /** How much the SDK's own tables hold. */
   const theirs = async () => {
     const held = [];
-    for (const [table, column] of [["cf_agents_session_messages", "content"], ["cf_agents_session_message_chunks", "content"], ["cf_agents_session_attachment_chunks", "data"], ["cf_agents_session_compactions", "summary"], ["cf_agents_context_blocks", "content"], ["cf_agents_search_fts", "content"]]) {
-      const [row] = await server.sql("taken", `SELECT count(*) AS rows, sum(octet_length(${column})) AS bytes FROM ${table}`);
+    for (const [table, column] of [
+      ["cf_agents_session_messages", "content"],
+      ["cf_agents_session_message_chunks", "content"],
+      ["cf_agents_session_attachment_chunks", "data"],
+      ["cf_agents_session_compactions", "summary"],
+      ["cf_agents_context_blocks", "content"],
+      ["cf_agents_search_fts", "content"],
+    ]) {
+      const [row] = await server.sql(
+        "taken",
+        `SELECT count(*) AS rows, sum(octet_length(${column})) AS bytes FROM ${table}`,
+      );
       assert.ok(row.rows > 0, table);
       held.push({ table, ...row });
     }
@@ -105,30 +128,51 @@ test("an_object_of_the_agents_sdk_becomes_an_agent_with_all_that_it_held", async
   const [first, other] = ["default", "other"].map((id) => planned.sessions.find((session) => session.id === id));
   assert.deepEqual([first.write, first.compactions, first.skipped], [5, 1, []]);
   assert.deepEqual([other.write, other.exists], [150, false]);
-  assert.deepEqual(planned.blocks, [{ label: "memory", kind: "writable", write: true }, { label: "facts", kind: "searchable", write: true, entries: 1 }]);
+  assert.deepEqual(planned.blocks, [
+    { label: "memory", kind: "writable", write: true },
+    { label: "facts", kind: "searchable", write: true, entries: 1 },
+  ]);
   assert.deepEqual((await agent.listSessions()).sessions, []);
 
   // An import that breaks off half-way is completed by the next, and the third writes nothing.
   let left = 40;
   const breaking = sessionAgent(server.url, "taken", {
-    fetch: (url, init) => ((left -= url.endsWith("/appendMessage") ? 1 : 0) < 0 ? Promise.reject(new Error("gone")) : fetch(url, init)),
+    fetch: (url, init) =>
+      (left -= url.endsWith("/appendMessage") ? 1 : 0) < 0 ? Promise.reject(new Error("gone")) : fetch(url, init),
     retry: false,
   });
   await assert.rejects(importAgentsTables(breaking, breaking.foreignRows()), { code: "network_failed" });
   await server.kill9();
   const again = sessionAgent(server.url, "taken");
   const done = await importAgentsTables(again, again.foreignRows());
-  assert.equal(done.sessions.reduce((sum, { write, known }) => sum + write + known, 0), 155);
+  assert.equal(
+    done.sessions.reduce((sum, { write, known }) => sum + write + known, 0),
+    155,
+  );
   assert.ok(done.sessions.some(({ known }) => known > 0));
   const third = await importAgentsTables(again, again.foreignRows());
-  assert.deepEqual(third.sessions.map(({ write, compactions }) => [write, compactions]), [[0, 0], [0, 0]]);
+  assert.deepEqual(
+    third.sessions.map(({ write, compactions }) => [write, compactions]),
+    [
+      [0, 0],
+      [0, 0],
+    ],
+  );
 
   const session = again.session("default");
-  assert.deepEqual((await session.getBranches({ messageId: "q1" })).messages.map(({ id }) => id), ["a1", "a2"]);
-  const { parts: [, image] } = await session.getMessage({ messageId: "q1" });
+  assert.deepEqual(
+    (await session.getBranches({ messageId: "q1" })).messages.map(({ id }) => id),
+    ["a1", "a2"],
+  );
+  const {
+    parts: [, image],
+  } = await session.getMessage({ messageId: "q1" });
   assert.equal(image.url, `data:image/png;base64,${btoa("x".repeat(2_000_000))}`);
   assert.equal((await session.getMessage({ messageId: "q2" })).parts[0].text.length, 2_500_000);
-  assert.deepEqual((await session.getHistory()).messages.map(({ parts }) => parts[0].text.slice(0, 19)), ["They spoke of Oslo.", "long long long long", "I see."]);
+  assert.deepEqual(
+    (await session.getHistory()).messages.map(({ parts }) => parts[0].text.slice(0, 19)),
+    ["They spoke of Oslo.", "long long long long", "I see."],
+  );
   assert.equal((await again.session("other").getPathLength()).length, 150);
   assert.equal((await again.getBlock({ label: "memory" })).content, "Likes tea.");
   assert.equal((await again.searchContext({ label: "facts", query: "penguin" })).results[0].key, "birds");

@@ -39,7 +39,10 @@ test("the_secret_opens_everything_and_nothing_else_does", async () => {
       assert.deepEqual(await statusOf("a", "listSessions", {}, { ...bearer(token), via }), [401, "unauthorized"]);
     }
   }
-  assert.deepEqual(await statusOf("a", "listSessions", {}, { headers: { authorization: `Basic ${SECRET}` } }), [401, "unauthorized"]);
+  assert.deepEqual(await statusOf("a", "listSessions", {}, { headers: { authorization: `Basic ${SECRET}` } }), [
+    401,
+    "unauthorized",
+  ]);
 });
 
 test("a_scoped_token_reaches_its_session_and_nothing_more", async () => {
@@ -47,14 +50,20 @@ test("a_scoped_token_reaches_its_session_and_nothing_more", async () => {
   const token = bearer(await mint("scoped", { sessionId: "mine" }));
   assert.equal(await statusOf("scoped", "loadEvents", { sessionId: "mine" }, token), 200);
   const { body } = await guarded.call("scoped", "listSessions", {}, token);
-  assert.deepEqual(body.sessions.map(({ id }) => id), ["mine"]);
+  assert.deepEqual(
+    body.sessions.map(({ id }) => id),
+    ["mine"],
+  );
   assert.deepEqual(await statusOf("scoped", "loadEvents", { sessionId: "other" }, token), [403, "forbidden"]);
   assert.deepEqual(await statusOf("scoped", "mintToken", { expiresIn: 60 }, token), [403, "forbidden"]);
   assert.deepEqual(await statusOf("scoped", "destroy", { confirm: "scoped" }, token), [403, "forbidden"]);
   assert.deepEqual(await statusOf("scoped", "configureAgent", { maxSteps: 1 }, token), [403, "forbidden"]);
   // The token is valid only at the agent that minted it.
   assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, token), [401, "unauthorized"]);
-  assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, { ...token, via: "object" }), [401, "unauthorized"]);
+  assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, { ...token, via: "object" }), [
+    401,
+    "unauthorized",
+  ]);
 });
 
 test("a_browsers_token_speaks_for_its_user_and_no_more", async () => {
@@ -65,7 +74,11 @@ test("a_browsers_token_speaks_for_its_user_and_no_more", async () => {
   const token = bearer(await mint(agent, { preset: "chat", sessionId: "s" }));
   const message = (role) => ({ role, parts: [{ type: "text", text: "Hello." }] });
   const chat = async (body, options = token) => {
-    const init = { method: "POST", headers: options.headers, body: JSON.stringify({ message: message("user"), ...body }) };
+    const init = {
+      method: "POST",
+      headers: options.headers,
+      body: JSON.stringify({ message: message("user"), ...body }),
+    };
     const response = await guarded.fetch(`/agents/session-agent/${agent}/chat`, init, { ...options, agent });
     const text = await response.text();
     return response.status === 200 ? 200 : [response.status, JSON.parse(text).error.details.field];
@@ -74,7 +87,12 @@ test("a_browsers_token_speaks_for_its_user_and_no_more", async () => {
   for (const via of [undefined, "object"]) {
     const past = { ...token, via };
     assert.equal(await chat({ id: "s", tools: [], clientTools: [], systemInstructions: [] }, past), 200);
-    for (const [field, value] of Object.entries({ model: "demo", systemInstructions: "Obey.", tools, clientTools: tools })) {
+    for (const [field, value] of Object.entries({
+      model: "demo",
+      systemInstructions: "Obey.",
+      tools,
+      clientTools: tools,
+    })) {
       assert.deepEqual(await chat({ id: "s", [field]: value }, past), [403, field]);
     }
     assert.deepEqual(await chat({ id: "other" }, past), [403, undefined]);
@@ -91,9 +109,18 @@ test("a_browsers_token_speaks_for_its_user_and_no_more", async () => {
     assert.equal(await statusOf(agent, "getHistory", { sessionId: "s" }, past), 200);
   }
   const session = bearer(await mint(agent, { sessionId: "s" }));
-  assert.deepEqual(await statusOf(agent, "appendMessage", { sessionId: "s", message: message("assistant") }, session), [403, "forbidden"]);
+  assert.deepEqual(await statusOf(agent, "appendMessage", { sessionId: "s", message: message("assistant") }, session), [
+    403,
+    "forbidden",
+  ]);
   assert.equal(await statusOf(agent, "appendMessage", { sessionId: "s", message: message("user") }, session), 200);
-  const allowed = bearer(await mint(agent, { preset: "chat", sessionId: "s", allow: { models: ["demo"], systemInstructions: true, clientTools: true } }));
+  const allowed = bearer(
+    await mint(agent, {
+      preset: "chat",
+      sessionId: "s",
+      allow: { models: ["demo"], systemInstructions: true, clientTools: true },
+    }),
+  );
   assert.equal(await chat({ id: "s", model: "demo", systemInstructions: "Be kind.", tools }, allowed), 200);
 });
 

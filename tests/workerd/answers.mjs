@@ -107,11 +107,14 @@ export class Answers {
 
   /** What of a value is not as the schema says; `undefined`: nothing. */
   find(schema, value) {
-    const isRight = this.#checks.get(schema) ?? this.#ajv.compile({ allOf: [closed(schema)], components: this.#components });
+    const isRight =
+      this.#checks.get(schema) ?? this.#ajv.compile({ allOf: [closed(schema)], components: this.#components });
     this.#checks.set(schema, isRight);
     if (isRight(value)) return undefined;
     const { errors } = isRight;
-    const said = errors.map(({ instancePath, message, params }) => `${instancePath || "the answer"} ${message} ${JSON.stringify(params)}`);
+    const said = errors.map(
+      ({ instancePath, message, params }) => `${instancePath || "the answer"} ${message} ${JSON.stringify(params)}`,
+    );
     return said.join("; ").slice(0, MAX_SAID);
   }
 }
@@ -134,7 +137,8 @@ function closedWithin(schema, isOpen) {
   const value = (within) => (isOpen ? closedWithin(within, true) : closed(within));
   const choice = (within) => closedWithin(within, isOpen || schema.properties !== undefined);
   const entries = Object.entries(schema).map(([keyword, said]) => {
-    if (keyword === "properties") return [keyword, Object.fromEntries(Object.entries(said).map(([name, field]) => [name, value(field)]))];
+    if (keyword === "properties")
+      return [keyword, Object.fromEntries(Object.entries(said).map(([name, field]) => [name, value(field)]))];
     if (keyword === "items" || keyword === "additionalProperties") return [keyword, value(said)];
     if (keyword === "anyOf" || keyword === "oneOf") return [keyword, said.map(choice)];
     return [keyword, said];

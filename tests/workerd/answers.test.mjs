@@ -9,7 +9,12 @@ function documented(schema, schemas = {}) {
   const responses = { 200: { content: { "application/json": { schema } } } };
   return new Answers({
     paths: { "/agents/session-agent/{agent}/rpc/ask": { post: { operationId: "ask", responses } } },
-    components: { schemas: { Error: { type: "object", required: ["error"], properties: { error: { type: "string" } } }, ...schemas } },
+    components: {
+      schemas: {
+        Error: { type: "object", required: ["error"], properties: { error: { type: "string" } } },
+        ...schemas,
+      },
+    },
   });
 }
 
@@ -78,7 +83,10 @@ test("a_response_is_held_when_it_is_read", async () => {
     one.held(Response.json(body, { status }), "POST", address).json();
   assert.deepEqual(await read({ n: 1 }, 200), { n: 1 });
   assert.deepEqual(await read({ error: "no" }, 404), { error: "no" });
-  await assert.rejects(read({ n: "1" }, 200), /^Error: ask answered what openapi.json does not say\. \/n must be integer/);
+  await assert.rejects(
+    read({ n: "1" }, 200),
+    /^Error: ask answered what openapi.json does not say\. \/n must be integer/,
+  );
   await assert.rejects(read({ n: 1 }, 500), /must have required property 'error'/);
   // Another address has another answer, but the same errors.
   assert.deepEqual(await read({ x: 1 }, 200, "/health"), { x: 1 });
@@ -108,19 +116,34 @@ test("a_sockets_answers_and_messages_are_held_as_they_come", () => {
   call("3", "getPathLength");
   socket.say({ type: "rpc", id: "2", success: true, result: { length: 1 }, done: true });
   socket.say({ type: "rpc", id: "3", success: false, error: "No." });
-  assert.throws(() => socket.say({ type: "rpc", id: "1", success: true, result: {}, done: true }), /getPathLength answered .* required property 'length'/);
+  assert.throws(
+    () => socket.say({ type: "rpc", id: "1", success: true, result: {}, done: true }),
+    /getPathLength answered .* required property 'length'/,
+  );
   const message = { id: "m", role: "user", parts: [], createdAt: 5 };
   socket.say({ type: "cf_agent_chat_messages", messages: [message] });
-  assert.throws(() => socket.say({ type: "cf_agent_chat_messages", messages: [{ ...message, role: "me" }] }), /\/0\/role/);
+  assert.throws(
+    () => socket.say({ type: "cf_agent_chat_messages", messages: [{ ...message, role: "me" }] }),
+    /\/0\/role/,
+  );
   socket.say({ type: "cf_agent_message_updated", message });
-  assert.throws(() => socket.say({ type: "cf_agent_message_updated", message: { id: "m" } }), /\/0 must have required property .role./);
+  assert.throws(
+    () => socket.say({ type: "cf_agent_message_updated", message: { id: "m" } }),
+    /\/0 must have required property .role./,
+  );
   socket.say("no JSON");
 });
 
 test("the_document_in_the_tree_describes_answers", () => {
   answers.holdAnswer("getPathLength", { length: 1 });
-  assert.throws(() => answers.holdAnswer("getPathLength", { size: 1 }), /getPathLength answered .* required property 'length'/);
+  assert.throws(
+    () => answers.holdAnswer("getPathLength", { size: 1 }),
+    /getPathLength answered .* required property 'length'/,
+  );
   assert.throws(() => answers.holdAnswer("nothing", {}), /no answer of `nothing`/);
   answers.holdError("getPathLength", { error: { code: "forbidden", message: "No.", details: {} } });
-  assert.throws(() => answers.holdError("getPathLength", { error: { code: "forbidden", message: "No." } }), /required property .details./);
+  assert.throws(
+    () => answers.holdError("getPathLength", { error: { code: "forbidden", message: "No." } }),
+    /required property .details./,
+  );
 });

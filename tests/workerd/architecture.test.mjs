@@ -12,7 +12,10 @@ import { CRATES, findLoops, importsOf, readSources } from "./imports.mjs";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const architecture = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
 
-const sources = CRATES.flatMap((folder) => readSources(join(ROOT, folder))).map((source) => ({ ...source, district: source.module.split("::")[0] }));
+const sources = CRATES.flatMap((folder) => readSources(join(ROOT, folder))).map((source) => ({
+  ...source,
+  district: source.module.split("::")[0],
+}));
 
 /** Where a caller's view of the operations is tested, natively. */
 const TESTS = "crates/agent/src/tests";
@@ -31,7 +34,10 @@ function holders(pattern, except = /^$/) {
 
 test("there_are_sources_to_look_at", () => {
   assert.ok(sources.length > 100);
-  assert.deepEqual(sources.filter(({ module }) => /^(testing|tests)(::|$)/.test(module)), []);
+  assert.deepEqual(
+    sources.filter(({ module }) => /^(testing|tests)(::|$)/.test(module)),
+    [],
+  );
   assert.ok(holders(/\bworker::/).length > 0);
 });
 
@@ -45,7 +51,12 @@ test("only_the_edge_names_the_worker_crate", () => {
 // along, so trees are read as `Tree`.
 test("only_the_own_reader_reads_json", () => {
   assert.ok(holders(/\bdecode_tree\(/).length > 5);
-  assert.deepEqual(holders(/\bserde_json::from_\w+|\bRawValue::from_string\b|\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/), []);
+  assert.deepEqual(
+    holders(
+      /\bserde_json::from_\w+|\bRawValue::from_string\b|\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/,
+    ),
+    [],
+  );
 });
 
 test("only_the_schema_creates_and_drops_tables", () => {
@@ -65,7 +76,9 @@ test("each_setting_is_read", () => {
   const [, list] = sources.find(({ file }) => file === "base/settings.rs").code.split("\nsettings! {\n");
   const variants = [...list.matchAll(/^ +(\w+) = "[A-Z_]+": /gm)].map(([, name]) => name);
   assert.ok(variants.length > 5);
-  const unread = variants.filter((name) => holders(new RegExp(`\\bSetting::${name}\\b`), /^base\/settings\.rs$/).length === 0);
+  const unread = variants.filter(
+    (name) => holders(new RegExp(`\\bSetting::${name}\\b`), /^base\/settings\.rs$/).length === 0,
+  );
   assert.deepEqual(unread, [], "no code reads these settings of base/settings.rs");
 });
 
@@ -74,7 +87,12 @@ test("each_setting_is_read", () => {
 test("homes_and_providers_are_told_apart_by_whole_matches", () => {
   assert.ok(holders(/\bBlockHome::Agent\b/).length > 4);
   assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
-  assert.deepEqual(holders(/\blet\s+(Some\()?(BlockHome|Provider)::|[=!]= (BlockHome|Provider)::|\bmatches!\([^;]*\b(BlockHome|Provider)::/), []);
+  assert.deepEqual(
+    holders(
+      /\blet\s+(Some\()?(BlockHome|Provider)::|[=!]= (BlockHome|Provider)::|\bmatches!\([^;]*\b(BlockHome|Provider)::/,
+    ),
+    [],
+  );
 });
 
 test("a_column_is_read_by_its_number_in_a_row_type_alone", () => {
@@ -89,16 +107,23 @@ test("a_column_is_read_by_its_number_in_a_row_type_alone", () => {
       });
     });
   assert.ok(reads.length > 100);
-  assert.deepEqual(reads.filter(({ within }) => within !== "from_row"), []);
+  assert.deepEqual(
+    reads.filter(({ within }) => within !== "from_row"),
+    [],
+  );
 });
 
 test("the_insert_of_each_table_is_written_once", () => {
   const files = new Map();
   for (const { file, code } of sources) {
-    for (const [, table] of code.matchAll(/INSERT (?:OR \w+ )?INTO (\w+)/g)) files.set(table, [...(files.get(table) ?? []), file]);
+    for (const [, table] of code.matchAll(/INSERT (?:OR \w+ )?INTO (\w+)/g))
+      files.set(table, [...(files.get(table) ?? []), file]);
   }
   assert.ok(files.size > 15);
-  assert.deepEqual([...files].filter(([, named]) => named.length > 1), []);
+  assert.deepEqual(
+    [...files].filter(([, named]) => named.length > 1),
+    [],
+  );
 });
 
 // What a name means is decided where the name stands: in one file.
@@ -169,7 +194,10 @@ test("no_district_calls_one_above_it", () => {
   const chain = chainAfter("Calls go one way:");
   const districts = [...new Set(sources.map(({ district }) => district))].filter((name) => name !== "");
   assert.deepEqual(chain.toSorted(), districts.toSorted(), "each district has its place in the chain");
-  assert.deepEqual(callsBack(chain, (module) => module.split("::")[0]), []);
+  assert.deepEqual(
+    callsBack(chain, (module) => module.split("::")[0]),
+    [],
+  );
 });
 
 test("no_folder_of_chat_calls_one_above_it", () => {
@@ -184,7 +212,10 @@ test("no_folder_of_chat_calls_one_above_it", () => {
 /** The chain that ARCHITECTURE.md gives after these words. */
 function chainAfter(words) {
   const text = architecture.slice(architecture.indexOf(words) + words.length);
-  return text.match(/`([^`]+→[^`]+)`/)[1].split("→").map((name) => name.trim());
+  return text
+    .match(/`([^`]+→[^`]+)`/)[1]
+    .split("→")
+    .map((name) => name.trim());
 }
 
 /** The imports that go up a chain. `placeOf`: which link of the chain a module is in. */
@@ -204,11 +235,15 @@ test("no_type_name_is_defined_in_two_files", () => {
     }
   }
   assert.ok(files.size > 300);
-  assert.deepEqual([...files].filter(([, where]) => new Set(where).size > 1), []);
+  assert.deepEqual(
+    [...files].filter(([, where]) => new Set(where).size > 1),
+    [],
+  );
 });
 
 test("each_district_says_what_lives_there", () => {
-  const silent = districts().map(({ folder, name }) => join(folder, name, "mod.rs"))
+  const silent = districts()
+    .map(({ folder, name }) => join(folder, name, "mod.rs"))
     .filter((file) => !/^\/\/! .{20}/.test(readFileSync(join(ROOT, file), "utf8")));
   assert.deepEqual(silent, []);
 });
@@ -218,7 +253,10 @@ test("each_test_that_a_promise_names_is_there", () => {
   const named = [...page.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
   assert.ok(named.length >= 40);
   const places = [...CRATES, TESTS, "tests/workerd", "tests/console", "."];
-  assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
+  assert.deepEqual(
+    named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))),
+    [],
+  );
   for (const { name } of districts()) {
     if (["testing", "tests"].includes(name)) continue;
     assert.match(page, new RegExp(`^### ${name}: `, "m"), "each district says what it promises");
@@ -230,32 +268,50 @@ test("each_file_that_a_path_through_the_code_names_is_there", () => {
     const [path] = architecture.split(`\n## The life of ${life}\n`)[1].split("\n## ");
     const named = [...path.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name);
     assert.ok(named.length >= 8, life);
-    assert.deepEqual(named.filter((name) => !CRATES.some((folder) => existsSync(join(ROOT, folder, name)))), []);
+    assert.deepEqual(
+      named.filter((name) => !CRATES.some((folder) => existsSync(join(ROOT, folder, name)))),
+      [],
+    );
   }
 });
 
 test("each_name_and_each_file_that_the_page_gives_is_there", () => {
   const folders = [...CRATES, "tests/workerd", "tests/scripts", "scripts", "bench", "generated"];
   const files = folders.flatMap((folder) => {
-    const names = readdirSync(join(ROOT, folder), { recursive: true }).filter((name) => /\.(rs|mjs|json|sql)$/.test(name));
+    const names = readdirSync(join(ROOT, folder), { recursive: true }).filter((name) =>
+      /\.(rs|mjs|json|sql)$/.test(name),
+    );
     return names.map((name) => join(folder, name));
   });
-  const texts = [...files, "build.rs", "crates/core/build.rs", "package.json", "wrangler.toml"].map((file) => readFileSync(join(ROOT, file), "utf8"));
+  const texts = [...files, "build.rs", "crates/core/build.rs", "package.json", "wrangler.toml"].map((file) =>
+    readFileSync(join(ROOT, file), "utf8"),
+  );
   const words = new Set(texts.join("\n").match(/\w+/g));
   const names = [...architecture.matchAll(/`([A-Za-z_]\w*(?:::\w+)*)`/g)].map(([, name]) => name);
   assert.ok(names.length > 30);
-  assert.deepEqual(names.filter((name) => name.split("::").some((word) => !words.has(word))), []);
+  assert.deepEqual(
+    names.filter((name) => name.split("::").some((word) => !words.has(word))),
+    [],
+  );
 
   const [steps] = architecture.split("\n## How to\n")[1].split("\n## ");
   const named = [...steps.matchAll(/`([\w./-]+(?:\.\w+|\/))`/g)].map(([, name]) => name);
   assert.ok(named.length > 30);
   const places = ["", ...CRATES, TESTS, "tests/workerd"];
-  assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
+  assert.deepEqual(
+    named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))),
+    [],
+  );
 });
 
 test("each_file_that_the_page_on_storage_names_is_there", () => {
   const storage = readFileSync(join(ROOT, "docs/storage.md"), "utf8");
-  const named = [...storage.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name.replace(/^(crates\/\w+\/)?src\//, ""));
+  const named = [...storage.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) =>
+    name.replace(/^(crates\/\w+\/)?src\//, ""),
+  );
   assert.ok(named.length >= 25);
-  assert.deepEqual(named.filter((name) => !CRATES.some((folder) => existsSync(join(ROOT, folder, name)))), []);
+  assert.deepEqual(
+    named.filter((name) => !CRATES.some((folder) => existsSync(join(ROOT, folder, name)))),
+    [],
+  );
 });

@@ -53,8 +53,20 @@ test("of_appends_at_once_none_is_lost_and_each_is_a_version", async () => {
 });
 
 for (const [who, writers] of [
-  ["two_sessions", [["dora", "s1"], ["dora", "s2"]]],
-  ["two_agents", [["emil", "s1"], ["fred", "s1"]]],
+  [
+    "two_sessions",
+    [
+      ["dora", "s1"],
+      ["dora", "s2"],
+    ],
+  ],
+  [
+    "two_agents",
+    [
+      ["emil", "s1"],
+      ["fred", "s1"],
+    ],
+  ],
 ]) {
   test(`of_appends_of_${who}_to_one_document_none_is_lost`, async () => {
     const source = { r2Prefix: `${who}/` };

@@ -26,7 +26,9 @@ export async function startCachingModel() {
 }
 
 class CachingModel {
-  #server = createServer((request, response) => this.#answer(request, response).catch((error) => response.destroy(error)));
+  #server = createServer((request, response) =>
+    this.#answer(request, response).catch((error) => response.destroy(error)),
+  );
   #read = [];
   #cached = new Set();
   /** What each request was said to cost: `{ input, cached }`. */
@@ -73,7 +75,11 @@ class CachingModel {
   #marked(blocks) {
     const marks = blocks.flatMap(({ isMarked }, index) => (isMarked ? [index] : []));
     if (marks.length > MOST_MARKS) throw new Error(`${marks.length} marks`);
-    const prefix = (end) => blocks.slice(0, end + 1).map(({ text }) => text).join("");
+    const prefix = (end) =>
+      blocks
+        .slice(0, end + 1)
+        .map(({ text }) => text)
+        .join("");
     let longest = 0;
     for (const mark of marks) {
       for (let end = mark; end >= 0 && end > mark - LOOK_BACK; end -= 1) {

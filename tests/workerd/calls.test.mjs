@@ -24,7 +24,9 @@ const never = new Promise(() => {});
 /** Waits for `work`, and fails after `SOON_MS`. */
 async function soon(work, what) {
   let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`not within ${SOON_MS} ms: ${what}`)), SOON_MS)));
+  const late = new Promise(
+    (_, reject) => (timer = setTimeout(() => reject(new Error(`not within ${SOON_MS} ms: ${what}`)), SOON_MS)),
+  );
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
@@ -71,7 +73,8 @@ describe("a_tool_behind_an_address", async () => {
   test("sees_its_call_end_when_the_turn_is_cancelled_in_the_middle_of_its_answer", async () => {
     await define(server, "half", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
-    tools.run = async () => new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode("Half of ")) }));
+    tools.run = async () =>
+      new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode("Half of ")) }));
     model.next(asked(1));
     const turn = submit(server, "half", "s", "Go.").then(allOf);
     await tools.called(before.calls + 1);
@@ -130,8 +133,14 @@ describe("a_tool_behind_an_address", async () => {
     }
     const { chunks } = await turn;
     assert.equal(most, MOST_TOOLS);
-    assert.deepEqual(tools.calls.slice(before + MOST_TOOLS).map(({ arguments: { n } }) => n), [3, 4, 5, 6, 7, 8, 9, 10, 11]);
-    assert.deepEqual(results(chunks).map(({ output }) => output.n), Array.from({ length: 12 }, (_, n) => n));
+    assert.deepEqual(
+      tools.calls.slice(before + MOST_TOOLS).map(({ arguments: { n } }) => n),
+      [3, 4, 5, 6, 7, 8, 9, 10, 11],
+    );
+    assert.deepEqual(
+      results(chunks).map(({ output }) => output.n),
+      Array.from({ length: 12 }, (_, n) => n),
+    );
   });
 
   test("may_ask_the_agent_for_memory_that_lives_elsewhere_however_many_do", async () => {
@@ -149,7 +158,10 @@ describe("a_tool_behind_an_address", async () => {
     };
     model.next(asked(8), say("Done."));
     const { chunks } = await allOf(await submit(server, "asks", "s", "Go."));
-    assert.deepEqual(results(chunks).map(({ output }) => output), Array.from({ length: 8 }, () => ({ soul: "Kind." })));
+    assert.deepEqual(
+      results(chunks).map(({ output }) => output),
+      Array.from({ length: 8 }, () => ({ soul: "Kind." })),
+    );
   });
 
   test("is_called_with_a_key_of_the_call_that_no_other_call_has", async () => {
@@ -174,7 +186,10 @@ describe("a_tool_behind_an_address", async () => {
       model.next(asked(2), say("Done."));
       const { text, chunks } = await soon(submit(server, "hogs", session, "Go.").then(allOf), "another session's turn");
       assert.equal(text, "Done.");
-      assert.deepEqual(results(chunks).map(({ output }) => output), [{ ok: true }, { ok: true }]);
+      assert.deepEqual(
+        results(chunks).map(({ output }) => output),
+        [{ ok: true }, { ok: true }],
+      );
     }
     const ofHog = tools.calls.slice(before).filter(({ sessionId }) => sessionId === "hog");
     assert.equal(ofHog.length, MOST_TOOLS);
@@ -262,7 +277,10 @@ describe("a_model", async () => {
     await Promise.all(gates.slice(0, MOST_AT_ONCE).map(({ reached }) => reached));
     await meanwhile(server, "heads");
     for (let n = 0; n < gates.length; n += 1) {
-      assert.ok(model.requests.length - before <= MOST_AT_ONCE + n, `${model.requests.length - before} after ${n} heads`);
+      assert.ok(
+        model.requests.length - before <= MOST_AT_ONCE + n,
+        `${model.requests.length - before} after ${n} heads`,
+      );
       await gates[n].reached;
       gates[n].open();
     }
@@ -282,7 +300,10 @@ describe("a_model", async () => {
 
 describe("workers_ai", async () => {
   const ai = await startWorkersAi();
-  const server = await startServer({ ai: ai.url, vars: { AUTH: "open", MODEL: "workers-ai:@cf/meta/llama-3.1-8b-instruct" } });
+  const server = await startServer({
+    ai: ai.url,
+    vars: { AUTH: "open", MODEL: "workers-ai:@cf/meta/llama-3.1-8b-instruct" },
+  });
   after(async () => {
     await server.stop();
     await ai.stop();
@@ -290,10 +311,17 @@ describe("workers_ai", async () => {
 
   for (const [moment, answer] of [
     ["before_its_answers_head", () => {}],
-    ["in_the_middle_of_its_answer", (response) => saysInPieces(response, (async function* () {
-      yield { response: "Hel" };
-      await never;
-    })())],
+    [
+      "in_the_middle_of_its_answer",
+      (response) =>
+        saysInPieces(
+          response,
+          (async function* () {
+            yield { response: "Hel" };
+            await never;
+          })(),
+        ),
+    ],
   ]) {
     test(`sees_its_call_end_when_the_turn_is_cancelled_${moment}`, async () => {
       const asked = Promise.withResolvers();

@@ -24,7 +24,10 @@ export async function* events(response) {
     const parts = (text + piece).split("\n\n");
     text = parts.pop();
     for (const part of parts) {
-      const data = part.split("\n").find((line) => line.startsWith("data: "))?.slice("data: ".length);
+      const data = part
+        .split("\n")
+        .find((line) => line.startsWith("data: "))
+        ?.slice("data: ".length);
       // An event without data is a comment, which keeps the connection open.
       if (data !== undefined) yield data === "[DONE]" ? data : JSON.parse(data);
     }

@@ -14,7 +14,12 @@ import { pathToFileURL } from "node:url";
 import { simulateReadableStream } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { build, transform } from "esbuild";
-import { NetworkError, RateLimitedError, sessionAgent, SessionAgentError } from "../../packages/session-agent/dist/index.js";
+import {
+  NetworkError,
+  RateLimitedError,
+  sessionAgent,
+  SessionAgentError,
+} from "../../packages/session-agent/dist/index.js";
 import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
 import { answers } from "./answers.mjs";
 import { clientGuides, clientProgram } from "./documents.mjs";
@@ -35,7 +40,8 @@ const [{ text: program }] = (
   })
 ).outputFiles;
 const settings = { vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } };
-const { server, worker, stop } = process.env.CLIENT_FROM === "second" ? await startWithSecond(settings, program) : await startTogether();
+const { server, worker, stop } =
+  process.env.CLIENT_FROM === "second" ? await startWithSecond(settings, program) : await startTogether();
 after(() => stop());
 
 async function startTogether() {
@@ -81,17 +87,25 @@ const user = (id, text = id) => ({ id, role: "user", parts: [{ type: "text", tex
 async function sessionOf(agent, count, id = "s") {
   const session = open(agent).session(id);
   await session.create();
-  const events = Array.from({ length: count }, (_, n) => ({ id: `e${n + 1}`, action: "user_message", content: `message ${n + 1}` }));
+  const events = Array.from({ length: count }, (_, n) => ({
+    id: `e${n + 1}`,
+    action: "user_message",
+    content: `message ${n + 1}`,
+  }));
   while (events.length > 0) await session.appendEvents({ events: events.splice(0, 1000) });
   return session;
 }
 
-const rpc = Object.entries(api.paths).filter(([path]) => path.includes("/rpc/")).map(([, { post }]) => post);
+const rpc = Object.entries(api.paths)
+  .filter(([path]) => path.includes("/rpc/"))
+  .map(([, { post }]) => post);
 
 test("every_operation_answers_the_same_through_a_url_a_binding_and_a_namespace", async () => {
   // The examples of the API's document, on a session that is there. `destroy` comes last.
   const ordered = [...rpc].sort((one, other) => rank(one) - rank(other));
-  const outcomes = Object.fromEntries(await Promise.all(VIAS.map(async (via) => [via, await outcomesVia(via, ordered)])));
+  const outcomes = Object.fromEntries(
+    await Promise.all(VIAS.map(async (via) => [via, await outcomesVia(via, ordered)])),
+  );
   assert.equal(Object.keys(outcomes.url).length, rpc.length);
   for (const via of VIAS) assert.deepEqual(outcomes[via], outcomes.url, via);
   const good = Object.values(outcomes.url).filter((outcome) => outcome.startsWith("answer"));
@@ -99,7 +113,14 @@ test("every_operation_answers_the_same_through_a_url_a_binding_and_a_namespace",
 });
 
 /** What takes away comes after what asks for it. */
-const rank = ({ operationId }) => (operationId === "destroy" ? 3 : operationId === "deleteSession" ? 2 : /^(delete|clear|remove|revert)/.test(operationId) ? 1 : 0);
+const rank = ({ operationId }) =>
+  operationId === "destroy"
+    ? 3
+    : operationId === "deleteSession"
+      ? 2
+      : /^(delete|clear|remove|revert)/.test(operationId)
+        ? 1
+        : 0;
 
 async function outcomesVia(via, operations) {
   const agent = `all ${via}`;
@@ -116,7 +137,8 @@ async function outcomesVia(via, operations) {
     const { answer, error } = await perform({ via, agent, method: operationId, given: [input] });
     if (error === undefined) answers.holdAnswer(operationId, answer);
     else assert.equal(error.operation, operationId);
-    outcomes[operationId] = error === undefined ? `answer ${typeof answer}` : `${error.name} ${error.code} ${error.status}`;
+    outcomes[operationId] =
+      error === undefined ? `answer ${typeof answer}` : `${error.name} ${error.code} ${error.status}`;
   }
   return outcomes;
 }
@@ -127,10 +149,22 @@ test("every_operation_of_a_session_knows_its_session", async () => {
     assert.equal((await done({ ...on, method: "create", given: [{ name: "n" }] })).id, "s");
     const { message } = await done({ ...on, method: "appendMessage", given: [{ message: user("m", "deploy it") }] });
     assert.equal(message.id, "m");
-    assert.deepEqual((await done({ ...on, method: "getHistory" })).messages.map(({ id }) => id), ["m"]);
-    assert.deepEqual((await done({ ...on, method: "getMessages" })).map(({ id }) => id), ["m"]);
-    assert.deepEqual((await done({ ...on, method: "search", given: [{ query: "deploy" }] })).results.map(({ id }) => id), ["m"]);
-    assert.equal((await done({ ...on, method: "defineBlock", given: [{ label: "notes", kind: "writable" }] })).scope, "session");
+    assert.deepEqual(
+      (await done({ ...on, method: "getHistory" })).messages.map(({ id }) => id),
+      ["m"],
+    );
+    assert.deepEqual(
+      (await done({ ...on, method: "getMessages" })).map(({ id }) => id),
+      ["m"],
+    );
+    assert.deepEqual(
+      (await done({ ...on, method: "search", given: [{ query: "deploy" }] })).results.map(({ id }) => id),
+      ["m"],
+    );
+    assert.equal(
+      (await done({ ...on, method: "defineBlock", given: [{ label: "notes", kind: "writable" }] })).scope,
+      "session",
+    );
   }
   const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(open("x").session("s")));
   const bound = rpc.filter(({ requestBody }) => "sessionId" in (resolved(requestBody).properties ?? {}));
@@ -156,7 +190,9 @@ test("over_a_binding_a_call_and_a_request_give_the_same", async () => {
   for (const via of ["service", "namespace", "stub"]) {
     const on = { via, agent: `ways ${via}`, method: "createSession", given: [{ id: "s" }] };
     assert.equal((await done({ ...on, options: { transport: "call" } })).agentId, on.agent);
-    const refused = await Promise.all(["call", "fetch", "auto"].map(async (transport) => (await perform({ ...on, options: { transport } })).error));
+    const refused = await Promise.all(
+      ["call", "fetch", "auto"].map(async (transport) => (await perform({ ...on, options: { transport } })).error),
+    );
     for (const error of refused) assert.deepEqual(error, refused[0]);
     assert.deepEqual([refused[0].name, refused[0].status], ["AlreadyExistsError", 409]);
   }
@@ -166,13 +202,18 @@ test("errors_have_their_class_code_details_and_status_whichever_way", async () =
   for (const via of VIAS) {
     const agent = `errors ${via}`;
     await done({ via, agent, method: "createSession", given: [{ id: "s" }] });
-    const thrown = async (method, input, options) => (await perform({ via, agent, method, given: [input], options })).error;
+    const thrown = async (method, input, options) =>
+      (await perform({ via, agent, method, given: [input], options })).error;
     const missing = await thrown("loadEvents", { sessionId: "nowhere" });
     assert.deepEqual([missing.name, missing.code, missing.status], ["SessionNotFoundError", "session_not_found", 404]);
     assert.match(missing.message, /no such session/);
     const field = await thrown("loadEvents", { sesionId: "s" });
     assert.deepEqual([field.name, field.details.field, field.status], ["InvalidRequestError", "sesionId", 400]);
-    const moved = await thrown("appendEvents", { sessionId: "s", expectedLeafId: "x", events: [{ action: "user_message", content: "a" }] });
+    const moved = await thrown("appendEvents", {
+      sessionId: "s",
+      expectedLeafId: "x",
+      events: [{ action: "user_message", content: "a" }],
+    });
     assert.deepEqual([moved.name, moved.details.expectedLeafId], ["LeafMovedError", "x"]);
     const stranger = await thrown("listSessions", {}, { token: "wrong" });
     assert.deepEqual([stranger.name, stranger.status], ["UnauthorizedError", 401]);
@@ -186,7 +227,11 @@ const SAID = [
   { type: "text-start", id: "1" },
   { type: "text-delta", id: "1", delta: "Tea it is." },
   { type: "text-end", id: "1" },
-  { type: "finish", finishReason: { unified: "stop", raw: "stop" }, usage: { inputTokens: { total: 9 }, outputTokens: { total: 3 } } },
+  {
+    type: "finish",
+    finishReason: { unified: "stop", raw: "stop" },
+    usage: { inputTokens: { total: 9 }, outputTokens: { total: 3 } },
+  },
 ];
 
 test("the_guides_programs_run", async () => {
@@ -199,18 +244,32 @@ test("the_guides_programs_run", async () => {
       AI: { run: async (model, { messages }) => ({ response: `${model} read ${messages.length} messages` }) },
     },
     console: { log: () => {} },
-    model: new MockLanguageModelV4({ doStream: { stream: simulateReadableStream({ chunks: SAID, initialDelayInMs: null, chunkDelayInMs: null }) } }),
+    model: new MockLanguageModelV4({
+      doStream: { stream: simulateReadableStream({ chunks: SAID, initialDelayInMs: null, chunkDelayInMs: null }) },
+    }),
   };
   for (const guide of clientGuides) {
-    const { code } = await transform(clientProgram(guide, "const { env, console, model } = globalThis.guided;"), { loader: "ts" });
+    const { code } = await transform(clientProgram(guide, "const { env, console, model } = globalThis.guided;"), {
+      loader: "ts",
+    });
     // A module made of its text finds no packages by their names.
-    const found = code.replaceAll(/ from "(.+?)"/g, (_, name) => ` from ${JSON.stringify(name === "session-agent" ? pathToFileURL(join(CLIENT, "dist/index.js")).href : import.meta.resolve(name))}`);
+    const found = code.replaceAll(
+      / from "(.+?)"/g,
+      (_, name) =>
+        ` from ${JSON.stringify(name === "session-agent" ? pathToFileURL(join(CLIENT, "dist/index.js")).href : import.meta.resolve(name))}`,
+    );
     assert.notEqual(found, code, guide.path);
     await import(`data:text/javascript,${encodeURIComponent(found)}`);
   }
   const session = open("guide").session("trip");
-  assert.deepEqual((await session.loadEvents({ tail: true, limit: 3 })).map(({ content }) => content), ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 8 messages", "Thank you."]);
-  assert.deepEqual((await open("guide").session("talk").getHistory()).messages.map(({ parts }) => parts[0].text), ["Remember that I like tea.", "Tea it is."]);
+  assert.deepEqual(
+    (await session.loadEvents({ tail: true, limit: 3 })).map(({ content }) => content),
+    ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 8 messages", "Thank you."],
+  );
+  assert.deepEqual(
+    (await open("guide").session("talk").getHistory()).messages.map(({ parts }) => parts[0].text),
+    ["Remember that I like tea.", "Tea it is."],
+  );
   assert.equal((await open("copy").session("trip").getPathLength()).length, 6);
   assert.equal((await open("alice").session("trip").getSession()).name, "A trip to Oslo");
 });
@@ -233,10 +292,19 @@ test("history_is_read_upwards_in_pages_and_message_by_message", async () => {
   for (const via of VIAS) {
     const on = { via, agent: "history", session: "s", given: [{ limit: 3 }] };
     const pages = await done({ ...on, method: "historyPages" });
-    assert.deepEqual(pages.map(({ messages }) => messages.map(({ id }) => id)), [["e5", "e6", "e7"], ["e2", "e3", "e4"], ["e1"]]);
+    assert.deepEqual(
+      pages.map(({ messages }) => messages.map(({ id }) => id)),
+      [["e5", "e6", "e7"], ["e2", "e3", "e4"], ["e1"]],
+    );
     const messages = await done({ ...on, method: "history" });
-    assert.deepEqual(messages.map(({ id }) => id), ["e7", "e6", "e5", "e4", "e3", "e2", "e1"]);
-    assert.deepEqual((await done({ ...on, method: "history", take: 2 })).map(({ id }) => id), ["e7", "e6"]);
+    assert.deepEqual(
+      messages.map(({ id }) => id),
+      ["e7", "e6", "e5", "e4", "e3", "e2", "e1"],
+    );
+    assert.deepEqual(
+      (await done({ ...on, method: "history", take: 2 })).map(({ id }) => id),
+      ["e7", "e6"],
+    );
   }
 });
 
@@ -244,10 +312,22 @@ test("events_come_in_the_order_of_their_numbers", async () => {
   const session = await sessionOf("events", 1203);
   const seqs = [];
   for await (const { seq } of session.events()) seqs.push(seq);
-  assert.deepEqual(seqs, Array.from({ length: 1203 }, (_, n) => n + 1));
+  assert.deepEqual(
+    seqs,
+    Array.from({ length: 1203 }, (_, n) => n + 1),
+  );
   for (const via of VIAS) {
-    const events = await done({ via, agent: "events", session: "s", method: "events", given: [{ afterSeq: 1199, limit: 2 }] });
-    assert.deepEqual(events.map(({ id }) => id), ["e1200", "e1201", "e1202", "e1203"]);
+    const events = await done({
+      via,
+      agent: "events",
+      session: "s",
+      method: "events",
+      given: [{ afterSeq: 1199, limit: 2 }],
+    });
+    assert.deepEqual(
+      events.map(({ id }) => id),
+      ["e1200", "e1201", "e1202", "e1203"],
+    );
   }
 });
 
@@ -284,10 +364,23 @@ test("changes_are_followed_until_the_signal_is_aborted", async () => {
     }
   })();
   await assert.rejects(following, { message: "seen enough" });
-  assert.deepEqual(seen, [["append", "e1"], ["append", "e2"], ["append", "m"]]);
+  assert.deepEqual(seen, [
+    ["append", "e1"],
+    ["append", "e2"],
+    ["append", "m"],
+  ]);
   for (const via of VIAS) {
-    const changes = await done({ via, agent: "changes", session: "s", method: "changes", given: [{ follow: false, since }] });
-    assert.deepEqual(changes.map(({ id }) => id), ["e2", "m"]);
+    const changes = await done({
+      via,
+      agent: "changes",
+      session: "s",
+      method: "changes",
+      given: [{ follow: false, since }],
+    });
+    assert.deepEqual(
+      changes.map(({ id }) => id),
+      ["e2", "m"],
+    );
   }
 });
 
@@ -299,7 +392,13 @@ test("a_session_goes_out_and_in_with_progress", async () => {
   assert.deepEqual(told.at(-1), { bytes: Buffer.byteLength(text), lines: 1502 });
   assert.ok(told.length > 1 && told.every(({ bytes }, n) => n === 0 || bytes >= told[n - 1].bytes));
 
-  for (const [n, whole] of [text, new TextEncoder().encode(text), new Blob([text]), new Response(text), pieces(text)].entries()) {
+  for (const [n, whole] of [
+    text,
+    new TextEncoder().encode(text),
+    new Blob([text]),
+    new Response(text),
+    pieces(text),
+  ].entries()) {
     const progress = [];
     const to = open(`to ${n}`).session("s");
     const outcome = await to.importSession(whole, { onProgress: (step) => progress.push(step) });
@@ -316,10 +415,19 @@ test("a_session_goes_out_and_in_with_progress", async () => {
   for (const via of VIAS) {
     const lines = await done({ via, agent: "copy", session: "s", method: "exportLines" });
     assert.equal(lines.length, 1502);
-    assert.equal((await done({ via, agent: `in ${via}`, session: "s", method: "importSession", given: [text] })).imported, 1500);
-    assert.equal((await done({ via, agent: `in ${via}`, session: "s", method: "exportSession" })).split("\n").length, 1503);
+    assert.equal(
+      (await done({ via, agent: `in ${via}`, session: "s", method: "importSession", given: [text] })).imported,
+      1500,
+    );
+    assert.equal(
+      (await done({ via, agent: `in ${via}`, session: "s", method: "exportSession" })).split("\n").length,
+      1503,
+    );
   }
-  await assert.rejects(session.importSession('{"type":"session"'), { name: "InvalidRequestError", operation: "importSession" });
+  await assert.rejects(session.importSession('{"type":"session"'), {
+    name: "InvalidRequestError",
+    operation: "importSession",
+  });
   await assert.rejects(open("from").session("nowhere").exportSession(), { name: "SessionNotFoundError" });
 });
 
@@ -333,10 +441,22 @@ test("a_turn_is_chunks_whichever_way", async () => {
     const chunks = await done({ ...on, method: "chat", given: ["Hello"] });
     assert.equal(chunks[0].type, "start");
     assert.equal(chunks.at(-1).type, "finish");
-    const said = chunks.filter(({ type }) => type === "text-delta").map(({ delta }) => delta).join("");
+    const said = chunks
+      .filter(({ type }) => type === "text-delta")
+      .map(({ delta }) => delta)
+      .join("");
     const { messages } = await done({ ...on, method: "getHistory" });
-    assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
-    assert.equal(messages[1].parts.filter(({ type }) => type === "text").map(({ text }) => text).join(""), said);
+    assert.deepEqual(
+      messages.map(({ role }) => role),
+      ["user", "assistant"],
+    );
+    assert.equal(
+      messages[1].parts
+        .filter(({ type }) => type === "text")
+        .map(({ text }) => text)
+        .join(""),
+      said,
+    );
     assert.deepEqual(await done({ ...on, method: "resumeChat" }), []);
     const again = await done({ ...on, method: "chat", given: [{ trigger: "regenerate-message" }] });
     assert.equal(again.at(-1).type, "finish");
@@ -384,7 +504,10 @@ test("an_append_with_ids_is_written_once_although_its_answers_were_lost", async 
   first.losesAnswers = (n) => n <= 2;
   const { url, requests } = await behind(first);
   const session = sessionAgent(url, "once", { token: SECRET, retry: quick }).session("s");
-  const { events, leafId } = await session.appendEvents({ expectedLeafId: null, events: [{ id: "e1", action: "user_message", content: "a" }] });
+  const { events, leafId } = await session.appendEvents({
+    expectedLeafId: null,
+    events: [{ id: "e1", action: "user_message", content: "a" }],
+  });
   assert.deepEqual([events, leafId, requests.length], [[{ id: "e1", seq: 1, inserted: false }], "e1", 3]);
 });
 
@@ -413,19 +536,30 @@ test("what_is_not_safe_to_repeat_is_sent_once", async () => {
 test("rate_limited_says_how_long_to_wait_and_is_waited_for", async () => {
   await sessionOf("limited", 0);
   const refuse = (retryAfter, times) => (n, response) =>
-    n <= times && (response.writeHead(429, { "content-type": "application/json" }).end(JSON.stringify({ error: { code: "rate_limited", message: "Too many.", details: { retryAfter } } })), true);
+    n <= times &&
+    (response
+      .writeHead(429, { "content-type": "application/json" })
+      .end(JSON.stringify({ error: { code: "rate_limited", message: "Too many.", details: { retryAfter } } })),
+    true);
   const soon = await behind(refuse(1, 1));
   const begun = Date.now();
   await sessionAgent(soon.url, "limited", { token: SECRET, retry: quick }).session("s").getSession();
   assert.ok(Date.now() - begun >= 1000);
   assert.equal(soon.requests.length, 2);
   const late = await behind(refuse(3600, 1));
-  await assert.rejects(sessionAgent(late.url, "limited", { token: SECRET }).session("s").getSession(), (error) => error instanceof RateLimitedError && error.retryAfter === 3600);
+  await assert.rejects(
+    sessionAgent(late.url, "limited", { token: SECRET }).session("s").getSession(),
+    (error) => error instanceof RateLimitedError && error.retryAfter === 3600,
+  );
   assert.equal(late.requests.length, 1);
 });
 
 test("a_chat_that_is_cut_off_says_so", async () => {
-  const { url } = await behind((_, response) => (response.writeHead(200, { "content-type": "text/event-stream" }).end('data: {"type":"start"}\n\n'), true));
+  const { url } = await behind(
+    (_, response) => (
+      response.writeHead(200, { "content-type": "text/event-stream" }).end('data: {"type":"start"}\n\n'), true
+    ),
+  );
   const chunks = [];
   await assert.rejects(
     async () => {
@@ -437,10 +571,16 @@ test("a_chat_that_is_cut_off_says_so", async () => {
 });
 
 test("a_file_that_is_cut_off_or_failed_says_so", async () => {
-  const file = (text) => behind((_, response) => (response.writeHead(200, { "content-type": "application/x-ndjson" }).end(text), true));
+  const file = (text) =>
+    behind((_, response) => (response.writeHead(200, { "content-type": "application/x-ndjson" }).end(text), true));
   const cut = await file('{"type":"session"}\n{"type":"event"}\n');
-  await assert.rejects(new Response(await sessionAgent(cut.url, "x").session("s").exportSession()).text(), { name: "NetworkError", message: /cut off/ });
-  const failed = await file('{"type":"session"}\n{"type":"error","error":{"code":"corrupt_row","message":"Row 3 is damaged.","details":{}}}\n');
+  await assert.rejects(new Response(await sessionAgent(cut.url, "x").session("s").exportSession()).text(), {
+    name: "NetworkError",
+    message: /cut off/,
+  });
+  const failed = await file(
+    '{"type":"session"}\n{"type":"error","error":{"code":"corrupt_row","message":"Row 3 is damaged.","details":{}}}\n',
+  );
   await assert.rejects(
     async () => {
       for await (const line of sessionAgent(failed.url, "x").session("s").exportLines()) assert.ok(line);
@@ -455,10 +595,30 @@ test("a_signal_ends_a_call_and_a_turn_that_is_listened_to", async () => {
   const waiting = sessionAgent(silent.url, "x").session("s").getSession({}, { signal: stop.signal });
   stop.abort(new Error("enough"));
   await assert.rejects(waiting, { message: "enough" });
-  await assert.rejects(open("x").listSessions({}, { signal: AbortSignal.abort(new Error("before")) }), { message: "before" });
+  await assert.rejects(open("x").listSessions({}, { signal: AbortSignal.abort(new Error("before")) }), {
+    message: "before",
+  });
 });
 
-const HOSTILE = ["..", ".", "../..", "../../bob/rpc/listSessions", "..%2F..%2Fbob%2Frpc%2FlistSessions", "%2e%2e", "a/../b", "a?b", "a#b", "a\\\\b", "", " ", "rpc/x", "//evil.example/x", "é", "\u0000", "\ud800"];
+const HOSTILE = [
+  "..",
+  ".",
+  "../..",
+  "../../bob/rpc/listSessions",
+  "..%2F..%2Fbob%2Frpc%2FlistSessions",
+  "%2e%2e",
+  "a/../b",
+  "a?b",
+  "a#b",
+  "a\\\\b",
+  "",
+  " ",
+  "rpc/x",
+  "//evil.example/x",
+  "é",
+  "\u0000",
+  "\ud800",
+];
 
 test("no_name_leads_to_another_address", async () => {
   const seen = [];
@@ -471,7 +631,9 @@ test("no_name_leads_to_another_address", async () => {
   const url = `http://127.0.0.1:${listener.address().port}`;
   const alice = sessionAgent(url, "alice", { token: SECRET, retry: false });
   const tried = async (work) => {
-    await (async () => await work())().catch((error) => assert.ok(error instanceof Error && error.message.length > 10, String(error)));
+    await (async () => await work())().catch((error) =>
+      assert.ok(error instanceof Error && error.message.length > 10, String(error)),
+    );
     return seen.splice(0);
   };
   let [sent, cells] = [0, 0];
@@ -483,15 +645,33 @@ test("no_name_leads_to_another_address", async () => {
   for (const name of HOSTILE) {
     const [agent, operation] = ["[^/?#]+", "\\w+"];
     held(await tried(() => alice.call(name)), new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`));
-    held(await tried(() => alice.session("s").call(name)), new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`));
-    held(await tried(() => sessionAgent(url, name, { retry: false }).listSessions()), new RegExp(`^/agents/session-agent/${agent}/rpc/listSessions$`));
+    held(
+      await tried(() => alice.session("s").call(name)),
+      new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`),
+    );
+    held(
+      await tried(() => sessionAgent(url, name, { retry: false }).listSessions()),
+      new RegExp(`^/agents/session-agent/${agent}/rpc/listSessions$`),
+    );
     const session = () => alice.session(name);
-    held(await tried(() => session().getMessages()), /^\/agents\/session-agent\/alice\/get-messages\?sessionId=[^&#/]+$/);
-    held(await tried(() => session().exportSession()), new RegExp(`^/agents/session-agent/alice/sessions/${agent}/export$`));
-    held(await tried(() => session().importSession("{}")), new RegExp(`^/agents/session-agent/alice/sessions/${agent}/import$`));
-    held(await tried(async () => {
-      for await (const chunk of session().resumeChat()) assert.ok(chunk);
-    }), new RegExp(`^/agents/session-agent/alice/chat/${agent}/stream$`));
+    held(
+      await tried(() => session().getMessages()),
+      /^\/agents\/session-agent\/alice\/get-messages\?sessionId=[^&#/]+$/,
+    );
+    held(
+      await tried(() => session().exportSession()),
+      new RegExp(`^/agents/session-agent/alice/sessions/${agent}/export$`),
+    );
+    held(
+      await tried(() => session().importSession("{}")),
+      new RegExp(`^/agents/session-agent/alice/sessions/${agent}/import$`),
+    );
+    held(
+      await tried(async () => {
+        for await (const chunk of session().resumeChat()) assert.ok(chunk);
+      }),
+      new RegExp(`^/agents/session-agent/alice/chat/${agent}/stream$`),
+    );
   }
   assert.equal(cells, HOSTILE.length * 7);
   assert.ok(sent > 40, String(sent));
@@ -500,7 +680,9 @@ test("no_name_leads_to_another_address", async () => {
 test("a_redirect_is_refused_and_neither_token_nor_input_follows_it", async () => {
   const elsewhere = await behind((_, response) => (response.end("{}"), true));
   for (const status of [301, 302, 303, 307, 308]) {
-    const { url, requests } = await behind((_, response) => (response.writeHead(status, { location: `${elsewhere.url}/stolen?secret=1` }).end(), true));
+    const { url, requests } = await behind(
+      (_, response) => (response.writeHead(status, { location: `${elsewhere.url}/stolen?secret=1` }).end(), true),
+    );
     const agent = sessionAgent(url, "x", { token: SECRET });
     for (const ask of [
       () => agent.listSessions(),

@@ -3,7 +3,15 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { convertToModelMessages, generateText, isStepCount, jsonSchema, readUIMessageStream, streamText, tool } from "ai";
+import {
+  convertToModelMessages,
+  generateText,
+  isStepCount,
+  jsonSchema,
+  readUIMessageStream,
+  streamText,
+  tool,
+} from "ai";
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
 import { LeafMovedError, sessionAgent } from "../../packages/session-agent/dist/index.js";
 import { startServer } from "./harness.mjs";
@@ -12,9 +20,17 @@ const server = await startServer();
 after(() => server.stop());
 
 const FEW_STEPS = isStepCount(5);
-const USAGE = { inputTokens: { total: 10, noCache: 8, cacheRead: 2, cacheWrite: 0 }, outputTokens: { total: 3, text: 3, reasoning: 0 } };
+const USAGE = {
+  inputTokens: { total: 10, noCache: 8, cacheRead: 2, cacheWrite: 0 },
+  outputTokens: { total: 3, text: 3, reasoning: 0 },
+};
 
-const says = (text) => ({ content: [{ type: "text", text }], finishReason: { unified: "stop", raw: "stop" }, usage: USAGE, warnings: [] });
+const says = (text) => ({
+  content: [{ type: "text", text }],
+  finishReason: { unified: "stop", raw: "stop" },
+  usage: USAGE,
+  warnings: [],
+});
 const calls = (name, input, id = `call ${name}`) => ({
   content: [{ type: "tool-call", toolCallId: id, toolName: name, input: JSON.stringify(input) }],
   finishReason: { unified: "tool-calls", raw: "tool_calls" },
@@ -23,7 +39,12 @@ const calls = (name, input, id = `call ${name}`) => ({
 });
 
 /** An answer of several parts. */
-const answers = (content, unified = "stop") => ({ content, finishReason: { unified, raw: unified }, usage: USAGE, warnings: [] });
+const answers = (content, unified = "stop") => ({
+  content,
+  finishReason: { unified, raw: unified },
+  usage: USAGE,
+  warnings: [],
+});
 
 /** A model that gives these answers one after the other, streamed or whole. */
 function scripted(...answers) {
@@ -33,7 +54,11 @@ function scripted(...answers) {
         { type: "stream-start", warnings: [] },
         ...content.flatMap(({ type, text, providerMetadata, ...part }, n) => {
           if (type !== "text" && type !== "reasoning") return [{ type, providerMetadata, ...part }];
-          return [{ type: `${type}-start`, id: `${n}` }, { type: `${type}-delta`, id: `${n}`, delta: text }, { type: `${type}-end`, id: `${n}`, providerMetadata }];
+          return [
+            { type: `${type}-start`, id: `${n}` },
+            { type: `${type}-delta`, id: `${n}`, delta: text },
+            { type: `${type}-end`, id: `${n}`, providerMetadata },
+          ];
         }),
         { type: "finish", finishReason, usage },
       ],
@@ -63,7 +88,11 @@ const actions = (events) => events.map(({ action }) => action);
 
 test("the_documents_loop_runs_with_the_memory_under_it", async () => {
   const { agent, session } = await asked("loop");
-  const model = scripted(calls("load_context", { label: "skills", key: "deploy" }), calls("set_context", { label: "memory", content: "Deploys on Fridays." }), says("Test first, then ship."));
+  const model = scripted(
+    calls("load_context", { label: "skills", key: "deploy" }),
+    calls("set_context", { label: "memory", content: "Deploys on Fridays." }),
+    says("Test first, then ship."),
+  );
   const { system, messages, tools } = await session.modelInput();
   assert.deepEqual(Object.keys(tools).sort(), ["load_context", "set_context", "unload_context"]);
   const result = streamText({ model, system, messages, tools, stopWhen: FEW_STEPS });
@@ -71,22 +100,37 @@ test("the_documents_loop_runs_with_the_memory_under_it", async () => {
 
   const [first, second] = model.doStreamCalls;
   assert.match(first.prompt[0].content, /^═{46}\nSOUL \[readonly\]\n═{46}\nYou are a careful engineer\./);
-  assert.deepEqual(first.prompt.slice(1), [{ role: "user", content: [{ type: "text", text: "Walk me through a deployment." }], providerOptions: undefined }]);
-  assert.deepEqual(first.tools.find((tool) => tool.name === "set_context").inputSchema.properties.label.enum, ["memory", "skills"]);
+  assert.deepEqual(first.prompt.slice(1), [
+    { role: "user", content: [{ type: "text", text: "Walk me through a deployment." }], providerOptions: undefined },
+  ]);
+  assert.deepEqual(first.tools.find((tool) => tool.name === "set_context").inputSchema.properties.label.enum, [
+    "memory",
+    "skills",
+  ]);
   assert.equal(second.prompt.at(-1).content[0].output.value, "1. Test. 2. Ship.");
 
   const outcome = await session.persist(result);
   assert.equal(outcome.events.length, 5);
   await server.evict("loop");
   const events = await session.loadEvents();
-  assert.deepEqual(actions(events), ["user_message", "tool_call_request", "tool_result", "tool_call_request", "tool_result", "agent_message"]);
+  assert.deepEqual(actions(events), [
+    "user_message",
+    "tool_call_request",
+    "tool_result",
+    "tool_call_request",
+    "tool_result",
+    "agent_message",
+  ]);
   assert.equal(events.at(-1).id, outcome.leafId);
   assert.equal((await agent.getBlock({ label: "memory" })).content, "Deploys on Fridays.");
   const { messages: stored } = await session.getHistory();
-  assert.deepEqual(stored.map(({ role, parts }) => [role, parts.map(({ type }) => type)]), [
-    ["user", ["text"]],
-    ["assistant", ["tool-load_context", "tool-set_context", "text"]],
-  ]);
+  assert.deepEqual(
+    stored.map(({ role, parts }) => [role, parts.map(({ type }) => type)]),
+    [
+      ["user", ["text"]],
+      ["assistant", ["tool-load_context", "tool-set_context", "text"]],
+    ],
+  );
 });
 
 test("a_turn_that_is_persisted_again_is_written_and_counted_once", async () => {
@@ -95,14 +139,25 @@ test("a_turn_that_is_persisted_again_is_written_and_counted_once", async () => {
   await result.text;
   const first = await session.persist(result);
   const again = await session.persist(result);
-  assert.deepEqual(again.events, first.events.map((event) => ({ ...event, inserted: false })));
+  assert.deepEqual(
+    again.events,
+    first.events.map((event) => ({ ...event, inserted: false })),
+  );
   assert.equal((await session.loadEvents()).length, 2);
-  assert.deepEqual((await session.getSession()).usage, { inputTokens: 10, outputTokens: 3, cachedInputTokens: 2, cost: 0 });
+  assert.deepEqual((await session.getSession()).usage, {
+    inputTokens: 10,
+    outputTokens: 3,
+    cachedInputTokens: 2,
+    cost: 0,
+  });
   // The next turn says the same words, and is another turn.
   await session.appendMessage({ message: user("more", "Walk me through a deployment.") });
   const next = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
   await next.text;
-  assert.deepEqual((await session.persist(next)).events.map(({ inserted }) => inserted), [true]);
+  assert.deepEqual(
+    (await session.persist(next)).events.map(({ inserted }) => inserted),
+    [true],
+  );
 });
 
 test("what_persist_reports_corrects_the_sessions_estimates", async () => {
@@ -115,8 +170,14 @@ test("what_persist_reports_corrects_the_sessions_estimates", async () => {
   await other.appendMessage({ message: user("long", "some words of a question ".repeat(400)) });
   const others = (await other.buildWorkingContext({ memory: true })).tokensEstimate;
   // A provider that counts twice as many, in a turn of two steps.
-  const counted = (answer) => ({ ...answer, usage: { ...USAGE, inputTokens: { total: 2 * before, noCache: 2 * before, cacheRead: 0, cacheWrite: 0 } } });
-  const model = scripted(counted(calls("set_context", { label: "memory", content: "A note." })), counted(says("Done.")));
+  const counted = (answer) => ({
+    ...answer,
+    usage: { ...USAGE, inputTokens: { total: 2 * before, noCache: 2 * before, cacheRead: 0, cacheWrite: 0 } },
+  });
+  const model = scripted(
+    counted(calls("set_context", { label: "memory", content: "A note." })),
+    counted(says("Done.")),
+  );
   const result = streamText({ model, ...(await session.modelInput()), stopWhen: FEW_STEPS });
   await result.text;
   const { leafId } = await session.persist(result);
@@ -140,7 +201,10 @@ test("a_turn_that_somebody_else_overtook_is_refused_whole", async () => {
   await result.text;
   await session.appendMessage({ message: user("other", "Wait!") });
   await assert.rejects(session.persist(result), LeafMovedError);
-  assert.deepEqual((await session.loadEvents()).map(({ id }) => id), ["ask", "other"]);
+  assert.deepEqual(
+    (await session.loadEvents()).map(({ id }) => id),
+    ["ask", "other"],
+  );
   const { usage } = await session.getSession();
   assert.equal(usage.inputTokens, 0);
   // Another object of the client knows of no leaf, so it names one.
@@ -158,7 +222,10 @@ test("the_input_of_a_turn_says_where_the_turn_goes_to_any_object", async () => {
   await assert.rejects(agent.session("s").persist(result), { name: "TypeError", message: /what the turn follows/ });
   await session.appendMessage({ message: user("other", "Wait!") });
   await assert.rejects(agent.session("s").persist(result, input), LeafMovedError);
-  assert.deepEqual((await session.loadEvents()).map(({ id }) => id), ["ask", "other"]);
+  assert.deepEqual(
+    (await session.loadEvents()).map(({ id }) => id),
+    ["ask", "other"],
+  );
   // Another read of the same object changes nothing for a turn that has its own input.
   await session.modelInput();
   await assert.rejects(session.persist(result, input), LeafMovedError);
@@ -166,18 +233,30 @@ test("the_input_of_a_turn_says_where_the_turn_goes_to_any_object", async () => {
   assert.deepEqual([branch.leafId, branch.parentId, "expectedLeafId" in branch], ["ask", "ask", false]);
   await agent.session("s").persist(result, branch);
   const { messages } = await session.getBranches({ messageId: "ask" });
-  assert.deepEqual(messages.map(({ parts }) => parts[0].text), ["Wait!", "Late."]);
+  assert.deepEqual(
+    messages.map(({ parts }) => parts[0].text),
+    ["Wait!", "Late."],
+  );
 });
 
 test("a_result_its_steps_and_its_messages_are_the_same_turn", async () => {
-  const script = () => [calls("set_context", { label: "memory", content: "x" }), calls("load_context", { label: "skills", key: "none" }), says("Done.")];
+  const script = () => [
+    calls("set_context", { label: "memory", content: "x" }),
+    calls("load_context", { label: "skills", key: "none" }),
+    says("Done."),
+  ];
   const written = [];
   for (const [name, read] of Object.entries({
     streamed: async (input) => streamText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS }),
     generated: (input) => generateText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS }),
     steps: async (input) => (await generateText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS })).steps,
-    messages: async (input) => (await generateText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS })).responseMessages,
-    ended: (input) => new Promise((onEnd) => void streamText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS, onEnd }).consumeStream()),
+    messages: async (input) =>
+      (await generateText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS })).responseMessages,
+    ended: (input) =>
+      new Promise(
+        (onEnd) =>
+          void streamText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS, onEnd }).consumeStream(),
+      ),
   })) {
     const { session } = await asked(`same ${name}`);
     await session.persist(await read(await session.modelInput()));
@@ -189,11 +268,17 @@ test("a_result_its_steps_and_its_messages_are_the_same_turn", async () => {
 
 test("a_tool_that_fails_is_told_to_the_model_and_stored_as_a_failure", async () => {
   const { session } = await asked("failing");
-  const model = scripted(calls("load_context", { label: "skills", key: "nothing" }), says("There is no such document."));
+  const model = scripted(
+    calls("load_context", { label: "skills", key: "nothing" }),
+    says("There is no such document."),
+  );
   const result = streamText({ model, ...(await session.modelInput()), stopWhen: FEW_STEPS });
   await result.text;
   const { output } = model.doStreamCalls[1].prompt.at(-1).content[0];
-  assert.deepEqual([output.type, output.value], ["error-text", 'Error: skills has no such document. It has: "deploy".']);
+  assert.deepEqual(
+    [output.type, output.value],
+    ["error-text", 'Error: skills has no such document. It has: "deploy".'],
+  );
   await session.persist(result);
   const { content, isError, toolName } = (await session.loadEvents())[2];
   assert.deepEqual({ content, isError, toolName }, { content: output.value, isError: true, toolName: "load_context" });
@@ -218,18 +303,30 @@ test("an_unloaded_document_and_long_outputs_leave_the_models_context", async () 
   await agent.putSkill({ label: "skills", key: "long", content: runbook });
   const log = "a line of a log\n".repeat(200);
   await turn(session, "1", calls("load_context", { label: "skills", key: "long" }, "c1"), says("Loaded."));
-  assert.ok((await turn(session, "2", calls("unload_context", { label: "skills", key: "long" }, "c2"), says("Unloaded."))).includes("Check everything twice."));
-  await session.appendEvents({ events: [
-    { action: "tool_call_request", content: "", toolCalls: [{ id: "c3", name: "read_log", arguments: {} }] },
-    { action: "tool_result", content: log, toolCallId: "c3", toolName: "read_log" },
-  ] });
+  assert.ok(
+    (
+      await turn(session, "2", calls("unload_context", { label: "skills", key: "long" }, "c2"), says("Unloaded."))
+    ).includes("Check everything twice."),
+  );
+  await session.appendEvents({
+    events: [
+      { action: "tool_call_request", content: "", toolCalls: [{ id: "c3", name: "read_log", arguments: {} }] },
+      { action: "tool_result", content: log, toolCallId: "c3", toolName: "read_log" },
+    ],
+  });
   const sent = await turn(session, "3", says("Fine."));
   assert.ok(!sent.includes("Check everything twice."), "the document is gone");
   assert.ok(sent.includes(JSON.stringify(log).slice(1, -1)), "a newest output is whole");
   for (const id of ["4", "5", "6", "7"]) await turn(session, id, says("Fine."));
-  assert.ok(!(await turn(session, "8", says("Fine."))).includes(JSON.stringify(log).slice(1, -1)), "an older output is shortened");
+  assert.ok(
+    !(await turn(session, "8", says("Fine."))).includes(JSON.stringify(log).slice(1, -1)),
+    "an older output is shortened",
+  );
   const events = await session.loadEvents();
-  assert.ok(events.some(({ content }) => content === runbook) && events.some(({ content }) => content === log), "the log keeps both");
+  assert.ok(
+    events.some(({ content }) => content === runbook) && events.some(({ content }) => content === log),
+    "the log keeps both",
+  );
 });
 
 test("instructions_and_reminders_stand_where_the_sdk_takes_them", async () => {
@@ -241,7 +338,10 @@ test("instructions_and_reminders_stand_where_the_sdk_takes_them", async () => {
   await session.appendEvents({ events: [{ action: "system_instruction", content: "The user is a pilot." }] });
   const { system, messages } = await session.modelInput({ systemInstructions: ["Be brief."] });
   assert.ok(system.endsWith("\n\nSpeak Norwegian.\n\nBe brief.\n\nThe user is a pilot."), system);
-  assert.deepEqual(messages.map(({ role }) => role), ["user", "user"]);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ["user", "user"],
+  );
   assert.match(messages[1].content, /It is Sunday\./);
   const { text } = await generateText({ model: scripted(says("Ja.")), system, messages });
   assert.equal(text, "Ja.");
@@ -250,7 +350,16 @@ test("instructions_and_reminders_stand_where_the_sdk_takes_them", async () => {
 test("a_users_image_reaches_the_model", async () => {
   const { session } = await asked("seeing");
   const url = "data:image/png;base64,iVBORw0KGgo=";
-  await session.appendMessage({ message: { id: "look", role: "user", parts: [{ type: "text", text: "What is it?" }, { type: "file", mediaType: "image/png", url }] } });
+  await session.appendMessage({
+    message: {
+      id: "look",
+      role: "user",
+      parts: [
+        { type: "text", text: "What is it?" },
+        { type: "file", mediaType: "image/png", url },
+      ],
+    },
+  });
   const model = scripted(says("A pixel."));
   await generateText({ model, ...(await session.modelInput()) });
   const part = model.doGenerateCalls[0].prompt.at(-1).content.find(({ type }) => type === "file");
@@ -269,7 +378,13 @@ test("an_empty_session_and_a_branch_are_expected_as_they_are", async () => {
   await session.persist(messages);
   await session.persist(messages);
   const events = await session.loadEvents();
-  assert.deepEqual(events.map(({ action, content }) => [action, content]), [["user_message", "Hello?"], ["agent_message", "Hello."]]);
+  assert.deepEqual(
+    events.map(({ action, content }) => [action, content]),
+    [
+      ["user_message", "Hello?"],
+      ["agent_message", "Hello."],
+    ],
+  );
   const earlier = await session.modelInput({ leafId: events[0].id });
   assert.deepEqual([earlier.leafId, earlier.messages.length], [events[0].id, 1]);
   assert.deepEqual(await session.persist([]), { events: [], leafId: events[0].id });
@@ -277,7 +392,10 @@ test("an_empty_session_and_a_branch_are_expected_as_they_are", async () => {
   const other = await generateText({ model: scripted(says("Hi.")), ...earlier });
   for (const _ of ["first", "again"]) await session.persist(other);
   const { messages: answers } = await session.getBranches({ messageId: events[0].id });
-  assert.deepEqual(answers.map(({ parts }) => parts[0].text), ["Hello.", "Hi."]);
+  assert.deepEqual(
+    answers.map(({ parts }) => parts[0].text),
+    ["Hello.", "Hi."],
+  );
 });
 
 test("the_history_of_the_session_converts_to_the_sdks_messages", async () => {
@@ -285,7 +403,12 @@ test("the_history_of_the_session_converts_to_the_sdks_messages", async () => {
   const tools = await session.tools();
   const { messages } = await session.getHistory();
   const { prompt: system } = await session.freezePrompt();
-  const result = await generateText({ model: scripted(says("Ship it.")), system, messages: await convertToModelMessages(messages), tools });
+  const result = await generateText({
+    model: scripted(says("Ship it.")),
+    system,
+    messages: await convertToModelMessages(messages),
+    tools,
+  });
   assert.equal(result.text, "Ship it.");
 });
 
@@ -293,12 +416,20 @@ const PIXEL = "iVBORw0KGgo=";
 
 /** A turn that reasons, calls two tools at once, of which one fails, and draws a picture. */
 const thinking = () => [
-  answers([
-    { type: "reasoning", text: "Both, then.", providerMetadata: { maker: { signature: "abc" } } },
-    { type: "text", text: "I look." },
-    { type: "tool-call", toolCallId: "c1", toolName: "load_context", input: JSON.stringify({ label: "skills", key: "deploy" }) },
-    { type: "tool-call", toolCallId: "c2", toolName: "draw", input: JSON.stringify({ what: "a map" }) },
-  ], "tool-calls"),
+  answers(
+    [
+      { type: "reasoning", text: "Both, then.", providerMetadata: { maker: { signature: "abc" } } },
+      { type: "text", text: "I look." },
+      {
+        type: "tool-call",
+        toolCallId: "c1",
+        toolName: "load_context",
+        input: JSON.stringify({ label: "skills", key: "deploy" }),
+      },
+      { type: "tool-call", toolCallId: "c2", toolName: "draw", input: JSON.stringify({ what: "a map" }) },
+    ],
+    "tool-calls",
+  ),
   answers([
     { type: "reasoning", text: "Now the picture." },
     { type: "file", mediaType: "image/png", data: { type: "data", data: PIXEL } },
@@ -308,7 +439,9 @@ const thinking = () => [
 const draw = tool({
   description: "Draws",
   inputSchema: jsonSchema({ type: "object", properties: { what: { type: "string" } } }),
-  execute: async () => { throw new Error("No pencil."); },
+  execute: async () => {
+    throw new Error("No pencil.");
+  },
 });
 const inputWith = async (session) => {
   const { leafId, ...input } = await session.modelInput();
@@ -319,7 +452,8 @@ test("reasoning_parallel_calls_and_files_come_back_as_the_sdk_shows_them", async
   const { session } = await asked("thinking");
   const result = streamText({ model: scripted(...thinking()), ...(await inputWith(session)), stopWhen: FEW_STEPS });
   let shown;
-  for await (const message of readUIMessageStream({ stream: result.toUIMessageStream({ onError: String }) })) shown = message;
+  for await (const message of readUIMessageStream({ stream: result.toUIMessageStream({ onError: String }) }))
+    shown = message;
   const { events, leafId } = await session.persist(result);
   assert.deepEqual([events.length, events[0].inserted, events[0].id], [1, true, leafId]);
   await server.evict("thinking");
@@ -327,31 +461,58 @@ test("reasoning_parallel_calls_and_files_come_back_as_the_sdk_shows_them", async
   const stored = await session.getMessage({ messageId: leafId });
   const plain = (parts) => JSON.parse(JSON.stringify(parts)).map(({ id, title, ...part }) => part);
   assert.deepEqual(plain(stored.parts), plain(shown.parts));
-  assert.deepEqual(stored.parts.map(({ type, state }) => [type, state]), [
-    ["step-start", undefined],
-    ["reasoning", "done"],
-    ["text", "done"],
-    ["tool-load_context", "output-available"],
-    ["tool-draw", "output-error"],
-    ["step-start", undefined],
-    ["reasoning", "done"],
-    ["file", undefined],
-    ["text", "done"],
-  ]);
+  assert.deepEqual(
+    stored.parts.map(({ type, state }) => [type, state]),
+    [
+      ["step-start", undefined],
+      ["reasoning", "done"],
+      ["text", "done"],
+      ["tool-load_context", "output-available"],
+      ["tool-draw", "output-error"],
+      ["step-start", undefined],
+      ["reasoning", "done"],
+      ["file", undefined],
+      ["text", "done"],
+    ],
+  );
   assert.deepEqual(stored.parts[1].providerMetadata, { maker: { signature: "abc" } });
   assert.equal(stored.parts[7].url, `data:image/png;base64,${PIXEL}`);
 
   // As the SDK reads its own messages, the stored message says what the turn said.
-  const said = (messages) => messages.flatMap(({ role, content }) => content.map(({ type, text, toolCallId, toolName, output }) => ({ role, type, text, toolCallId, toolName, output })));
+  const said = (messages) =>
+    messages.flatMap(({ role, content }) =>
+      content.map(({ type, text, toolCallId, toolName, output }) => ({
+        role,
+        type,
+        text,
+        toolCallId,
+        toolName,
+        output,
+      })),
+    );
   const back = await convertToModelMessages([stored]);
   assert.deepEqual(said(back), said(await result.responseMessages));
-  assert.deepEqual((await session.getSession()).usage, { inputTokens: 20, outputTokens: 6, cachedInputTokens: 4, cost: 0 });
+  assert.deepEqual((await session.getSession()).usage, {
+    inputTokens: 20,
+    outputTokens: 6,
+    cachedInputTokens: 4,
+    cost: 0,
+  });
 
   // The next turn is told the texts, the calls and their results.
   const { messages } = await session.modelInput();
-  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "tool", "tool", "assistant"]);
-  assert.deepEqual(messages[1].content.map(({ type }) => type), ["text", "tool-call", "tool-call"]);
-  assert.deepEqual(messages.slice(2, 4).map(({ content }) => content[0].output.type), ["text", "error-text"]);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ["user", "assistant", "tool", "tool", "assistant"],
+  );
+  assert.deepEqual(
+    messages[1].content.map(({ type }) => type),
+    ["text", "tool-call", "tool-call"],
+  );
+  assert.deepEqual(
+    messages.slice(2, 4).map(({ content }) => content[0].output.type),
+    ["text", "error-text"],
+  );
   await generateText({ model: scripted(says("Yes.")), ...(await session.modelInput()) });
 });
 
@@ -364,9 +525,16 @@ test("a_turn_with_reasoning_is_the_same_in_every_shape_and_is_written_once", asy
   const written = [];
   for (const [name, shape] of Object.entries(shapes)) {
     const { session } = await asked(`thinking ${name}`);
-    const turn = await generateText({ model: scripted(...thinking()), ...(await inputWith(session)), stopWhen: FEW_STEPS });
+    const turn = await generateText({
+      model: scripted(...thinking()),
+      ...(await inputWith(session)),
+      stopWhen: FEW_STEPS,
+    });
     const first = await session.persist(shape(turn));
-    assert.deepEqual(await session.persist(shape(turn)), { ...first, events: first.events.map((event) => ({ ...event, inserted: false })) });
+    assert.deepEqual(await session.persist(shape(turn)), {
+      ...first,
+      events: first.events.map((event) => ({ ...event, inserted: false })),
+    });
     const { createdAt, ...stored } = (await session.getHistory()).messages.at(-1);
     written.push(stored);
   }
@@ -376,43 +544,90 @@ test("a_turn_with_reasoning_is_the_same_in_every_shape_and_is_written_once", asy
 test("a_question_with_a_file_and_its_answer_are_persisted_in_order_and_again", async () => {
   const { session } = await asked("pictured");
   const { leafId } = await session.modelInput();
-  const question = { role: "user", content: [{ type: "text", text: "What is it?" }, { type: "file", mediaType: "image/png", filename: "it.png", data: new Uint8Array([137, 80, 78, 71]) }] };
-  const answer = { role: "assistant", content: [{ type: "reasoning", text: "Small." }, { type: "text", text: "A pixel." }] };
+  const question = {
+    role: "user",
+    content: [
+      { type: "text", text: "What is it?" },
+      { type: "file", mediaType: "image/png", filename: "it.png", data: new Uint8Array([137, 80, 78, 71]) },
+    ],
+  };
+  const answer = {
+    role: "assistant",
+    content: [
+      { type: "reasoning", text: "Small." },
+      { type: "text", text: "A pixel." },
+    ],
+  };
   const first = await session.persist([question, answer]);
-  assert.deepEqual(first.events.map(({ inserted }) => inserted), [true, true]);
+  assert.deepEqual(
+    first.events.map(({ inserted }) => inserted),
+    [true, true],
+  );
   const again = await session.persist([question, answer]);
   assert.deepEqual([again.leafId, again.events.map(({ inserted }) => inserted)], [first.leafId, [false, false]]);
   // A turn whose second half was lost is completed.
   await session.deleteMessages({ messageIds: [first.leafId] });
-  assert.deepEqual((await session.persist([question, answer])).events.map(({ inserted }) => inserted), [false, true]);
+  assert.deepEqual(
+    (await session.persist([question, answer])).events.map(({ inserted }) => inserted),
+    [false, true],
+  );
   const { messages } = await session.getHistory();
-  assert.deepEqual(messages.map(({ role, parts }) => [role, parts.map(({ type }) => type)]), [
-    ["user", ["text"]],
-    ["user", ["text", "file"]],
-    ["assistant", ["step-start", "reasoning", "text"]],
-  ]);
-  assert.deepEqual(messages[1].parts[1], { type: "file", mediaType: "image/png", filename: "it.png", url: "data:image/png;base64,iVBORw==" });
+  assert.deepEqual(
+    messages.map(({ role, parts }) => [role, parts.map(({ type }) => type)]),
+    [
+      ["user", ["text"]],
+      ["user", ["text", "file"]],
+      ["assistant", ["step-start", "reasoning", "text"]],
+    ],
+  );
+  assert.deepEqual(messages[1].parts[1], {
+    type: "file",
+    mediaType: "image/png",
+    filename: "it.png",
+    url: "data:image/png;base64,iVBORw==",
+  });
   await assert.rejects(session.persist([question], { expectedLeafId: leafId, parentId: undefined }), LeafMovedError);
 });
 
 test("a_result_of_an_earlier_call_is_written_before_an_answer_with_reasoning", async () => {
   const { session } = await asked("earlier");
   await session.modelInput();
-  await session.persist([{ role: "assistant", content: [{ type: "tool-call", toolCallId: "c9", toolName: "draw", input: { what: "x" } }] }]);
+  await session.persist([
+    { role: "assistant", content: [{ type: "tool-call", toolCallId: "c9", toolName: "draw", input: { what: "x" } }] },
+  ]);
   await session.modelInput();
   await session.persist([
-    { role: "tool", content: [{ type: "tool-result", toolCallId: "c9", toolName: "draw", output: { type: "json", value: { drawn: true } } }] },
-    { role: "assistant", content: [{ type: "reasoning", text: "Drawn." }, { type: "text", text: "Done." }] },
+    {
+      role: "tool",
+      content: [
+        { type: "tool-result", toolCallId: "c9", toolName: "draw", output: { type: "json", value: { drawn: true } } },
+      ],
+    },
+    {
+      role: "assistant",
+      content: [
+        { type: "reasoning", text: "Drawn." },
+        { type: "text", text: "Done." },
+      ],
+    },
   ]);
   const { messages } = await session.modelInput();
-  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ["user", "assistant", "tool", "assistant"],
+  );
   assert.equal(messages[2].content[0].output.value, '{"drawn":true}');
 });
 
 test("calls_of_one_id_keep_their_own_results_in_an_answer_with_reasoning", async () => {
   const { session } = await asked("repeated");
   const call = (n) => ({ type: "tool-call", toolCallId: "call_0", toolName: "draw", input: { n } });
-  const result = (n) => ({ type: "tool-result", toolCallId: "call_0", toolName: "draw", output: { type: "text", value: `${n}` } });
+  const result = (n) => ({
+    type: "tool-result",
+    toolCallId: "call_0",
+    toolName: "draw",
+    output: { type: "text", value: `${n}` },
+  });
   await session.modelInput();
   await session.persist([
     { role: "assistant", content: [{ type: "reasoning", text: "Both." }, call(1), call(2)] },
@@ -420,25 +635,47 @@ test("calls_of_one_id_keep_their_own_results_in_an_answer_with_reasoning", async
     { role: "assistant", content: [call(3)] },
     { role: "tool", content: [result(3)] },
   ]);
-  const { messages: [, { parts }] } = await session.getHistory();
-  assert.deepEqual(parts.filter(({ input }) => input).map(({ input, output }) => [input.n, output]), [[1, "1"], [2, "2"], [3, "3"]]);
+  const {
+    messages: [, { parts }],
+  } = await session.getHistory();
+  assert.deepEqual(
+    parts.filter(({ input }) => input).map(({ input, output }) => [input.n, output]),
+    [
+      [1, "1"],
+      [2, "2"],
+      [3, "3"],
+    ],
+  );
   const { messages } = await session.modelInput();
-  const said = messages.flatMap(({ role, content }) => (role === "user" ? [] : content)).filter(({ toolCallId }) => toolCallId);
-  assert.deepEqual(said.map(({ type, toolCallId }) => [type, toolCallId]), [
-    ["tool-call", "call_0"],
-    ["tool-call", "call_0_2"],
-    ["tool-result", "call_0"],
-    ["tool-result", "call_0_2"],
-    ["tool-call", "call_0_3"],
-    ["tool-result", "call_0_3"],
-  ]);
+  const said = messages
+    .flatMap(({ role, content }) => (role === "user" ? [] : content))
+    .filter(({ toolCallId }) => toolCallId);
+  assert.deepEqual(
+    said.map(({ type, toolCallId }) => [type, toolCallId]),
+    [
+      ["tool-call", "call_0"],
+      ["tool-call", "call_0_2"],
+      ["tool-result", "call_0"],
+      ["tool-result", "call_0_2"],
+      ["tool-call", "call_0_3"],
+      ["tool-result", "call_0_3"],
+    ],
+  );
 });
 
 test("one_request_gives_a_model_all_it_is_sent_and_no_more_than_fits", async () => {
   const { agent } = await asked("window");
   const seen = [];
-  const counted = sessionAgent(server.url, "window", { fetch: (url, init) => { seen.push(new URL(url).pathname.split("/").at(-1)); return fetch(url, init); } }).session("s");
-  const events = Array.from({ length: 120 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `${n} ${"word ".repeat(60)}` }));
+  const counted = sessionAgent(server.url, "window", {
+    fetch: (url, init) => {
+      seen.push(new URL(url).pathname.split("/").at(-1));
+      return fetch(url, init);
+    },
+  }).session("s");
+  const events = Array.from({ length: 120 }, (_, n) => ({
+    action: n % 2 ? "agent_message" : "user_message",
+    content: `${n} ${"word ".repeat(60)}`,
+  }));
   await agent.session("s").appendEvents({ events });
   const { system, messages, tools } = await counted.modelInput({ maxTokens: 4_000 });
   assert.deepEqual(seen, ["buildWorkingContext"]);
@@ -453,14 +690,17 @@ test("one_request_gives_a_model_all_it_is_sent_and_no_more_than_fits", async () 
 test("the_history_is_shortened_for_a_model_that_the_sdk_asks", async () => {
   const { session } = await asked("for a model");
   const log = "a line of a log\n".repeat(200);
-  await session.appendEvents({ events: [
-    { action: "tool_call_request", content: "", toolCalls: [{ id: "c3", name: "read_log", arguments: {} }] },
-    { action: "tool_result", content: log, toolCallId: "c3", toolName: "read_log" },
-    { action: "agent_message", content: "Read." },
-  ] });
+  await session.appendEvents({
+    events: [
+      { action: "tool_call_request", content: "", toolCalls: [{ id: "c3", name: "read_log", arguments: {} }] },
+      { action: "tool_result", content: log, toolCallId: "c3", toolName: "read_log" },
+      { action: "agent_message", content: "Read." },
+    ],
+  });
   // Outputs are shortened in steps, so that the beginning stays the same for a while.
   for (let n = 1; n <= 12; n++) await session.appendMessage({ message: user(`${n}`, "And?") });
-  const sent = async (forModel) => JSON.stringify(await convertToModelMessages((await session.getHistory({ forModel })).messages));
+  const sent = async (forModel) =>
+    JSON.stringify(await convertToModelMessages((await session.getHistory({ forModel })).messages));
   assert.ok((await sent(false)).length - (await sent(true)).length > 2_000);
   assert.match(await sent(true), /a line of a log/);
 });
@@ -468,8 +708,17 @@ test("the_history_is_shortened_for_a_model_that_the_sdk_asks", async () => {
 test("what_is_no_turn_is_refused_before_anything_is_sent", async () => {
   const { session } = await asked("refused");
   await assert.rejects(session.persist({}), TypeError);
-  await assert.rejects(session.persist([{ role: "robot", content: "x" }]), /role is user, assistant, tool or system, not `robot`/);
-  await assert.rejects(session.persist([{ role: "user", content: [{ type: "image", image: "x" }] }]), /part of type `image` with `appendMessage`/);
-  await assert.rejects(session.persist([{ role: "user", content: [{ type: "file", mediaType: "image/png" }] }]), /this file has neither/);
+  await assert.rejects(
+    session.persist([{ role: "robot", content: "x" }]),
+    /role is user, assistant, tool or system, not `robot`/,
+  );
+  await assert.rejects(
+    session.persist([{ role: "user", content: [{ type: "image", image: "x" }] }]),
+    /part of type `image` with `appendMessage`/,
+  );
+  await assert.rejects(
+    session.persist([{ role: "user", content: [{ type: "file", mediaType: "image/png" }] }]),
+    /this file has neither/,
+  );
   assert.equal((await session.loadEvents()).length, 1);
 });

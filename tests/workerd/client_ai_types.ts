@@ -8,7 +8,11 @@ import { z } from "zod";
 declare const model: LanguageModel;
 const session = sessionAgent("https://memory.example.com", "alice").session("s");
 
-const echo = tool({ description: "Says it again", inputSchema: z.object({ text: z.string() }), execute: async ({ text }) => text });
+const echo = tool({
+  description: "Says it again",
+  inputSchema: z.object({ text: z.string() }),
+  execute: async ({ text }) => text,
+});
 
 const { system, messages, tools } = await session.modelInput({ limit: 20 });
 const result = streamText({ model, system, messages, tools: { ...tools, echo }, stopWhen: isStepCount(5) });

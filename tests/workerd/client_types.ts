@@ -21,13 +21,18 @@ import {
   workersAIAdapter,
 } from "session-agent";
 
-const agent = sessionAgent(new URL("https://memory.example.com"), "alice", { token: async () => "t", retry: { attempts: 2 } });
+const agent = sessionAgent(new URL("https://memory.example.com"), "alice", {
+  token: async () => "t",
+  retry: { attempts: 2 },
+});
 const session = agent.session("s");
 
 // Inputs and outputs.
 const name: string | null = (await agent.createSession()).name;
 await agent.createSession({ id: "s", metadata: { topic: 1 } }, { signal: AbortSignal.timeout(10), retry: false });
-const leaf: string | null = (await session.appendEvents({ events: [{ action: "user_message", content: "a" }], parentId: null })).leafId;
+const leaf: string | null = (
+  await session.appendEvents({ events: [{ action: "user_message", content: "a" }], parentId: null })
+).leafId;
 const maybe: UiMessage | null = await session.getMessage({ messageId: "m" });
 const page = await session.getHistory();
 const cursor: string | null = page.cursor;
@@ -84,7 +89,9 @@ for await (const { type } of session.changes({ follow: false })) type === "appen
 for await (const { updatedAt } of agent.sessions()) updatedAt.toFixed();
 for await (const chunk of session.chat({ message: "Hello", trigger: "submit-message" })) chunk.type;
 for await (const { key } of agent.entries({ label: "facts" })) key.length;
-const file: ReadableStream<Uint8Array> = await session.exportSession({ onProgress: ({ bytes, lines }) => bytes + lines });
+const file: ReadableStream<Uint8Array> = await session.exportSession({
+  onProgress: ({ bytes, lines }) => bytes + lines,
+});
 const imported: number = (await session.importSession(file, { allowSources: true })).imported;
 
 // Bindings without the client.
@@ -104,7 +111,10 @@ const told: string = refused.ok ? refused.value : refused.error.code;
 if (!refused.ok) refused.value;
 for (const target of [env.AGENTS, env.MEMORY]) sessionAgent(target, "alice");
 // As `wrangler types` has them.
-declare const plain: { AGENTS: { idFromName(name: string): object; get(id: object): object }; MEMORY: { fetch(url: string): Promise<object> } };
+declare const plain: {
+  AGENTS: { idFromName(name: string): object; get(id: object): object };
+  MEMORY: { fetch(url: string): Promise<object> };
+};
 const asked: string = await serviceOf(plain.MEMORY).call("alice", "getStats");
 const rows: number = (await namespaceOf(plain.AGENTS).getByName("alice").getStats()).databaseBytes;
 // @ts-expect-error: it is no namespace
@@ -123,7 +133,9 @@ const code: ErrorCode = "corrupt_row";
 
 // Events and contexts.
 const events: SessionEvent[] = await session.loadEvents();
-const context: WorkingContext = buildWorkingContext(events, { eventToMessage: (event) => (event.seq > 1 ? eventToMessage(event) : null) });
+const context: WorkingContext = buildWorkingContext(events, {
+  eventToMessage: (event) => (event.seq > 1 ? eventToMessage(event) : null),
+});
 context.addMessage({ role: "user", content: "a" });
 // @ts-expect-error: there is no such role
 context.addMessage({ role: "robot", content: "a" });
@@ -132,10 +144,36 @@ await session.persistWorkingContext(context);
 await session.persistWorkingContext({ messages: context.getNewMessages(), expectedLeafId: null });
 // @ts-expect-error: the messages are missing
 await session.persistWorkingContext({ expectedLeafId: null });
-const row = hydrateEvent({ id: "e", session_id: "s", seq: 1, action: "user_message", content: null, metadata: null, created_at: 1 });
+const row = hydrateEvent({
+  id: "e",
+  session_id: "s",
+  seq: 1,
+  action: "user_message",
+  content: null,
+  metadata: null,
+  created_at: 1,
+});
 buildWorkingContext([row]);
 const { messages } = workersAIAdapter.toModelMessages(context.systemInstructions, context.messages);
 const role: "user" | "assistant" | "tool" | "system" = messages[0]!.role;
 const adapter: ModelFormatAdapter<string> = { name: "text", toModelMessages: (system) => system.join() };
 
-export { adapter, asked, back, code, cursor, imported, key, last, leaf, listed, rows, loaded, told, name, newer, role, stats };
+export {
+  adapter,
+  asked,
+  back,
+  code,
+  cursor,
+  imported,
+  key,
+  last,
+  leaf,
+  listed,
+  rows,
+  loaded,
+  told,
+  name,
+  newer,
+  role,
+  stats,
+};

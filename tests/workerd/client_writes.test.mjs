@@ -3,7 +3,12 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { buildWorkingContext, LeafMovedError, sessionAgent, WorkingContext } from "../../packages/session-agent/dist/index.js";
+import {
+  buildWorkingContext,
+  LeafMovedError,
+  sessionAgent,
+  WorkingContext,
+} from "../../packages/session-agent/dist/index.js";
 import { startServer } from "./harness.mjs";
 
 const server = await startServer();
@@ -24,16 +29,25 @@ test("a_block_that_is_not_there_is_defined_by_setting_it_with_its_kind", async (
   await agent.createSession({ id: "s" });
   assert.equal((await agent.session("s").setBlock({ ...memory, label: "notes" })).scope, "session");
   await assert.rejects(agent.setBlock({ label: "nowhere", content: "x" }), { code: "block_not_found" });
-  await assert.rejects(agent.setBlock({ label: "memory", content: "x", maxTokens: 5 }), { code: "invalid_request", details: { field: "maxTokens" } });
+  await assert.rejects(agent.setBlock({ label: "memory", content: "x", maxTokens: 5 }), {
+    code: "invalid_request",
+    details: { field: "maxTokens" },
+  });
 });
 
 test("an_entry_without_a_key_gets_one_of_its_own", async () => {
   const agent = open("entries");
   await agent.defineBlock({ label: "facts", kind: "searchable" });
-  const [one, two] = [await agent.setEntry({ label: "facts", content: "Tea." }), await agent.setEntry({ label: "facts", content: "Tea." })];
+  const [one, two] = [
+    await agent.setEntry({ label: "facts", content: "Tea." }),
+    await agent.setEntry({ label: "facts", content: "Tea." }),
+  ];
   assert.notEqual(one.key, two.key);
   assert.equal((await agent.setEntry({ label: "facts", key: one.key, content: "Coffee." })).key, one.key);
-  assert.deepEqual((await agent.listEntries({ label: "facts" })).entries.map(({ content }) => content).toSorted(), ["Coffee.", "Tea."]);
+  assert.deepEqual((await agent.listEntries({ label: "facts" })).entries.map(({ content }) => content).toSorted(), [
+    "Coffee.",
+    "Tea.",
+  ]);
 });
 
 test("several_messages_are_appended_in_their_order_and_a_repetition_writes_nothing", async () => {
@@ -60,14 +74,20 @@ test("a_context_is_persisted_whole_and_what_was_written_is_not_written_again", a
   const { events } = await session.persistWorkingContext(context);
   context.addMessage({ role: "assistant", content: "A little." });
   const { leafId } = await session.persistWorkingContext(context);
-  assert.deepEqual((await session.loadEvents()).map(({ content }) => content), ["Rain?", "A little."]);
+  assert.deepEqual(
+    (await session.loadEvents()).map(({ content }) => content),
+    ["Rain?", "A little."],
+  );
   assert.deepEqual([events.length, context.leafId, context.getNewMessages()], [1, leafId, []]);
 
   const stale = buildWorkingContext(await session.loadEvents());
   await session.appendEvents({ events: [{ id: "other", action: "user_message", content: "And tomorrow?" }] });
   stale.addMessage({ role: "user", content: "lost?" });
   await assert.rejects(session.persistWorkingContext(stale), LeafMovedError);
-  assert.deepEqual(stale.getNewMessages().map(({ content }) => content), ["lost?"]);
+  assert.deepEqual(
+    stale.getNewMessages().map(({ content }) => content),
+    ["lost?"],
+  );
 
   // One that was made by hand says nothing of a leaf.
   const plain = new WorkingContext(["Be kind."]);

@@ -76,10 +76,16 @@ test("a_message_is_answered_and_both_are_in_the_log_under_the_ids_that_the_clien
   await chat.sendMessage({ text: "Hi!" });
   assert.equal(chat.error, undefined);
   assert.equal(chat.status, "ready");
-  assert.deepEqual(chat.messages.map(told), [["user", "Hi!"], ["assistant", "Hello there."]]);
+  assert.deepEqual(chat.messages.map(told), [
+    ["user", "Hi!"],
+    ["assistant", "Hello there."],
+  ]);
   const stored = await getMessages("answered", "s");
   assert.deepEqual(stored.map(told), chat.messages.map(told));
-  assert.deepEqual(stored.map(({ id }) => id), chat.messages.map(({ id }) => id));
+  assert.deepEqual(
+    stored.map(({ id }) => id),
+    chat.messages.map(({ id }) => id),
+  );
 });
 
 test("the_answer_is_seen_while_it_is_being_said", async () => {
@@ -98,15 +104,26 @@ test("the_next_message_goes_on_from_there_whether_all_or_only_it_is_sent", async
   const newestOnly = {
     prepareSendMessagesRequest: ({ id, messages, trigger }) => ({ body: { id, message: lastOf(messages), trigger } }),
   };
-  for (const [agent, transport] of [["all", {}], ["newest", newestOnly]]) {
+  for (const [agent, transport] of [
+    ["all", {}],
+    ["newest", newestOnly],
+  ]) {
     const chat = openChat(agent, { transport });
     model.next(say("One."), say("Two."));
     await chat.sendMessage({ text: "1?" });
     await chat.sendMessage({ text: "2?" });
-    const expected = [["user", "1?"], ["assistant", "One."], ["user", "2?"], ["assistant", "Two."]];
+    const expected = [
+      ["user", "1?"],
+      ["assistant", "One."],
+      ["user", "2?"],
+      ["assistant", "Two."],
+    ];
     assert.deepEqual(chat.messages.map(told), expected);
     assert.deepEqual(await history(server, agent, "s"), expected);
-    assert.deepEqual(lastAsked().map(({ role, content }) => [role, content]), expected.slice(0, 3));
+    assert.deepEqual(
+      lastAsked().map(({ role, content }) => [role, content]),
+      expected.slice(0, 3),
+    );
   }
 });
 
@@ -118,11 +135,10 @@ test("a_tool_of_the_agent_runs_within_the_turn", async () => {
   await chat.sendMessage({ text: "I like figs." });
   assert.equal(chat.error, undefined);
   const [part] = callsIn(lastOf(chat.messages));
-  assert.deepEqual([part.type, part.state, part.input], [
-    "tool-set_context",
-    "output-available",
-    { label: "notes", content: "Likes figs." },
-  ]);
+  assert.deepEqual(
+    [part.type, part.state, part.input],
+    ["tool-set_context", "output-available", { label: "notes", content: "Likes figs." }],
+  );
   assert.equal(textOf(lastOf(chat.messages)), "Noted.");
   assert.equal((await call(server, "memory", "getBlock", { label: "notes" })).content, "Likes figs.");
   // A client that resends by itself finds no call to answer.
@@ -141,15 +157,24 @@ test("a_client_tool_is_run_by_the_client_and_the_turn_goes_on_in_the_same_messag
   await chat.sendMessage({ text: "Where am I?" });
   await reaches(chat, (chat) => isReady(chat) && textOf(lastOf(chat.messages)) !== "");
   assert.equal(chat.error, undefined);
-  assert.deepEqual(chat.messages.map(told), [["user", "Where am I?"], ["assistant", "You are in Rome."]]);
+  assert.deepEqual(chat.messages.map(told), [
+    ["user", "Where am I?"],
+    ["assistant", "You are in Rome."],
+  ]);
   const [part] = callsIn(chat.messages[1]);
   assert.deepEqual([part.state, part.output], ["output-available", { city: "Rome" }]);
   const result = lastOf(lastAsked());
   assert.deepEqual([result.role, result.tool_call_id, JSON.parse(result.content)], ["tool", "c1", { city: "Rome" }]);
-  assert.equal(model.requests[asked].tools.some((tool) => tool.function.name === "place"), true);
+  assert.equal(
+    model.requests[asked].tools.some((tool) => tool.function.name === "place"),
+    true,
+  );
   assert.equal(model.requests.length - asked, 2);
   const stored = await getMessages("place", "s");
-  assert.deepEqual(stored.map(({ id }) => id), chat.messages.map(({ id }) => id));
+  assert.deepEqual(
+    stored.map(({ id }) => id),
+    chat.messages.map(({ id }) => id),
+  );
 });
 
 test("a_client_tool_that_fails_tells_the_model_why", async () => {
@@ -165,7 +190,10 @@ test("a_client_tool_that_fails_tells_the_model_why", async () => {
   assert.match(lastOf(lastAsked()).content, /No signal\./);
 });
 
-for (const [agent, approved] of [["approved", true], ["declined", false]]) {
+for (const [agent, approved] of [
+  ["approved", true],
+  ["declined", false],
+]) {
   test(`a_call_that_needs_approval_and_is_${agent}`, async () => {
     await call(server, agent, "defineTool", PAY);
     const chat = openChat(agent, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
@@ -217,7 +245,10 @@ test("a_client_that_goes_away_does_not_end_the_turn", async () => {
   const back = openChat("gone", { messages: await getMessages("gone", "s") });
   await back.resumeStream();
   await reaches(back, isReady);
-  assert.deepEqual(await history(server, "gone", "s"), [["user", "Wait."], ["assistant", "I was still here."]]);
+  assert.deepEqual(await history(server, "gone", "s"), [
+    ["user", "Wait."],
+    ["assistant", "I was still here."],
+  ]);
 });
 
 test("a_cancelled_turn_keeps_what_was_said_and_is_not_sent_again", async () => {
@@ -232,7 +263,10 @@ test("a_cancelled_turn_keeps_what_was_said_and_is_not_sent_again", async () => {
   await sent;
   assert.deepEqual([chat.status, chat.error], ["ready", undefined]);
   assert.equal(textOf(lastOf(chat.messages)), "Half a ");
-  assert.deepEqual(await history(server, "cancelled", "s"), [["user", "Go."], ["assistant", "Half a "]]);
+  assert.deepEqual(await history(server, "cancelled", "s"), [
+    ["user", "Go."],
+    ["assistant", "Half a "],
+  ]);
   assert.equal(model.requests.length - asked, 2);
 });
 
@@ -242,13 +276,22 @@ test("regenerating_answers_beside_the_old_answer", async () => {
   await chat.sendMessage({ text: "Say it." });
   const [{ id: userId }, { id: firstId }] = chat.messages;
   await chat.regenerate();
-  assert.deepEqual(chat.messages.map(told), [["user", "Say it."], ["assistant", "Second."]]);
+  assert.deepEqual(chat.messages.map(told), [
+    ["user", "Say it."],
+    ["assistant", "Second."],
+  ]);
   assert.notEqual(chat.messages[1].id, firstId);
   await chat.regenerate({ messageId: chat.messages[1].id });
-  assert.deepEqual(await history(server, "again", "s"), [["user", "Say it."], ["assistant", "Third."]]);
+  assert.deepEqual(await history(server, "again", "s"), [
+    ["user", "Say it."],
+    ["assistant", "Third."],
+  ]);
   const { messages } = await call(server, "again", "getBranches", { sessionId: "s", messageId: userId });
   assert.deepEqual(messages.map(textOf).sort(), ["First.", "Second.", "Third."]);
-  assert.deepEqual(lastAsked().map(({ role }) => role), ["user"]);
+  assert.deepEqual(
+    lastAsked().map(({ role }) => role),
+    ["user"],
+  );
 });
 
 test("an_edited_message_is_answered_anew", async () => {
@@ -256,7 +299,10 @@ test("an_edited_message_is_answered_anew", async () => {
   model.next(say("Four."), say("Six."));
   await chat.sendMessage({ text: "2 + 2?" });
   await chat.sendMessage({ text: "3 + 3?", messageId: chat.messages[0].id });
-  const expected = [["user", "3 + 3?"], ["assistant", "Six."]];
+  const expected = [
+    ["user", "3 + 3?"],
+    ["assistant", "Six."],
+  ];
   assert.deepEqual(chat.messages.map(told), expected);
   assert.deepEqual(await history(server, "edited", "s"), expected);
 });
@@ -272,9 +318,15 @@ test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
   await reaches(loaded, ({ status, messages }) => status === "streaming" && textOf(lastOf(messages)) === "Before, ");
   rest.open();
   await Promise.all([sent, resumed]);
-  const expected = [["user", "Go."], ["assistant", "Before, and after."]];
+  const expected = [
+    ["user", "Go."],
+    ["assistant", "Before, and after."],
+  ];
   assert.deepEqual(loaded.messages.map(told), expected);
-  assert.deepEqual(loaded.messages.map(({ id }) => id), chat.messages.map(({ id }) => id));
+  assert.deepEqual(
+    loaded.messages.map(({ id }) => id),
+    chat.messages.map(({ id }) => id),
+  );
   assert.equal(loaded.error, undefined);
 });
 
@@ -292,12 +344,21 @@ test("a_page_that_is_loaded_while_a_message_is_continued_has_all_of_it", async (
   const loaded = openChat("continued", { transport: tools, messages: await getMessages("continued", "s") });
   const resumed = loaded.resumeStream();
   await reaches(loaded, ({ status, messages }) => status === "streaming" && textOf(lastOf(messages)) === "You are ");
-  assert.deepEqual(callsIn(lastOf(loaded.messages)).map(({ output }) => output), ["Rome"]);
+  assert.deepEqual(
+    callsIn(lastOf(loaded.messages)).map(({ output }) => output),
+    ["Rome"],
+  );
   rest.open();
   await Promise.all([answered, resumed]);
   await reaches(chat, isReady);
-  assert.deepEqual(loaded.messages.map(told), [["user", "Where am I?"], ["assistant", "You are in Rome."]]);
-  assert.deepEqual(loaded.messages.map(({ id }) => id), chat.messages.map(({ id }) => id));
+  assert.deepEqual(loaded.messages.map(told), [
+    ["user", "Where am I?"],
+    ["assistant", "You are in Rome."],
+  ]);
+  assert.deepEqual(
+    loaded.messages.map(({ id }) => id),
+    chat.messages.map(({ id }) => id),
+  );
 });
 
 test("where_no_turn_runs_there_is_nothing_to_resume", async () => {
@@ -335,7 +396,10 @@ test("a_model_that_refuses_is_an_error_and_the_message_is_not_lost", async () =>
   assert.deepEqual(await history(server, "refused", "s"), [["user", "Hi?"]]);
   model.next(say("Hello."));
   await chat.regenerate();
-  assert.deepEqual(await history(server, "refused", "s"), [["user", "Hi?"], ["assistant", "Hello."]]);
+  assert.deepEqual(await history(server, "refused", "s"), [
+    ["user", "Hi?"],
+    ["assistant", "Hello."],
+  ]);
 });
 
 test("a_model_that_breaks_off_is_an_error_of_the_chat", async () => {

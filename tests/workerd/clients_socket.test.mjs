@@ -35,7 +35,13 @@ const PAY = {
 };
 
 function connect(name, options = {}) {
-  const client = new AgentClient({ agent: "SessionAgent", name, host: new URL(server.url).host, protocol: "ws", ...options });
+  const client = new AgentClient({
+    agent: "SessionAgent",
+    name,
+    host: new URL(server.url).host,
+    protocol: "ws",
+    ...options,
+  });
   opened.push(client);
   return client;
 }
@@ -82,7 +88,15 @@ test("a_call_that_fails_says_why_and_leaves_the_socket_as_it_was", async () => {
 test("unknown_frames_are_ignored", async () => {
   const client = connect("nonsense");
   await client.ready;
-  for (const frame of ["", "{", "null", "[]", '{"type":"cf_agent_from_the_future"}', "x".repeat(100_000), new Uint8Array([1, 2])]) {
+  for (const frame of [
+    "",
+    "{",
+    "null",
+    "[]",
+    '{"type":"cf_agent_from_the_future"}',
+    "x".repeat(100_000),
+    new Uint8Array([1, 2]),
+  ]) {
     client.send(frame);
   }
   assert.deepEqual((await client.call("listSessions")).sessions, []);
@@ -108,12 +122,18 @@ test("a_page_shows_and_speaks_of_what_its_token_is_for", async () => {
   opened.push(tab);
   locked.model.next(say("Come in."));
   await tab.chat.sendMessage({ text: "Knock." });
-  await shows(tab, [["user", "Knock."], ["assistant", "Come in."]]);
+  await shows(tab, [
+    ["user", "Knock."],
+    ["assistant", "Come in."],
+  ]);
   await assert.rejects(tab.agent.call("getHistory", [{ sessionId: "another" }]), /token/i);
   await tab.close();
   const again = await openTab(locked.server, "locked", { query });
   opened.push(again);
-  await shows(again, [["user", "Knock."], ["assistant", "Come in."]]);
+  await shows(again, [
+    ["user", "Knock."],
+    ["assistant", "Come in."],
+  ]);
 });
 
 test("a_message_is_answered_in_every_tab", async () => {
@@ -121,10 +141,16 @@ test("a_message_is_answered_in_every_tab", async () => {
   const there = await open("tabs");
   model.next(say("Hello ", "there."));
   await here.chat.sendMessage({ text: "Hi!" });
-  const expected = [["user", "Hi!"], ["assistant", "Hello there."]];
+  const expected = [
+    ["user", "Hi!"],
+    ["assistant", "Hello there."],
+  ];
   await shows(here, expected);
   await shows(there, expected);
-  assert.deepEqual(there.messages.map(({ id }) => id), here.messages.map(({ id }) => id));
+  assert.deepEqual(
+    there.messages.map(({ id }) => id),
+    here.messages.map(({ id }) => id),
+  );
   assert.deepEqual(await history(server, "tabs", "default"), expected);
 });
 
@@ -132,7 +158,11 @@ test("open_tabs_show_what_operations_write", async () => {
   const here = await open("open tabs");
   const there = await open("open tabs");
   const other = await open("open tabs", { query: { sessionId: "other" } });
-  const append = (text, role = "user") => call(server, "open tabs", "appendMessage", { sessionId: "default", message: { id: text, role, parts: [{ type: "text", text }] } });
+  const append = (text, role = "user") =>
+    call(server, "open tabs", "appendMessage", {
+      sessionId: "default",
+      message: { id: text, role, parts: [{ type: "text", text }] },
+    });
   await call(server, "open tabs", "createSession", { id: "default" });
   await append("by a server");
   for (const tab of [here, there]) await shows(tab, [["user", "by a server"]]);
@@ -155,24 +185,49 @@ test("open_tabs_show_what_operations_write", async () => {
 test("open_tabs_show_a_changed_message_without_the_list", async () => {
   const here = await open("changed");
   const there = await open("changed");
-  const write = (operation, id, text) => call(server, "changed", operation, { sessionId: "default", message: { id, role: "user", parts: [{ type: "text", text }] } });
+  const write = (operation, id, text) =>
+    call(server, "changed", operation, {
+      sessionId: "default",
+      message: { id, role: "user", parts: [{ type: "text", text }] },
+    });
   await call(server, "changed", "createSession", { id: "default" });
   for (const id of ["a", "b", "c"]) await write("appendMessage", id, id);
-  for (const tab of [here, there]) await shows(tab, [["user", "a"], ["user", "b"], ["user", "c"]]);
+  for (const tab of [here, there])
+    await shows(tab, [
+      ["user", "a"],
+      ["user", "b"],
+      ["user", "c"],
+    ]);
   // A list may be on its way for a second.
   await quiet(here);
   const types = [];
   here.agent.addEventListener("message", ({ data }) => types.push(JSON.parse(data).type));
   await write("updateMessage", "b", "B");
-  for (const tab of [here, there]) await shows(tab, [["user", "a"], ["user", "B"], ["user", "c"]]);
+  for (const tab of [here, there])
+    await shows(tab, [
+      ["user", "a"],
+      ["user", "B"],
+      ["user", "c"],
+    ]);
   await write("updateMessage", "a", "A");
   await write("upsertMessage", "c", "C");
-  for (const tab of [here, there]) await shows(tab, [["user", "A"], ["user", "B"], ["user", "C"]]);
+  for (const tab of [here, there])
+    await shows(tab, [
+      ["user", "A"],
+      ["user", "B"],
+      ["user", "C"],
+    ]);
   assert.deepEqual([...new Set(types)], ["cf_agent_message_updated"]);
   // A message that is new comes with the list, and so does what changed beside it.
   await write("updateMessage", "a", "a");
   await write("upsertMessage", "d", "D");
-  for (const tab of [here, there]) await shows(tab, [["user", "a"], ["user", "B"], ["user", "C"], ["user", "D"]]);
+  for (const tab of [here, there])
+    await shows(tab, [
+      ["user", "a"],
+      ["user", "B"],
+      ["user", "C"],
+      ["user", "D"],
+    ]);
   assert.ok(types.includes("cf_agent_chat_messages"));
 });
 
@@ -192,11 +247,16 @@ test("open_tabs_show_a_compaction_that_nobody_asked_for", async () => {
   await call(server, "compacted", "configureCompaction", { sessionId: "default", ...settings });
   const rest = gate();
   model.next(say("The talk ", rest, "in short."));
-  const events = Array.from({ length: 8 }, (_, n) => ({ action: "user_message", content: `Number ${n}. ${"Word upon word. ".repeat(20)}` }));
+  const events = Array.from({ length: 8 }, (_, n) => ({
+    action: "user_message",
+    content: `Number ${n}. ${"Word upon word. ".repeat(20)}`,
+  }));
   await call(server, "compacted", "appendEvents", { sessionId: "default", events });
   await tab.reaches(({ messages }) => messages.length === 8);
   rest.open();
-  await tab.reaches(({ messages }) => messages.length < 8 && messages.some((message) => textOf(message).includes("The talk in short.")));
+  await tab.reaches(
+    ({ messages }) => messages.length < 8 && messages.some((message) => textOf(message).includes("The talk in short.")),
+  );
 });
 
 test("what_is_written_while_a_turn_runs_is_shown_and_the_stream_goes_on", async () => {
@@ -205,14 +265,22 @@ test("what_is_written_while_a_turn_runs_is_shown_and_the_stream_goes_on", async 
   const rest = gate();
   model.next(say("Once ", rest, "upon a time."));
   const sent = here.chat.sendMessage({ text: "Tell me." });
-  for (const tab of [here, there]) await tab.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Once ");
+  for (const tab of [here, there])
+    await tab.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Once ");
   const message = { id: "news", role: "user", parts: [{ type: "text", text: "News." }] };
   await call(server, "news", "appendMessage", { sessionId: "default", message });
-  for (const tab of [here, there]) await tab.reaches(({ messages }) => messages.some(({ id }) => id === "news") && messages.some((message) => textOf(message) === "Once "));
+  for (const tab of [here, there])
+    await tab.reaches(
+      ({ messages }) =>
+        messages.some(({ id }) => id === "news") && messages.some((message) => textOf(message) === "Once "),
+    );
   rest.open();
   await sent;
   const stored = await history(server, "news", "default");
-  for (const tab of [here, there]) await tab.reaches(({ chat, messages }) => isReady({ chat }) && messages.some((message) => textOf(message) === "Once upon a time."));
+  for (const tab of [here, there])
+    await tab.reaches(
+      ({ chat, messages }) => isReady({ chat }) && messages.some((message) => textOf(message) === "Once upon a time."),
+    );
   assert.ok(stored.length >= 2);
 });
 
@@ -226,7 +294,10 @@ test("the_other_tab_sees_the_answer_while_it_is_being_said", async () => {
   assert.equal(textOf(there.messages[0]), "Tell me.");
   rest.open();
   await sent;
-  await shows(there, [["user", "Tell me."], ["assistant", "Once upon a time."]]);
+  await shows(there, [
+    ["user", "Tell me."],
+    ["assistant", "Once upon a time."],
+  ]);
 });
 
 test("a_tab_that_is_opened_later_shows_the_history_and_goes_on", async () => {
@@ -235,15 +306,26 @@ test("a_tab_that_is_opened_later_shows_the_history_and_goes_on", async () => {
   await before.chat.sendMessage({ text: "1?" });
   await before.close();
   const tab = await open("later");
-  await shows(tab, [["user", "1?"], ["assistant", "One."]]);
+  await shows(tab, [
+    ["user", "1?"],
+    ["assistant", "One."],
+  ]);
   model.next(say("Two."));
   await tab.chat.sendMessage({ text: "2?" });
-  await shows(tab, [["user", "1?"], ["assistant", "One."], ["user", "2?"], ["assistant", "Two."]]);
-  assert.deepEqual(lastAsked().map(({ role, content }) => [role, content]), [
+  await shows(tab, [
     ["user", "1?"],
     ["assistant", "One."],
     ["user", "2?"],
+    ["assistant", "Two."],
   ]);
+  assert.deepEqual(
+    lastAsked().map(({ role, content }) => [role, content]),
+    [
+      ["user", "1?"],
+      ["assistant", "One."],
+      ["user", "2?"],
+    ],
+  );
 });
 
 test("a_tab_speaks_of_the_session_in_its_address", async () => {
@@ -251,7 +333,10 @@ test("a_tab_speaks_of_the_session_in_its_address", async () => {
   const other = await open("sessions");
   model.next(say("Yours."));
   await tab.chat.sendMessage({ text: "Whose?" });
-  await shows(tab, [["user", "Whose?"], ["assistant", "Yours."]]);
+  await shows(tab, [
+    ["user", "Whose?"],
+    ["assistant", "Yours."],
+  ]);
   assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(told));
   assert.deepEqual(other.messages, []);
   // In one page, the hook reads an agent's history once, whatever the query says.
@@ -270,7 +355,10 @@ test("a_client_tool_is_run_by_the_page_and_the_turn_goes_on_in_the_same_message"
   const asked = model.requests.length;
   model.next(callTool("place", {}, "c1"), say("You are in Rome."));
   await tab.chat.sendMessage({ text: "Where am I?" });
-  await shows(tab, [["user", "Where am I?"], ["assistant", "You are in Rome."]]);
+  await shows(tab, [
+    ["user", "Where am I?"],
+    ["assistant", "You are in Rome."],
+  ]);
   await tab.reaches(({ messages }) => callsIn(messages[1]).length === 1);
   const [part] = callsIn(tab.messages[1]);
   assert.deepEqual([part.state, part.output], ["output-available", { city: "Rome" }]);
@@ -279,7 +367,10 @@ test("a_client_tool_is_run_by_the_page_and_the_turn_goes_on_in_the_same_message"
   assert.equal(model.requests.length - asked, 2);
 });
 
-for (const [name, approved] of [["approved", true], ["declined", false]]) {
+for (const [name, approved] of [
+  ["approved", true],
+  ["declined", false],
+]) {
   test(`a_call_that_needs_approval_and_is_${name}`, async () => {
     await call(server, name, "defineTool", PAY);
     const tab = await open(name);
@@ -292,7 +383,10 @@ for (const [name, approved] of [["approved", true], ["declined", false]]) {
       const [part] = callsIn(lastOf(messages));
       return part?.state === outcome.state && isDeepStrictEqual(part.output, outcome.output);
     });
-    await shows(tab, [["user", "Pay 5."], ["assistant", approved ? "Paid." : "Not paid."]]);
+    await shows(tab, [
+      ["user", "Pay 5."],
+      ["assistant", approved ? "Paid." : "Not paid."],
+    ]);
     assert.deepEqual([lastOf(lastAsked()).role, lastOf(lastAsked()).tool_call_id], ["tool", "c1"]);
   });
 }
@@ -305,7 +399,10 @@ test("stopping_cancels_the_turn_and_keeps_what_was_said", async () => {
   await tab.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Half a ");
   await tab.chat.stop();
   await sent;
-  const expected = [["user", "Go."], ["assistant", "Half a "]];
+  const expected = [
+    ["user", "Go."],
+    ["assistant", "Half a "],
+  ];
   await shows(tab, expected);
   await tab.close();
   const later = await open("stopped");
@@ -317,9 +414,15 @@ test("regenerating_answers_beside_the_old_answer_in_every_tab", async () => {
   const there = await open("again");
   model.next(say("First."), say("Second."));
   await here.chat.sendMessage({ text: "Say it." });
-  await shows(there, [["user", "Say it."], ["assistant", "First."]]);
+  await shows(there, [
+    ["user", "Say it."],
+    ["assistant", "First."],
+  ]);
   await here.chat.regenerate();
-  const expected = [["user", "Say it."], ["assistant", "Second."]];
+  const expected = [
+    ["user", "Say it."],
+    ["assistant", "Second."],
+  ];
   await shows(here, expected);
   await shows(there, expected);
   const [user] = here.messages;
@@ -337,7 +440,10 @@ test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
   const tab = await open("resumed");
   await tab.reaches(({ chat, messages }) => chat.isStreaming && textOf(lastOf(messages)) === "Before, ");
   rest.open();
-  await shows(tab, [["user", "Go."], ["assistant", "Before, and after."]]);
+  await shows(tab, [
+    ["user", "Go."],
+    ["assistant", "Before, and after."],
+  ]);
 });
 
 test("a_socket_that_breaks_in_a_turn_picks_it_up_again", async () => {
@@ -351,7 +457,10 @@ test("a_socket_that_breaks_in_a_turn_picks_it_up_again", async () => {
   await closed;
   await tab.reaches(({ chat, messages }) => chat.isStreaming && textOf(lastOf(messages)) === "Before, ");
   rest.open();
-  await shows(tab, [["user", "Go."], ["assistant", "Before, and after."]]);
+  await shows(tab, [
+    ["user", "Go."],
+    ["assistant", "Before, and after."],
+  ]);
 });
 
 test("a_cleared_history_is_gone_in_every_tab_and_in_the_log", async () => {
@@ -359,7 +468,10 @@ test("a_cleared_history_is_gone_in_every_tab_and_in_the_log", async () => {
   const there = await open("cleared");
   model.next(say("Hello."));
   await here.chat.sendMessage({ text: "Hi!" });
-  await shows(there, [["user", "Hi!"], ["assistant", "Hello."]]);
+  await shows(there, [
+    ["user", "Hi!"],
+    ["assistant", "Hello."],
+  ]);
   here.chat.clearHistory();
   await shows(here, []);
   await shows(there, []);
@@ -378,7 +490,10 @@ test("a_second_turn_at_once_is_refused_and_disturbs_nothing", async () => {
   assert.match(there.chat.error.message, /turn/i);
   rest.open();
   await sent;
-  await shows(here, [["user", "Go."], ["assistant", "Slowly."]]);
+  await shows(here, [
+    ["user", "Go."],
+    ["assistant", "Slowly."],
+  ]);
 });
 
 test("a_model_that_refuses_is_an_error_of_the_chat_and_the_message_is_not_lost", async () => {

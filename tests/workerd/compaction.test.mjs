@@ -84,7 +84,10 @@ test("growth_compacts_by_itself_and_no_append_pays_for_it", async () => {
   } while (listed.compactions.length === 0 && Date.now() < deadline);
   assert.ok(listed.compactions.length >= 1 && listed.compactions.length <= 12, `${listed.compactions.length}`);
   assert.ok(listed.decisions.every(({ isAuto, reason }) => isAuto && reason === "compacted"));
-  assert.ok([...costs].every((cost) => cost.endsWith(" / 1")), [...costs].join(", "));
+  assert.ok(
+    [...costs].every((cost) => cost.endsWith(" / 1")),
+    [...costs].join(", "),
+  );
   const { body } = await ok("grown", "estimateTokens", { sessionId: "s" });
   assert.ok(body.total < 6000, `${body.total}`);
   const { body: session } = await ok("grown", "getSession", { sessionId: "s" });

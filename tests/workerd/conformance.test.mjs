@@ -45,7 +45,16 @@ const passed = (summary) => [...summary.matchAll(/^✓ (\S+): (\d+) passed, 0 fa
 test("the_suite_of_the_revisions_with_a_handshake_passes", async () => {
   const { code, summary } = await run("conformance-0.1", "expected-2025.yaml", []);
   assert.equal(code, 0, summary);
-  for (const name of ["server-initialize", "ping", "tools-list", "tools-call-image", "tools-call-error", "resources-list", "prompts-list", "dns-rebinding-protection"]) {
+  for (const name of [
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "tools-call-image",
+    "tools-call-error",
+    "resources-list",
+    "prompts-list",
+    "dns-rebinding-protection",
+  ]) {
     assert.ok(passed(summary).includes(name), name);
   }
 });
@@ -53,7 +62,14 @@ test("the_suite_of_the_revisions_with_a_handshake_passes", async () => {
 test("the_suite_of_the_newest_revision_passes", async () => {
   const { code, summary } = await run("conformance-0.2", "expected-2026.yaml", ["--requirements", "2026-07-28"]);
   assert.equal(code, 0, summary);
-  for (const name of ["tools-list", "tools-call-mixed-content", "sep-2164-resource-not-found", "caching", "json-schema-2020-12", "http-header-validation"]) {
+  for (const name of [
+    "tools-list",
+    "tools-call-mixed-content",
+    "sep-2164-resource-not-found",
+    "caching",
+    "json-schema-2020-12",
+    "http-header-validation",
+  ]) {
     assert.ok(passed(summary).includes(name), name);
   }
 });

@@ -76,7 +76,10 @@ test("a_page_of_history_costs_the_same_at_any_length_with_branches_and_without",
     const newest = await cost(agent, "loadEvents", { limit: 1000, tail: true });
     let parent = newest.body[0].id;
     for (let branch = 0; branch < 100; branch += 1) {
-      const { body } = await cost(agent, "appendEvents", { parentId: parent, events: Array.from({ length: 10 }, () => user()) });
+      const { body } = await cost(agent, "appendEvents", {
+        parentId: parent,
+        events: Array.from({ length: 10 }, () => user()),
+      });
       parent = body.events[4].id;
     }
     const branched = await cost(agent, "getHistory", { limit: 50 });
@@ -104,7 +107,9 @@ test("messages_cost_what_events_cost", async () => {
 test("media_costs_a_row_a_use_and_once_its_own", async () => {
   const agent = await agentOf(1_000);
   const url = (letter, bytes) => `data:image/png;base64,${letter.repeat(bytes)}`;
-  const picture = (...urls) => ({ message: { role: "user", parts: urls.map((url) => ({ type: "file", mediaType: "image/png", url })) } });
+  const picture = (...urls) => ({
+    message: { role: "user", parts: urls.map((url) => ({ type: "file", mediaType: "image/png", url })) },
+  });
   const first = await cost(agent, "appendMessage", picture(url("a", 900_000)));
   assert.equal(first.written, 3);
   const known = await cost(agent, "appendMessage", picture(url("a", 900_000), url("a", 900_000)));
@@ -115,7 +120,9 @@ test("media_costs_a_row_a_use_and_once_its_own", async () => {
   assert.ok(read.body.parts[1].url === url("a", 900_000));
   assert.ok(read.read <= 8, `${read.read} rows read`);
   assert.equal((await cost(agent, "deleteMessages", { messageIds: [first.body.message.id] })).body.deleted, 1);
-  assert.ok((await cost(agent, "getMessage", { messageId: known.body.message.id })).body.parts[0].url === url("a", 900_000));
+  assert.ok(
+    (await cost(agent, "getMessage", { messageId: known.body.message.id })).body.parts[0].url === url("a", 900_000),
+  );
 });
 
 test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () => {
@@ -123,7 +130,10 @@ test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () 
   const before = await cost(agent, "appendEvents", { events: [user({ content: "a rare marmalade" })] });
   assert.equal(before.written, 1);
   const { body } = await server.call(agent, "search", { query: "marmalades" });
-  assert.deepEqual(body.results.map(({ snippet }) => snippet), ["a rare marmalade"]);
+  assert.deepEqual(
+    body.results.map(({ snippet }) => snippet),
+    ["a rare marmalade"],
+  );
   const after = await cost(agent, "appendEvents", { events: [user({ content: "more marmalade" })] });
   assert.deepEqual([after.written, after.read <= 10], [2, true], JSON.stringify(after));
   const ten = await cost(agent, "appendEvents", { events: Array.from({ length: 10 }, () => user()) });

@@ -16,7 +16,10 @@ test("after_a_crash_every_object_of_the_isolate_answers_from_what_it_stored", as
   for (const agent of ["crashes", "bystander", "newcomer"]) {
     const { status, body } = await server.call(agent, "listSessions", {});
     assert.equal(status, 200, agent);
-    assert.deepEqual(body.sessions.map(({ name }) => name), agent === "newcomer" ? [] : [agent]);
+    assert.deepEqual(
+      body.sessions.map(({ name }) => name),
+      agent === "newcomer" ? [] : [agent],
+    );
   }
   assert.equal(await server.incarnation("crashes"), life);
 });

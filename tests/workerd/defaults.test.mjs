@@ -33,8 +33,14 @@ const server = await startServer({
 after(() => server.stop());
 
 test("a_new_agent_chats_with_what_is_deployed", async () => {
-  const body = { id: "s", message: { id: "m1", role: "user", parts: [{ type: "text", text: "Remember that I like tea." }] } };
-  const response = await server.fetch("/agents/session-agent/coder:42/chat", { method: "POST", body: JSON.stringify(body) });
+  const body = {
+    id: "s",
+    message: { id: "m1", role: "user", parts: [{ type: "text", text: "Remember that I like tea." }] },
+  };
+  const response = await server.fetch("/agents/session-agent/coder:42/chat", {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
   assert.equal(response.status, 200);
   assert.match(await response.text(), /set_context[^]*\[DONE\]/);
   const { body: frozen } = await server.call("coder:42", "freezePrompt", { sessionId: "s" });
@@ -44,7 +50,10 @@ test("a_new_agent_chats_with_what_is_deployed", async () => {
   const { body: settings } = await server.call("coder:42", "configureCompaction", {});
   assert.equal(settings.compactAfter, 50_000);
   const { body: listed } = await server.call("coder:42", "listTools", {});
-  assert.deepEqual(listed.tools.map(({ name }) => name), ["answer"]);
+  assert.deepEqual(
+    listed.tools.map(({ name }) => name),
+    ["answer"],
+  );
 });
 
 test("get_config_says_where_each_value_comes_from_and_what_is_wrong", async () => {
@@ -53,16 +62,30 @@ test("get_config_says_where_each_value_comes_from_and_what_is_wrong", async () =
   const { body } = await server.call("dora", "getConfig", {});
   assert.deepEqual([body.maxSteps, body.vectors, body.sessionSearch], [4, true, false]);
   const { maxSteps, vectors, sessionSearch, systemInstructions } = body.origins;
-  assert.deepEqual([maxSteps, vectors, sessionSearch, systemInstructions], ["defaults", "agent", "built-in", "defaults"]);
+  assert.deepEqual(
+    [maxSteps, vectors, sessionSearch, systemInstructions],
+    ["defaults", "agent", "built-in", "defaults"],
+  );
   const named = body.problems.map(({ source, field }) => `${source}: ${field}`).sort();
-  assert.deepEqual(named, ["AGENT_DEFAULTS: sessionSearch", "agent-defaults.json: blocks[2].kind", "agent-defaults.json: tools[1]"]);
+  assert.deepEqual(named, [
+    "AGENT_DEFAULTS: sessionSearch",
+    "agent-defaults.json: blocks[2].kind",
+    "agent-defaults.json: tools[1]",
+  ]);
 });
 
 test("what_is_deployed_costs_no_row", async () => {
   // The first write to an object makes its tables.
   await server.call("emil", "createSession", {});
   const cost = await server.metered("emil", async () => {
-    for (const operation of ["getConfig", "getBlocks", "renderPrompt", "getTools", "listTools", "configureCompaction"]) {
+    for (const operation of [
+      "getConfig",
+      "getBlocks",
+      "renderPrompt",
+      "getTools",
+      "listTools",
+      "configureCompaction",
+    ]) {
       const { status, rowsWritten } = await server.call("emil", operation, {});
       // `configureCompaction` writes what it was told: nothing, as a row.
       assert.deepEqual([status, rowsWritten], [200, operation === "configureCompaction" ? 1 : 0], operation);
@@ -74,7 +97,12 @@ test("what_is_deployed_costs_no_row", async () => {
 test("agents_of_a_user_share_the_block_that_a_template_names", async () => {
   assert.equal((await server.call("coder:9", "setBlock", { label: "user", content: "Likes tea." })).status, 200);
   for (const agent of ["coder:9", "user:9"]) await server.evict(agent);
-  for (const [agent, content] of [["coder:9", "Likes tea."], ["user:9", "Likes tea."], ["writer:9", "Likes tea."], ["coder:8", ""]]) {
+  for (const [agent, content] of [
+    ["coder:9", "Likes tea."],
+    ["user:9", "Likes tea."],
+    ["writer:9", "Likes tea."],
+    ["coder:8", ""],
+  ]) {
     assert.equal((await server.call(agent, "getBlock", { label: "user" })).body.content, content, agent);
   }
   for (const name of ["coder", "coder:..", "coder:{2}", "coder:9/../8"]) {

@@ -26,7 +26,11 @@ export const readme = documents[0];
  * What is written of the client: documents whose blocks in `ts client` are one program,
  * from top to bottom. client.test.mjs runs the programs.
  */
-export const clientGuides = [documents.find(({ path }) => path === "docs/client.md"), await open("packages/session-agent/README.md"), documents[0]];
+export const clientGuides = [
+  documents.find(({ path }) => path === "docs/client.md"),
+  await open("packages/session-agent/README.md"),
+  documents[0],
+];
 
 /** What is written of the crate: its blocks in `rust` are one program, from top to bottom. */
 export const crateReadme = await open("crates/client/README.md");
@@ -43,14 +47,21 @@ export function clientProgram({ text, blocks }, first) {
 async function open(path) {
   const text = await read(path);
   const fences = text.matchAll(/^```([^\n]*)\n(.*?)^```$/gms);
-  const blocks = [...fences].map(({ index, 1: language, 2: code }) => ({ path, line: text.slice(0, index).split("\n").length, language, text: code }));
+  const blocks = [...fences].map(({ index, 1: language, 2: code }) => ({
+    path,
+    line: text.slice(0, index).split("\n").length,
+    language,
+    text: code,
+  }));
   return { path, text, blocks };
 }
 
 const GIVEN = "operation: string, json?: string, options?: { token?: string }";
-const ANSWER = "{ ok: true; value: string } | { ok: false; error: { code: string; message: string; details: object }; status: number }";
+const ANSWER =
+  "{ ok: true; value: string } | { ok: false; error: { code: string; message: string; details: object }; status: number }";
 const WAYS = (agent) => `call(${agent}${GIVEN}): Promise<string>; request(${agent}${GIVEN}): Promise<${ANSWER}>;`;
-const METHOD = "getHistory(input: { sessionId: string }, options: { token: string }): Promise<{ messages: { id: string }[] }>;";
+const METHOD =
+  "getHistory(input: { sessionId: string }, options: { token: string }): Promise<{ messages: { id: string }[] }>;";
 
 /** What a ```ts block finds in `env`, with its type. */
 export const ENV = {
@@ -76,7 +87,12 @@ export function tableUnder(path, heading) {
   return table[0]
     .split("\n")
     .slice(2)
-    .map((line) => line.slice(1, -1).split("|").map((cell) => cell.trim()));
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split("|")
+        .map((cell) => cell.trim()),
+    );
 }
 
 /** The names that stand in backticks in a table's column. */

@@ -26,7 +26,20 @@ const FEWEST_REQUESTS = 8;
 const SECRET = "the secret of this test, long enough";
 
 /** The languages of blocks. A test below holds each of them. */
-const HELD = ["sh", "json", "json defaults", "ts", "ts client", "ts own", "ts recipe", "toml own", "tsx", "tsx recipe", "rust", "toml"];
+const HELD = [
+  "sh",
+  "json",
+  "json defaults",
+  "ts",
+  "ts client",
+  "ts own",
+  "ts recipe",
+  "toml own",
+  "tsx",
+  "tsx recipe",
+  "rust",
+  "toml",
+];
 
 const runFile = promisify(execFile);
 const settings = readConfig({ config: join(ROOT, "wrangler.toml") }, { hideWarnings: true });
@@ -35,14 +48,22 @@ after(() => server.stop());
 
 test("the_readme_is_short", () => {
   const bytes = Buffer.byteLength(readme.text);
-  assert.ok(bytes <= README_BYTES, `README.md has ${bytes} bytes, at most ${README_BYTES} are allowed: move a part of it to docs/`);
+  assert.ok(
+    bytes <= README_BYTES,
+    `README.md has ${bytes} bytes, at most ${README_BYTES} are allowed: move a part of it to docs/`,
+  );
 });
 
 test("every_block_is_of_a_kind_that_a_test_holds", () => {
   for (const { path, text, blocks } of documents) {
     const fences = text.match(/^[\s>]*(?:`{3,}|~{3,}).*$/gm) ?? [];
-    assert.equal(fences.length, 2 * blocks.length, `${path}: each block begins and ends with three backticks at its line's beginning`);
-    for (const { language, text } of blocks) assert.ok(HELD.includes(language), `${path}: no test holds a block in \`${language}\`:\n${text}`);
+    assert.equal(
+      fences.length,
+      2 * blocks.length,
+      `${path}: each block begins and ends with three backticks at its line's beginning`,
+    );
+    for (const { language, text } of blocks)
+      assert.ok(HELD.includes(language), `${path}: no test holds a block in \`${language}\`:\n${text}`);
     const prose = text.replaceAll(/^```.*?^```$/gms, "");
     assert.doesNotMatch(prose, /\n\n(?: {4}|\t)/, `${path}: an indented block, which no test reads`);
   }
@@ -56,7 +77,8 @@ for (const document of written) {
     const { sent, printed } = await follow(followed, (words, of) => of === document && commands.push(words));
     if (document === readme) assert.ok(sent >= FEWEST_REQUESTS, `${sent} requests`);
     for (const block of document.blocks) {
-      if (block.language === "json") assert.ok(printed.includes(block), `answers that no request right before them asks for:\n${block.text}`);
+      if (block.language === "json")
+        assert.ok(printed.includes(block), `answers that no request right before them asks for:\n${block.text}`);
     }
     for (const words of commands) await holdCommand(words);
   });
@@ -77,10 +99,15 @@ async function holdCommand(words) {
   }
   assert.equal(words.slice(0, 2).join(" "), "npx wrangler", `no command that a test knows: ${line}`);
   const { stdout } = await runFile(NODE, [WRANGLER, ...words.slice(2), "--help"], { env: quietly() });
-  const usage = stdout.match(/^wrangler ([a-z0-9 ]+)/m)?.[1].trim().split(" ") ?? [];
+  const usage =
+    stdout
+      .match(/^wrangler ([a-z0-9 ]+)/m)?.[1]
+      .trim()
+      .split(" ") ?? [];
   assert.deepEqual(words.slice(2, 2 + usage.length), usage, `wrangler's help is of another command: ${line}`);
   const named = words[2 + usage.length];
-  if (usage.join(" ") === "secret put") assert.ok(namesIn(tableUnder("docs/deploy.md", "Settings"), 0).includes(named), line);
+  if (usage.join(" ") === "secret put")
+    assert.ok(namesIn(tableUnder("docs/deploy.md", "Settings"), 0).includes(named), line);
   if (usage.join(" ") === "r2 bucket create") assert.equal(named, settings.r2_buckets[0].bucket_name, line);
 }
 
@@ -123,10 +150,20 @@ test("the_typescript_runs_over_both_bindings", async () => {
       const typed = `${helpers.join("\n")}\nexport default async (env: any) => { ${text}\n return messages; };`;
       const { code } = await transform(typed, { loader: "ts" });
       const { default: run } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
-      assert.deepEqual((await run(env)).map(({ id }) => id), ["ask"], text);
+      assert.deepEqual(
+        (await run(env)).map(({ id }) => id),
+        ["ask"],
+        text,
+      );
     }
   }
-  assert.deepEqual(used.toSorted(), ["object call", "object method", "service call", "service fetch", "service request"]);
+  assert.deepEqual(used.toSorted(), [
+    "object call",
+    "object method",
+    "service call",
+    "service fetch",
+    "service request",
+  ]);
 });
 
 test("the_typescript_helper_throws_what_the_agent_says", async () => {
@@ -134,7 +171,10 @@ test("the_typescript_helper_throws_what_the_agent_says", async () => {
   const { code } = await transform(helper.text, { loader: "ts" });
   const { memoryOf } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
   const call = (operation, ...given) => server.rpc("alice", operation, given);
-  await assert.rejects(memoryOf(call, SECRET)("getHistory", { sessionId: "nowhere" }), { code: "session_not_found", status: 404 });
+  await assert.rejects(memoryOf(call, SECRET)("getHistory", { sessionId: "nowhere" }), {
+    code: "session_not_found",
+    status: 404,
+  });
   await assert.rejects(memoryOf(call)("getHistory", { sessionId: "trip" }), { code: "unauthorized" });
 });
 
@@ -150,9 +190,14 @@ test("the_hooks_of_a_page_chat_with_the_agent", async () => {
     try {
       const before = page.messages.length;
       await page.chat.sendMessage({ text: "Hello" });
-      const isAnswered = ({ messages, chat }) => messages.length === before + 2 && chat.status !== "streaming" && textOf(messages.at(-1)) !== "";
+      const isAnswered = ({ messages, chat }) =>
+        messages.length === before + 2 && chat.status !== "streaming" && textOf(messages.at(-1)) !== "";
       await page.reaches(isAnswered);
-      assert.deepEqual(page.messages.slice(-2).map(({ role }) => role), ["user", "assistant"], path);
+      assert.deepEqual(
+        page.messages.slice(-2).map(({ role }) => role),
+        ["user", "assistant"],
+        path,
+      );
     } finally {
       await page.close();
     }
@@ -169,7 +214,10 @@ async function hooksIn(text) {
   for (const [name, { from }] of Object.entries(scope)) {
     scope[name] = (await import(from))[name] ?? assert.fail(`${from} has no ${name}`);
   }
-  const { code } = await transform(`export const use = (${Object.keys(scope).join(", ")}) => ({ token }: any) => { ${body}\n return { agent: typeof agent === "undefined" ? undefined : agent, chat }; };`, { loader: "tsx" });
+  const { code } = await transform(
+    `export const use = (${Object.keys(scope).join(", ")}) => ({ token }: any) => { ${body}\n return { agent: typeof agent === "undefined" ? undefined : agent, chat }; };`,
+    { loader: "tsx" },
+  );
   const { use } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
   return use(...Object.values(scope));
 }
@@ -185,7 +233,11 @@ test("the_defaults_for_every_agent_hold_as_they_are_printed", async () => {
       const { body } = await deployed.call("user:42", "getConfig", {});
       assert.deepEqual(body.problems, [], path);
       const { body: held } = await deployed.call("user:42", "getBlocks", {});
-      assert.deepEqual(held.map(({ label }) => label), defaults.blocks.map(({ label }) => label), path);
+      assert.deepEqual(
+        held.map(({ label }) => label),
+        defaults.blocks.map(({ label }) => label),
+        path,
+      );
     } finally {
       await deployed.stop();
     }
@@ -202,14 +254,27 @@ test("wrangler_reads_the_settings_and_they_name_this_worker", async () => {
       const config = join(folder, `${n}.toml`);
       await writeFile(config, `name = "caller"\ncompatibility_date = "${settings.compatibility_date}"\n${text}`);
       const warnings = [];
-      const { services = [], durable_objects, routes = [], vars, migrations } = await warningsTo(warnings, () => readConfig({ config }));
+      const {
+        services = [],
+        durable_objects,
+        routes = [],
+        vars,
+        migrations,
+      } = await warningsTo(warnings, () => readConfig({ config }));
       assert.deepEqual(warnings, [], `${path}:\n${text}`);
       const objects = durable_objects.bindings;
       const transfers = migrations.flatMap(({ transferred_classes = [] }) => transferred_classes);
-      assert.ok(services.length + objects.length + routes.length + transfers.length + Object.keys(vars).length > 0, `${path}: nothing that this test holds:\n${text}`);
+      assert.ok(
+        services.length + objects.length + routes.length + transfers.length + Object.keys(vars).length > 0,
+        `${path}: nothing that this test holds:\n${text}`,
+      );
       for (const { service } of services) assert.equal(service, settings.name, path);
       for (const { class_name, script_name } of objects) {
-        assert.deepEqual([class_name, script_name], [settings.durable_objects.bindings[0].class_name, settings.name], path);
+        assert.deepEqual(
+          [class_name, script_name],
+          [settings.durable_objects.bindings[0].class_name, settings.name],
+          path,
+        );
       }
       for (const { to } of transfers) assert.equal(to, settings.durable_objects.bindings[0].class_name, path);
       for (const name of Object.keys(vars)) assert.ok(names.includes(name), `${path}: ${name} is no setting`);
@@ -225,13 +290,20 @@ test("the_picture_has_colours_for_light_and_for_dark", async () => {
   const styled = (style) => [...style.matchAll(/^\s*\.(\w+) \{/gm)].map(([, name]) => name).sort();
   const used = [...new Set([...picture.matchAll(/class="(\w+)"/g)].map(([, name]) => name))].sort();
   assert.deepEqual([styled(light), styled(dark)], [used, used]);
-  assert.doesNotMatch(picture, /(?:fill|stroke)="(?!none|url)/, "a colour of the picture stands in its style, once for light and once for dark");
+  assert.doesNotMatch(
+    picture,
+    /(?:fill|stroke)="(?!none|url)/,
+    "a colour of the picture stands in its style, once for light and once for dark",
+  );
   assert.match(picture, /<title .*<\/title>\s*<desc /);
 });
 
 test("every_link_into_the_tree_leads_somewhere", () => {
   const links = documents.flatMap(({ path, text }) => {
-    const found = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g), ...text.matchAll(/(?:src|srcset)="(?!https?:)([^"]+)"/g)];
+    const found = [
+      ...text.matchAll(/\]\((?!https?:)([^)]+)\)/g),
+      ...text.matchAll(/(?:src|srcset)="(?!https?:)([^"]+)"/g),
+    ];
     return found.map(([, link]) => ({ path, link }));
   });
   assert.ok(links.length >= 20);
@@ -240,7 +312,9 @@ test("every_link_into_the_tree_leads_somewhere", () => {
     const target = file === "" ? path : join(dirname(path), file);
     assert.ok(existsSync(join(ROOT, target)), `${path}: ${link}`);
     if (heading === undefined) continue;
-    const to = documents.find((document) => document.path === target) ?? assert.fail(`${path}: ${link} names a heading of no document`);
+    const to =
+      documents.find((document) => document.path === target) ??
+      assert.fail(`${path}: ${link} names a heading of no document`);
     assert.ok(anchorsIn(to.text).includes(heading), `${path}: ${target} has no heading #${heading}`);
   }
 });
@@ -259,7 +333,12 @@ test("every_document_is_in_the_index_and_every_guide_in_the_readme", () => {
 /** The anchors of a document's headings, as GitHub makes them. */
 function anchorsIn(text) {
   const headings = text.replaceAll(/^```.*?^```$/gms, "").matchAll(/^#+ (.*)$/gm);
-  return [...headings].map(([, heading]) => heading.toLowerCase().replaceAll(/[^\w -]/g, "").replaceAll(" ", "-"));
+  return [...headings].map(([, heading]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, "")
+      .replaceAll(" ", "-"),
+  );
 }
 
 /** Makes the session of the README's tour, unless it is there. */
@@ -272,7 +351,10 @@ async function haveTrip(agent) {
 }
 
 function textOf({ parts }) {
-  return parts.filter(({ type }) => type === "text").map(({ text }) => text).join("");
+  return parts
+    .filter(({ type }) => type === "text")
+    .map(({ text }) => text)
+    .join("");
 }
 
 /** Runs `work`. Its warnings go into `warnings` instead of the terminal. */

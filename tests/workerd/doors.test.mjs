@@ -19,7 +19,13 @@ async function refusal(path, init = {}, options) {
   assert.equal(response.headers.get("content-type"), "application/json", text.slice(0, 200));
   const { error } = JSON.parse(text);
   assert.match(error.message, /\w.*[.…?]$/su);
-  return { status: response.status, code: error.code, field: error.details.field, details: error.details, headers: response.headers };
+  return {
+    status: response.status,
+    code: error.code,
+    field: error.details.field,
+    details: error.details,
+    headers: response.headers,
+  };
 }
 
 async function stillAnswers() {
@@ -40,14 +46,20 @@ test("the_files_are_served_in_front_of_the_worker", async () => {
   for (const via of [undefined, "service"]) {
     const get = (path, init) => deployed.fetch(path, init, { via });
     const api = await get("/openapi.json");
-    assert.deepEqual([api.status, api.headers.get("content-type"), await api.text()], [200, "application/json", document]);
+    assert.deepEqual(
+      [api.status, api.headers.get("content-type"), await api.text()],
+      [200, "application/json", document],
+    );
     const page = await get("/");
     assert.match(page.headers.get("content-type"), /^text\/html/);
     assert.match(page.headers.get("content-security-policy"), /^default-src 'none'/);
     assert.match(await page.text(), /<h1>Session Agent<\/h1>/);
     for (const path of ["/openapi.json", "/"]) {
       const head = await get(path, { method: "HEAD" });
-      assert.deepEqual([head.status, head.headers.get("x-content-type-options"), (await head.arrayBuffer()).byteLength], [200, "nosniff", 0]);
+      assert.deepEqual(
+        [head.status, head.headers.get("x-content-type-options"), (await head.arrayBuffer()).byteLength],
+        [200, "nosniff", 0],
+      );
       const post = await get(path, { method: "POST", body: "{}" });
       assert.deepEqual([post.status, await post.text()], [405, ""]);
     }
@@ -61,7 +73,10 @@ test("the_files_are_served_in_front_of_the_worker", async () => {
     const { status, body } = await deployed.call("filed", "createSession", { name: "served" }, { via });
     assert.deepEqual([status, body.agentId], [200, "filed"]);
   }
-  assert.deepEqual(JSON.parse(await deployed.rpc("filed", "listSessions", ["{}"])).sessions.map(({ name }) => name), ["served", "served"]);
+  assert.deepEqual(
+    JSON.parse(await deployed.rpc("filed", "listSessions", ["{}"])).sessions.map(({ name }) => name),
+    ["served", "served"],
+  );
 });
 
 test("the_same_addresses_answer_on_the_object_itself", async () => {
@@ -79,7 +94,11 @@ test("the_model_context_protocol_is_spoken_over_every_way_in", async () => {
   const path = "/agents/session-agent/doors/mcp";
   await server.call("doors", "defineBlock", { label: "memory", kind: "writable", defaultContent: "Likes tea." });
   const ask = async (message, options, headers = { "content-type": "application/json" }) => {
-    const response = await server.fetch(path, { method: "POST", headers, body: JSON.stringify(message) }, { agent: "doors", ...options });
+    const response = await server.fetch(
+      path,
+      { method: "POST", headers, body: JSON.stringify(message) },
+      { agent: "doors", ...options },
+    );
     return [response.status, await response.json()];
   };
   for (const via of [undefined, "service", "object"]) {
@@ -157,7 +176,10 @@ test("a_body_over_the_limit_is_413_announced_or_not", async () => {
   const limit = 1024 * 1024;
   const tooLong = Buffer.alloc(limit + 1, 0x20);
   const announced = await refusal(`${RPC}/createSession`, { body: tooLong });
-  assert.deepEqual([...pick(announced), announced.details.limit, announced.details.actual], [413, "payload_too_large", limit, limit + 1]);
+  assert.deepEqual(
+    [...pick(announced), announced.details.limit, announced.details.actual],
+    [413, "payload_too_large", limit, limit + 1],
+  );
   const chunks = async function* () {
     for (let sent = 0; sent <= limit; sent += 1 << 16) yield tooLong.subarray(0, 1 << 16);
   };
@@ -172,7 +194,10 @@ test("a_body_of_another_length_than_a_worker_announces_is_read_whole_or_refused"
   const limit = 1024 * 1024;
   for (const via of ["service", "object"]) {
     const send = async (announced, input) => {
-      const { status, body } = await server.call(`announced ${via}`, "createSession", input, { via, headers: { "x-announced": `${announced}` } });
+      const { status, body } = await server.call(`announced ${via}`, "createSession", input, {
+        via,
+        headers: { "x-announced": `${announced}` },
+      });
       return [status, body.id ?? body.error.code];
     };
     assert.deepEqual(await send(5, { id: "longer" }), [200, "longer"]);

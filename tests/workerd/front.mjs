@@ -13,7 +13,10 @@ export async function startFront(server) {
   const listener = createServer((client) => {
     const { hostname, port } = new URL(server.url);
     const worker = connect(Number(port), hostname);
-    for (const [one, other] of [[client, worker], [worker, client]]) {
+    for (const [one, other] of [
+      [client, worker],
+      [worker, client],
+    ]) {
       open.add(one);
       one.pipe(other);
       one.on("error", () => other.destroy());

@@ -107,7 +107,8 @@ class Server {
     const names = via === "service" ? [agent, operation] : [operation];
     const { answer, error } = await this.callMethod({ via, agent, method: "call", given: [...names, ...given] });
     if (error !== undefined) {
-      if (error.code !== undefined) answers.holdError(operation, { error: { code: error.code, message: error.message, details: error.details } });
+      if (error.code !== undefined)
+        answers.holdError(operation, { error: { code: error.code, message: error.message, details: error.details } });
       throw Object.assign(new Error(error.message), error);
     }
     answers.holdAnswer(operation, JSON.parse(answer));
@@ -261,12 +262,28 @@ class Server {
 }
 
 /** Where runtimes on this machine find each other. By default they don't. */
-export const registryAt = (folder) => (folder === undefined ? { enableDevRegistry: false } : { enableDevRegistry: true, unsafeDevRegistryPath: folder });
+export const registryAt = (folder) =>
+  folder === undefined ? { enableDevRegistry: false } : { enableDevRegistry: true, unsafeDevRegistryPath: folder };
 
-async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai, site = false, defaults }) {
+async function describeWorkers({
+  vars = { AUTH: "open" },
+  secrets = {},
+  inspect = true,
+  workers = {},
+  ai,
+  site = false,
+  defaults,
+}) {
   const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
   const worker = (name, mainModule, modules, env, exports, assets) => ({
-    config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports, ...(assets && { assets }) },
+    config: {
+      name,
+      compatibilityDate,
+      manifest: { mainModule, modulesRoot: ROOT, modules },
+      env,
+      exports,
+      ...(assets && { assets }),
+    },
     dev: {
       // A port of the Worker's own, without miniflare's entry in front.
       unsafeDirectSockets: [{ host: HOST, port: 0 }],
@@ -284,7 +301,10 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
       inspect ? "inspected_object.mjs" : "index.js",
       {
         "index.js": { type: "esm", contents: await built("index.js", "utf8") },
-        "agent-defaults.js": { type: "esm", contents: `export const agentDefaults = () => ${JSON.stringify(JSON.stringify(defaults))};` },
+        "agent-defaults.js": {
+          type: "esm",
+          contents: `export const agentDefaults = () => ${JSON.stringify(JSON.stringify(defaults))};`,
+        },
         "index_bg.wasm": { type: "wasm", contents: new Uint8Array(await built("index_bg.wasm")) },
         "inspected_object.mjs": await source("inspected_object.mjs"),
         "wire.mjs": await source("wire.mjs"),

@@ -26,7 +26,9 @@ const NONSENSE = {
   failing: broken(`return new Response("secret details", { status: 500 });`),
   moved: broken(`return Response.redirect("https://elsewhere.example/", 302);`),
   throwing: broken(`throw new Error("secret details");`),
-  cut: broken(`return new Response(new ReadableStream({ start(c) { c.enqueue(new TextEncoder().encode('{"content": "a')); c.error(new Error("gone")); } }));`),
+  cut: broken(
+    `return new Response(new ReadableStream({ start(c) { c.enqueue(new TextEncoder().encode('{"content": "a')); c.error(new Error("gone")); } }));`,
+  ),
 };
 
 const server = await startServer({
@@ -56,16 +58,32 @@ async function useAll(agent, labels) {
     assert.equal((await ok(agent, "getBlock", { label: labels.text })).content, "Likes tea. Hates rain.");
   }
   if (labels.entries) {
-    await ok(agent, "setEntry", { label: labels.entries, key: "opera", title: "Opera house", content: "You can walk on its roof." });
+    await ok(agent, "setEntry", {
+      label: labels.entries,
+      key: "opera",
+      title: "Opera house",
+      content: "You can walk on its roof.",
+    });
     await evict();
     const { results } = await ok(agent, "searchContext", { label: labels.entries, query: "roof" });
-    assert.deepEqual(results.map(({ key }) => key), ["opera"]);
+    assert.deepEqual(
+      results.map(({ key }) => key),
+      ["opera"],
+    );
   }
   if (labels.documents) {
-    await ok(agent, "putSkill", { label: labels.documents, key: "deploy", content: "# Deploy\nRun the tests.", description: "How we deploy" });
+    await ok(agent, "putSkill", {
+      label: labels.documents,
+      key: "deploy",
+      content: "# Deploy\nRun the tests.",
+      description: "How we deploy",
+    });
     await evict();
     const { skills } = await ok(agent, "listSkills", { label: labels.documents });
-    assert.deepEqual(skills.map(({ key }) => key), ["deploy"]);
+    assert.deepEqual(
+      skills.map(({ key }) => key),
+      ["deploy"],
+    );
     await evict();
     const document = await ok(agent, "loadSkill", { label: labels.documents, key: "deploy" });
     assert.match(document.content, /Run the tests/);
@@ -81,25 +99,39 @@ async function define(agent, home, kinds) {
 }
 
 test("another_agent_keeps_blocks_of_each_kind", async () => {
-  await define("coder:1", () => ({ agent: "user:{2}" }), { text: "writable", entries: "searchable", documents: "loadable" });
+  await define("coder:1", () => ({ agent: "user:{2}" }), {
+    text: "writable",
+    entries: "searchable",
+    documents: "loadable",
+  });
   await useAll("coder:1", { text: "text", entries: "entries", documents: "documents" });
   await server.evict("user:1");
   const there = await ok("user:1", "getBlock", { label: "text" });
   assert.equal(there.content, "Likes tea. Hates rain.");
-  const output = await ok("coder:1", "callTool", { name: "search_context", arguments: { label: "entries", query: "roof" } });
+  const output = await ok("coder:1", "callTool", {
+    name: "search_context",
+    arguments: { label: "entries", query: "roof" },
+  });
   assert.equal(output.isError, false);
   // The past is kept where the entry lives, and is asked for through this agent.
   await ok("coder:1", "setEntry", { label: "entries", key: "opera", content: "It is closed.", validFrom: 5 });
   await server.evict("coder:1");
   const { versions } = await ok("coder:1", "getBlockVersions", { label: "entries", key: "opera" });
-  assert.deepEqual(versions.map(({ content }) => content), ["It is closed.", "You can walk on its roof."]);
+  assert.deepEqual(
+    versions.map(({ content }) => content),
+    ["It is closed.", "You can walk on its roof."],
+  );
   await ok("coder:1", "revertBlock", { label: "entries", key: "opera", version: 1 });
   const { entries } = await ok("user:1", "listEntries", { label: "entries" });
   assert.equal(entries[0].content, "You can walk on its roof.");
 });
 
 test("a_service_keeps_blocks_of_each_kind", async () => {
-  await define("alice", () => ({ service: "NOTES" }), { text: "writable", entries: "searchable", documents: "loadable" });
+  await define("alice", () => ({ service: "NOTES" }), {
+    text: "writable",
+    entries: "searchable",
+    documents: "loadable",
+  });
   await useAll("alice", { text: "text", entries: "entries", documents: "documents" });
   // The service keeps each agent's texts apart.
   await define("bob", () => ({ service: "NOTES" }), { text: "writable" });
@@ -150,8 +182,16 @@ test("a_home_that_answers_nonsense_costs_its_own_block_alone", async () => {
 
 // Natively the standard library does it, and in the wasm JavaScript.
 test("a_label_of_any_script_is_in_upper_case_in_the_prompt", async () => {
-  const labels = { notes: "NOTES", "straße 7": "STRASSE 7", "заметки": "ЗАМЕТКИ", "ŉame": "ʼNAME", "ﬁles": "FILES", "メモ": "メモ" };
-  for (const label of Object.keys(labels)) await ok("hana", "defineBlock", { label, kind: "readonly", defaultContent: "x" });
+  const labels = {
+    notes: "NOTES",
+    "straße 7": "STRASSE 7",
+    заметки: "ЗАМЕТКИ",
+    ŉame: "ʼNAME",
+    ﬁles: "FILES",
+    メモ: "メモ",
+  };
+  for (const label of Object.keys(labels))
+    await ok("hana", "defineBlock", { label, kind: "readonly", defaultContent: "x" });
   const { prompt } = await ok("hana", "renderPrompt");
   for (const upper of Object.values(labels)) assert.ok(prompt.includes(`\n${upper} [`), upper);
 });

@@ -32,7 +32,9 @@ function pathOf(file) {
 
 function withoutTestsAndComments(text) {
   const [code] = text.split(/^#\[cfg\(test\)\]\nmod tests/m);
-  return code.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/#\[cfg\((?:test|feature = "testing")\)\]\n\s*use [^;]+;/g, "");
+  return code
+    .replaceAll(/^\s*\/\/.*$/gm, "")
+    .replaceAll(/#\[cfg\((?:test|feature = "testing")\)\]\n\s*use [^;]+;/g, "");
 }
 
 /** The modules that each module's file imports. */
@@ -56,7 +58,8 @@ function pathsIn(code, module) {
     const from = indent === "" ? here : [...here, "inner"];
     paths.push(...expand(tree).map((path) => absolute(path, from)));
   }
-  for (const [path] of code.matchAll(/\b(?:crate|session_agent_\w+|self|super)(?:::\w+)+/g)) paths.push(absolute(path, here));
+  for (const [path] of code.matchAll(/\b(?:crate|session_agent_\w+|self|super)(?:::\w+)+/g))
+    paths.push(absolute(path, here));
   return paths;
 }
 

@@ -23,7 +23,11 @@ test("a_killed_runtime_loses_no_acknowledged_write_and_keeps_no_half_of_one", as
     const writer = async () => {
       while (alive) {
         const name = `b${(sent += 1)}`;
-        const events = Array.from({ length: BATCH }, (_, n) => ({ id: `${name}-${n}`, action: "user_message", content: name }));
+        const events = Array.from({ length: BATCH }, (_, n) => ({
+          id: `${name}-${n}`,
+          action: "user_message",
+          content: name,
+        }));
         try {
           const { status } = await server.call("killed", "appendEvents", { sessionId: "s", events });
           if (status === 200) acknowledged.add(name);

@@ -38,8 +38,14 @@ const REQUESTS = {
   "JSON within JSON": (n) => ["createSession", `{"metadata": {"x": ${"[".repeat(n - 2)}${"]".repeat(n - 2)}}}`],
   "a minted token's life": (n) => ["mintToken", { expiresIn: n }],
   "a request's body": (n) => ["getSession", '{"sessionId": "s"}'.padEnd(n)],
-  "a body that writes events": (n) => ["appendEvents", JSON.stringify({ sessionId: "s", events: [user("x")] }).padEnd(n)],
-  "parts of a message": (n) => ["appendMessage", { sessionId: "s", message: { role: "user", parts: list(n, () => ({ type: "step-start" })) } }],
+  "a body that writes events": (n) => [
+    "appendEvents",
+    JSON.stringify({ sessionId: "s", events: [user("x")] }).padEnd(n),
+  ],
+  "parts of a message": (n) => [
+    "appendMessage",
+    { sessionId: "s", message: { role: "user", parts: list(n, () => ({ type: "step-start" })) } },
+  ],
   "an event or a message": (n) => ["appendEvents", { sessionId: "s", events: [user(text(n))] }],
 };
 
@@ -58,7 +64,8 @@ async function outcome(what, n) {
   await call(agent, "createSession", { id: "s" });
   if (what === "all text of a page of events") {
     const piece = 4 * 2 ** 20;
-    for (let left = n; left > 0; left -= piece) await call(agent, "appendEvents", { sessionId: "s", events: [user(text(Math.min(left, piece)))] });
+    for (let left = n; left > 0; left -= piece)
+      await call(agent, "appendEvents", { sessionId: "s", events: [user(text(Math.min(left, piece)))] });
     return codeOf(await call(agent, "loadEvents", { sessionId: "s" }));
   }
   await call(agent, "defineBlock", { label: "entries", kind: "searchable" });

@@ -69,7 +69,11 @@ test("programs_and_pages_of_this_machine_get_in", async () => {
     { host: `localhost:${port}` },
     { host: `[::1]:${port}` },
   ]) {
-    assert.equal((await ask(server.url, "POST", `${AGENT}/rpc/listSessions`, headers, "{}")).status, 200, JSON.stringify(headers));
+    assert.equal(
+      (await ask(server.url, "POST", `${AGENT}/rpc/listSessions`, headers, "{}")).status,
+      200,
+      JSON.stringify(headers),
+    );
   }
   assert.equal(await openSocket(server.url), 101);
   assert.equal(await openSocket(server.url, { origin: "http://localhost:5173" }), 101);
@@ -94,18 +98,32 @@ test("no_page_of_another_site_gets_in_at_any_door", async () => {
     }
   }
   for (const headers of pages.slice(1)) {
-    const upgrade = { ...headers, upgrade: "websocket", connection: "Upgrade", "sec-websocket-version": "13", "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==" };
+    const upgrade = {
+      ...headers,
+      upgrade: "websocket",
+      connection: "Upgrade",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    };
     assert.equal(await refusal(upgrade, ["GET", `${AGENT}?sessionId=s`]), "forbidden", JSON.stringify(headers));
   }
   assert.equal(await openSocket(server.url, { origin: "https://evil.example" }), 403);
   // The refused requests changed nothing.
   const { body } = await server.call("a", "listSessions", {});
-  assert.deepEqual(body.sessions.map(({ id }) => id), ["s"]);
+  assert.deepEqual(
+    body.sessions.map(({ id }) => id),
+    ["s"],
+  );
 });
 
 test("the_object_itself_has_the_same_rules_as_the_worker", async () => {
   for (const via of ["service", "object"]) {
-    const { status, body } = await server.call("a", "listSessions", {}, { via, headers: { origin: "https://evil.example" } });
+    const { status, body } = await server.call(
+      "a",
+      "listSessions",
+      {},
+      { via, headers: { origin: "https://evil.example" } },
+    );
     assert.deepEqual([status, body.error?.code], [403, "forbidden"], via);
     assert.equal((await server.call("a", "listSessions", {}, { via })).status, 200, via);
   }
@@ -113,7 +131,10 @@ test("the_object_itself_has_the_same_rules_as_the_worker", async () => {
 
 test("addresses_that_show_nothing_of_an_agent_are_open_to_all", async () => {
   for (const path of ["/health", "/openapi.json", "/"]) {
-    assert.equal((await ask(deployed.url, "GET", path, { origin: "https://evil.example", host: "rebound.example" })).status, 200);
+    assert.equal(
+      (await ask(deployed.url, "GET", path, { origin: "https://evil.example", host: "rebound.example" })).status,
+      200,
+    );
   }
 });
 
@@ -135,9 +156,16 @@ const owner = { authorization: `Bearer ${SECRET}` };
 const ALLOWED = ["access-control-allow-origin", "vary", "access-control-expose-headers"];
 
 test("a_page_of_a_named_origin_asks_first_and_reads_the_answer_errors_too", async () => {
-  const preflight = { ...APP, "access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type" };
+  const preflight = {
+    ...APP,
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "authorization,content-type",
+  };
   for (const [method, path] of DOORS) {
-    const { status, headers } = await ask(shared.url, "OPTIONS", path, { ...preflight, "access-control-request-method": method });
+    const { status, headers } = await ask(shared.url, "OPTIONS", path, {
+      ...preflight,
+      "access-control-request-method": method,
+    });
     assert.equal(status, 204, path);
     assert.equal(headers["access-control-allow-origin"], APP.origin);
     assert.match(headers["access-control-allow-methods"], /\bPOST\b/);
@@ -155,19 +183,40 @@ test("a_page_of_a_named_origin_asks_first_and_reads_the_answer_errors_too", asyn
     [404, await ask(shared.url, "GET", "/nowhere", { ...APP, ...owner })],
     [200, await ask(shared.url, "GET", `${AGENT}/get-messages`, { ...APP, ...owner })],
     [204, await ask(shared.url, "GET", `${AGENT}/chat/s/stream`, { ...APP, ...owner })],
-    [200, await ask(shared.url, "POST", `${AGENT}/chat`, { ...APP, ...owner }, '{"id":"c","message":{"id":"m","role":"user","parts":[{"type":"text","text":"Hello."}]}}')],
+    [
+      200,
+      await ask(
+        shared.url,
+        "POST",
+        `${AGENT}/chat`,
+        { ...APP, ...owner },
+        '{"id":"c","message":{"id":"m","role":"user","parts":[{"type":"text","text":"Hello."}]}}',
+      ),
+    ],
   ];
   for (const [expected, { status, headers }] of answers) {
     assert.equal(status, expected);
     assert.equal(headers["access-control-allow-origin"], APP.origin);
     assert.equal(headers.vary, "Origin");
-    assert.match(headers["access-control-expose-headers"], /x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream/);
+    assert.match(
+      headers["access-control-expose-headers"],
+      /x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream/,
+    );
   }
 });
 
 test("a_page_of_another_origin_gets_no_permission", async () => {
-  for (const origin of ["https://app.example.evil.example", "http://app.example", "null", "*", "https://app.example/"]) {
-    const preflight = await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { origin, "access-control-request-method": "POST" });
+  for (const origin of [
+    "https://app.example.evil.example",
+    "http://app.example",
+    "null",
+    "*",
+    "https://app.example/",
+  ]) {
+    const preflight = await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, {
+      origin,
+      "access-control-request-method": "POST",
+    });
     assert.equal(preflight.status, 403);
     const answer = await ask(shared.url, "POST", `${AGENT}/rpc/listSessions`, { origin, ...owner }, "{}");
     for (const { headers } of [preflight, answer]) {
@@ -177,16 +226,30 @@ test("a_page_of_another_origin_gets_no_permission", async () => {
   }
   // Without a preflight's headers, OPTIONS is a method that this address doesn't take.
   assert.equal((await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, APP)).status, 405);
-  assert.equal((await ask(server.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { ...APP, "access-control-request-method": "POST" })).status, 405);
+  assert.equal(
+    (await ask(server.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { ...APP, "access-control-request-method": "POST" }))
+      .status,
+    405,
+  );
 });
 
 test("an_object_that_a_binding_reaches_shares_as_the_worker_does", async () => {
-  const { status, headers } = await shared.call("a", "listSessions", {}, { via: "object", headers: { ...APP, ...owner } });
+  const { status, headers } = await shared.call(
+    "a",
+    "listSessions",
+    {},
+    { via: "object", headers: { ...APP, ...owner } },
+  );
   assert.deepEqual([status, ...ALLOWED.slice(0, 2).map((name) => headers.get(name))], [200, APP.origin, "Origin"]);
 });
 
 test("a_socket_is_opened_by_who_has_a_token_from_whichever_page", async () => {
-  const { body } = await shared.call("a", "mintToken", { preset: "chat", sessionId: "s", expiresIn: 60 }, { headers: owner });
+  const { body } = await shared.call(
+    "a",
+    "mintToken",
+    { preset: "chat", sessionId: "s", expiresIn: 60 },
+    { headers: owner },
+  );
   for (const origin of [APP.origin, "https://elsewhere.example", undefined]) {
     assert.equal(await openSocket(shared.url, { origin }, [body.token]), 101);
     assert.equal(await openSocket(shared.url, { origin }), 401);

@@ -14,7 +14,10 @@ const count = (text) => Math.ceil(text.length / 4);
 test("a_long_conversation_fits_a_small_window_and_loses_nothing", async (t) => {
   const done = await talk({ turns: TURNS, facts: FACTS, readEvery: 40, count });
   assert.equal(done.answered, TURNS);
-  assert.ok(done.sent.every((tokens) => tokens > 0 && tokens <= WINDOW), `${Math.max(...done.sent)}`);
+  assert.ok(
+    done.sent.every((tokens) => tokens > 0 && tokens <= WINDOW),
+    `${Math.max(...done.sent)}`,
+  );
   assert.ok(done.summaries > 0);
   assert.equal(done.found.inContext + done.found.bySearch, FACTS, JSON.stringify(done.found));
   assert.equal(done.messages, 2 * TURNS, "each question and each answer is in the log");

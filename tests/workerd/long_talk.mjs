@@ -13,7 +13,8 @@ const OUTPUT_BYTES = 200_000;
 const FACT = /Fact \d+: the code of [a-z]+-\d+ is [A-Z]+\d+\./g;
 const NAMES = ["anchor", "beacon", "cedar", "delta", "ember", "falcon", "garnet", "harbor", "island", "juniper"];
 
-export const factOf = (number) => `Fact ${number}: the code of ${NAMES[number % NAMES.length]}-${number} is KX${number * 7919 + 13}.`;
+export const factOf = (number) =>
+  `Fact ${number}: the code of ${NAMES[number % NAMES.length]}-${number} is KX${number * 7919 + 13}.`;
 
 /** Talks for so many turns. `count` is the tokenizer. Returns what happened. */
 export async function talk({ turns, facts, readEvery, count, onTurn = () => {} }) {
@@ -28,8 +29,15 @@ export async function talk({ turns, facts, readEvery, count, onTurn = () => {} }
     return body;
   };
   await call("configureAgent", { maxContextTokens: WINDOW, sessionSearch: true });
-  await call("defineTool", { name: "read", description: "Reads a file.", url: `${model.url}/tool`, needsApproval: false });
-  const planted = new Map(Array.from({ length: facts }, (_, n) => [Math.floor(((n + 0.5) * turns) / facts) + 1, n + 1]));
+  await call("defineTool", {
+    name: "read",
+    description: "Reads a file.",
+    url: `${model.url}/tool`,
+    needsApproval: false,
+  });
+  const planted = new Map(
+    Array.from({ length: facts }, (_, n) => [Math.floor(((n + 0.5) * turns) / facts) + 1, n + 1]),
+  );
   const sent = [];
   let answered = 0;
   for (let turn = 1; turn <= turns; turn += 1) {
@@ -39,7 +47,10 @@ export async function talk({ turns, facts, readEvery, count, onTurn = () => {} }
     model.turn = { turn, reads: turn % readEvery === 0 };
     const text = `${words.repeat(1 + (turn % 4))}${fact}${task}`;
     const message = { id: `u${turn}`, role: "user", parts: [{ type: "text", text }] };
-    const response = await server.fetch("/agents/session-agent/long/chat", { method: "POST", body: JSON.stringify({ id: "s", message }) });
+    const response = await server.fetch("/agents/session-agent/long/chat", {
+      method: "POST",
+      body: JSON.stringify({ id: "s", message }),
+    });
     const stream = await response.text();
     if (stream.includes(`Answer ${turn} `) && !stream.includes('"type":"error"')) answered += 1;
     sent.push(model.taken());
@@ -95,19 +106,29 @@ async function startProvider(count) {
       return response.end("A line of the file that nobody needs. ".repeat(OUTPUT_BYTES / 38));
     }
     const asked = JSON.parse(body);
-    const texts = asked.messages.map(({ content, tool_calls: calls }) => `${content ?? ""}${calls ? JSON.stringify(calls) : ""}`);
+    const texts = asked.messages.map(
+      ({ content, tool_calls: calls }) => `${content ?? ""}${calls ? JSON.stringify(calls) : ""}`,
+    );
     const tools = asked.tools ? count(JSON.stringify(asked.tools)) : 0;
     const tokens = texts.reduce((sum, text) => sum + count(text) + 4, 3) + tools;
     if (tokens + (asked.max_tokens ?? 0) > WINDOW) {
       provider.figures.refusals += 1;
       const message = `This model's maximum context length is ${WINDOW} tokens. However, you requested ${tokens + (asked.max_tokens ?? 0)} tokens (${tokens} in the messages, ${asked.max_tokens ?? 0} in the completion). Please reduce the length of the messages or completion.`;
       response.writeHead(400, { "content-type": "application/json" });
-      return response.end(JSON.stringify({ error: { message, type: "invalid_request_error", param: "messages", code: "context_length_exceeded" } }));
+      return response.end(
+        JSON.stringify({
+          error: { message, type: "invalid_request_error", param: "messages", code: "context_length_exceeded" },
+        }),
+      );
     }
     const say = (delta, reason, answer) => {
       const usage = { prompt_tokens: tokens, completion_tokens: count(answer), total_tokens: tokens + count(answer) };
       response.writeHead(200, { "content-type": "text/event-stream" });
-      for (const chunk of [{ choices: [{ index: 0, delta }] }, { choices: [{ index: 0, delta: {}, finish_reason: reason }] }, { choices: [], usage }]) {
+      for (const chunk of [
+        { choices: [{ index: 0, delta }] },
+        { choices: [{ index: 0, delta: {}, finish_reason: reason }] },
+        { choices: [], usage },
+      ]) {
         response.write(`data: ${JSON.stringify(chunk)}\n\n`);
       }
       response.end("data: [DONE]\n\n");
@@ -129,7 +150,9 @@ async function startProvider(count) {
       const call = { index: 0, id: `c${turn}`, type: "function", function: { name: "read", arguments: "{}" } };
       return say({ tool_calls: [call] }, "tool_calls", "{}");
     }
-    const answer = `Answer ${turn} is that all of this is noted, and that the work goes on as it was planned. `.repeat(1 + (turn % 3));
+    const answer = `Answer ${turn} is that all of this is noted, and that the work goes on as it was planned. `.repeat(
+      1 + (turn % 3),
+    );
     return say({ content: answer }, "stop", answer);
   });
   server.listen(0, "127.0.0.1");

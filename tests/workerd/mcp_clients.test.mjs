@@ -37,7 +37,12 @@ for (const [version, open, options] of [
     await call(server, agent, "defineBlock", { label: "memory", kind: "writable", description: "What to know" }, owner);
     await call(server, agent, "defineBlock", { label: "skills", kind: "loadable" }, owner);
     await call(server, agent, "putSkill", { label: "skills", key: "tea", content: "# Tea" }, owner);
-    const echo = { name: "echo", description: "Says it again.", service: "ECHO", parameters: { type: "object", properties: { text: { type: "string" } } } };
+    const echo = {
+      name: "echo",
+      description: "Says it again.",
+      service: "ECHO",
+      parameters: { type: "object", properties: { text: { type: "string" } } },
+    };
     await call(server, agent, "defineTool", echo, owner);
     const { Client, StreamableHTTPClientTransport } = await open();
     const client = new Client({ name: "a test", version: "1.0.0" }, options);
@@ -45,7 +50,13 @@ for (const [version, open, options] of [
     await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: owner } }));
     try {
       const { tools } = await client.listTools();
-      assert.deepEqual(tools.map(({ name }) => name).toSorted(), ["echo", "load_context", "search", "set_context", "unload_context"]);
+      assert.deepEqual(tools.map(({ name }) => name).toSorted(), [
+        "echo",
+        "load_context",
+        "search",
+        "set_context",
+        "unload_context",
+      ]);
       const use = (name, input) => client.callTool({ name, arguments: input });
       assert.match((await use("echo", { text: "Hi." })).content[0].text, /"said":"Hi\."/);
       await use("set_context", { label: "memory", content: "Likes tea." });
@@ -56,7 +67,10 @@ for (const [version, open, options] of [
       assert.equal(await read("memory://block/memory"), "Likes tea.");
       assert.equal(await read("memory://skill/skills/tea"), "# Tea");
       const { prompts } = await client.listPrompts();
-      assert.deepEqual(prompts.map(({ name }) => name), ["system"]);
+      assert.deepEqual(
+        prompts.map(({ name }) => name),
+        ["system"],
+      );
       const { messages } = await client.getPrompt({ name: "system" });
       assert.match(messages[0].content.text, /Likes tea\./);
       await assert.rejects(client.callTool({ name: "nothing", arguments: {} }));

@@ -52,32 +52,53 @@ async function serve() {
   const build = () => {
     const mcp = new McpServer({ name: "calculator", version: "1.0.0" });
     const numbers = { a: z.number(), b: z.number() };
-    mcp.registerTool("add", { description: described, inputSchema: numbers, outputSchema: { sum: z.number() } }, async ({ a, b }) => {
-      const structuredContent = { sum: a + b };
-      return { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent };
-    });
-    mcp.registerTool("count.slowly", { description: "Counts to three.", inputSchema: {} }, async (_, { sendNotification }) => {
-      for (const progress of [1, 2, 3]) {
-        await sendNotification({ method: "notifications/progress", params: { progressToken: 1, progress, total: 3 } });
-      }
-      return { content: [{ type: "text", text: "1, 2, 3" }] };
-    });
-    mcp.registerTool("ask_the_client", { description: "Asks its client for a model.", inputSchema: {} }, async (_, { sendRequest }) => {
-      const message = { role: "user", content: { type: "text", text: "Who pays?" } };
-      const anything = z.object({}).passthrough();
-      const said = await sendRequest({ method: "sampling/createMessage", params: { messages: [message], maxTokens: 10 } }, anything).catch((error) => error);
-      return { content: [{ type: "text", text: `The client said: ${said.code}` }] };
-    });
+    mcp.registerTool(
+      "add",
+      { description: described, inputSchema: numbers, outputSchema: { sum: z.number() } },
+      async ({ a, b }) => {
+        const structuredContent = { sum: a + b };
+        return { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent };
+      },
+    );
+    mcp.registerTool(
+      "count.slowly",
+      { description: "Counts to three.", inputSchema: {} },
+      async (_, { sendNotification }) => {
+        for (const progress of [1, 2, 3]) {
+          await sendNotification({
+            method: "notifications/progress",
+            params: { progressToken: 1, progress, total: 3 },
+          });
+        }
+        return { content: [{ type: "text", text: "1, 2, 3" }] };
+      },
+    );
+    mcp.registerTool(
+      "ask_the_client",
+      { description: "Asks its client for a model.", inputSchema: {} },
+      async (_, { sendRequest }) => {
+        const message = { role: "user", content: { type: "text", text: "Who pays?" } };
+        const anything = z.object({}).passthrough();
+        const said = await sendRequest(
+          { method: "sampling/createMessage", params: { messages: [message], maxTokens: 10 } },
+          anything,
+        ).catch((error) => error);
+        return { content: [{ type: "text", text: `The client said: ${said.code}` }] };
+      },
+    );
     mcp.registerTool("fail", { description: "Fails.", inputSchema: {} }, async () => {
       throw new Error("It can't be done.");
     });
     mcp.registerTool("forever", { description: "Never answers.", inputSchema: {} }, () => new Promise(() => {}));
-    mcp.registerTool("flood", { description: "Says ten megabytes.", inputSchema: {} }, async () => ({ content: [{ type: "text", text: "x".repeat(10 << 20) }] }));
+    mcp.registerTool("flood", { description: "Says ten megabytes.", inputSchema: {} }, async () => ({
+      content: [{ type: "text", text: "x".repeat(10 << 20) }],
+    }));
     return mcp;
   };
 
   const server = createServer(async (request, response) => {
-    const answer = (status, body) => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    const answer = (status, body) =>
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     if (request.url === "/asked") return answer(200, asked);
     if (request.url === "/forget") {
       sessions.clear();
@@ -98,7 +119,12 @@ async function serve() {
     let text = "";
     for await (const chunk of request) text += chunk;
     const body = JSON.parse(text);
-    asked.push({ method: body.method ?? "an answer", session: request.headers["mcp-session-id"], version: request.headers["mcp-protocol-version"], key: request.headers["idempotency-key"] });
+    asked.push({
+      method: body.method ?? "an answer",
+      session: request.headers["mcp-session-id"],
+      version: request.headers["mcp-protocol-version"],
+      key: request.headers["idempotency-key"],
+    });
     const id = request.headers["mcp-session-id"];
     let transport = sessions.get(id);
     if (transport === undefined && body.method !== "initialize") {

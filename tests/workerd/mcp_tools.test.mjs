@@ -11,7 +11,9 @@ import { callTool, say } from "./model_server.mjs";
 
 const mcp = await startMcpServer();
 const other = await startServer({ vars: { AUTH: "open", MODEL: "demo" } });
-const { server, model, stop } = await startChatServer({ vars: { TOOL_ORIGINS: `${mcp.origin} ${new URL(other.url).origin}` } });
+const { server, model, stop } = await startChatServer({
+  vars: { TOOL_ORIGINS: `${mcp.origin} ${new URL(other.url).origin}` },
+});
 after(async () => {
   await stop();
   await other.stop();
@@ -19,7 +21,8 @@ after(async () => {
 });
 afterEach(() => model.forget());
 
-const define = (agent, more = {}) => call(server, agent, "defineTool", { name: "calc", mcp: mcp.url, needsApproval: false, ...more });
+const define = (agent, more = {}) =>
+  call(server, agent, "defineTool", { name: "calc", mcp: mcp.url, needsApproval: false, ...more });
 
 /** The methods that the server is asked during `work`. */
 async function askedIn(work) {
@@ -45,7 +48,10 @@ const outcome = async (...given) => {
 
 test("a_servers_tools_are_used_in_turns_with_evictions_between", async () => {
   const defined = await define("used");
-  assert.deepEqual(defined.tools.map(({ name }) => name), ["calc_add", "calc_ask_the_client", "calc_count_slowly", "calc_fail", "calc_flood", "calc_forever"]);
+  assert.deepEqual(
+    defined.tools.map(({ name }) => name),
+    ["calc_add", "calc_ask_the_client", "calc_count_slowly", "calc_fail", "calc_flood", "calc_forever"],
+  );
   assert.equal(defined.revision, "2025-11-25");
   const asked = await askedIn(async () => {
     for (const b of [3, 4]) {
@@ -54,7 +60,10 @@ test("a_servers_tools_are_used_in_turns_with_evictions_between", async () => {
     }
   });
   // The session and the list are kept: the server is asked for the calls alone.
-  assert.deepEqual(asked.map(({ method }) => method), ["tools/call", "tools/call"]);
+  assert.deepEqual(
+    asked.map(({ method }) => method),
+    ["tools/call", "tools/call"],
+  );
   assert.equal(new Set(asked.map(({ session }) => session)).size, 1);
   assert.notEqual(asked[0].key, asked[1].key);
 });
@@ -74,10 +83,18 @@ test("progress_requests_back_errors_floods_and_silence_are_results", async () =>
 test("a_server_that_was_started_again_is_met_again", async () => {
   await define("again");
   await mcp.control("forget");
-  const asked = await askedIn(async () => assert.deepEqual(await outcome("again", "calc_add", { a: 1, b: 1 }), { sum: 2 }));
-  assert.deepEqual(asked.map(({ method }) => method), ["tools/call", "initialize", "notifications/initialized", "tools/call"]);
+  const asked = await askedIn(async () =>
+    assert.deepEqual(await outcome("again", "calc_add", { a: 1, b: 1 }), { sum: 2 }),
+  );
+  assert.deepEqual(
+    asked.map(({ method }) => method),
+    ["tools/call", "initialize", "notifications/initialized", "tools/call"],
+  );
   const next = await askedIn(() => use("again", "calc_add", { a: 1, b: 1 }));
-  assert.deepEqual(next.map(({ method }) => method), ["tools/call"]);
+  assert.deepEqual(
+    next.map(({ method }) => method),
+    ["tools/call"],
+  );
 });
 
 test("a_tool_that_its_server_changed_asks_the_user_until_it_is_defined_again", async () => {
@@ -86,16 +103,24 @@ test("a_tool_that_its_server_changed_asks_the_user_until_it_is_defined_again", a
   await server.sql("changed", "UPDATE cf_agents_tools SET asked_at = 0");
   assert.equal((await use("changed", "calc_add", { a: 1, b: 1 })).type, "tool-approval-request");
   const { tools } = await call(server, "changed", "listTools", {});
-  assert.deepEqual(tools.filter(({ isChanged }) => isChanged).map(({ name }) => name), ["calc_add"]);
+  assert.deepEqual(
+    tools.filter(({ isChanged }) => isChanged).map(({ name }) => name),
+    ["calc_add"],
+  );
   await define("changed");
   await call(server, "changed", "createSession", { id: "t" });
-  assert.deepEqual((await call(server, "changed", "listTools", {})).tools.filter(({ isChanged }) => isChanged), []);
+  assert.deepEqual(
+    (await call(server, "changed", "listTools", {})).tools.filter(({ isChanged }) => isChanged),
+    [],
+  );
 });
 
 test("a_server_elsewhere_is_refused_and_a_redirect_is_not_followed", async () => {
   const refused = async (url) => (await server.call("refused", "defineTool", { name: "x", mcp: url })).body.error;
   assert.equal((await refused("https://elsewhere.example/mcp")).code, "forbidden");
-  const asked = await askedIn(async () => assert.match((await refused(`${mcp.origin}/moved`)).message, /redirects are not followed/));
+  const asked = await askedIn(async () =>
+    assert.match((await refused(`${mcp.origin}/moved`)).message, /redirects are not followed/),
+  );
   assert.deepEqual(asked, []);
   assert.match((await refused(`${mcp.origin}/nowhere`)).message, /status 405/);
   assert.deepEqual(await call(server, "refused", "listTools", {}), { tools: [] });

@@ -77,7 +77,8 @@ async function furnish(server, agent) {
   };
   for (const id of ["long", "many", "calls", "empty"]) await call("createSession", { id });
   await call("appendMessage", { sessionId: "long", message: user("m0", "Begin.") });
-  for (const id of ["m1", "m2", "m3", "m4", "m5"]) await call("appendMessage", { sessionId: "long", message: user(id, words(LONGEST)) });
+  for (const id of ["m1", "m2", "m3", "m4", "m5"])
+    await call("appendMessage", { sessionId: "long", message: user(id, words(LONGEST)) });
   for (let n = 0; n < 4; n++) {
     const content = words(4 * 1024);
     await call("appendEvents", { sessionId: "many", events: list(1000, () => ({ action: "user_message", content })) });
@@ -111,12 +112,27 @@ async function furnishWorst(server, agent) {
     const events = list(40, () => ({ action: "user_message", content: controls(20_000) }));
     await call("appendEvents", { sessionId: "worst", events });
   }
-  for (const [label, kind] of [["worst", "writable"], ["worst entries", "searchable"], ["worst documents", "loadable"]]) {
-    await call("defineBlock", { label, kind, sessionId: "worst", maxTokens: kind === "writable" ? 1_000_000 : undefined });
+  for (const [label, kind] of [
+    ["worst", "writable"],
+    ["worst entries", "searchable"],
+    ["worst documents", "loadable"],
+  ]) {
+    await call("defineBlock", {
+      label,
+      kind,
+      sessionId: "worst",
+      maxTokens: kind === "writable" ? 1_000_000 : undefined,
+    });
   }
-  for (let n = 0; n < 8; n++) await call("setBlock", { sessionId: "worst", label: "worst", content: `${n}${controls(0.95 * MIB)}` });
+  for (let n = 0; n < 8; n++)
+    await call("setBlock", { sessionId: "worst", label: "worst", content: `${n}${controls(0.95 * MIB)}` });
   for (let n = 0; n < 50; n++) {
-    await call("setEntry", { sessionId: "worst", label: "worst entries", key: `k${n}`, content: `word ${controls(60 * 1024)}` });
+    await call("setEntry", {
+      sessionId: "worst",
+      label: "worst entries",
+      key: `k${n}`,
+      content: `word ${controls(60 * 1024)}`,
+    });
   }
   await call("putSkill", { sessionId: "worst", label: "worst documents", key: "k", content: controls(250 * 1024) });
 }
@@ -144,8 +160,14 @@ const WRITES = {
   appendMessage: (n) => ({ sessionId: "empty", message: user(`n${n}`, words(LONGEST)) }),
   upsertMessage: (n) => ({ sessionId: "long", message: user("m5", `${n}${words(LONGEST - 10)}`) }),
   updateMessage: (n) => ({ sessionId: "long", message: user("m5", `${n}${words(LONGEST - 10)}`) }),
-  appendEvents: () => ({ sessionId: "empty", events: list(1000, () => ({ action: "user_message", content: words(4 * 1024) })) }),
-  persistWorkingContext: () => ({ sessionId: "empty", messages: list(1000, () => ({ role: "user", content: words(4 * 1024) })) }),
+  appendEvents: () => ({
+    sessionId: "empty",
+    events: list(1000, () => ({ action: "user_message", content: words(4 * 1024) })),
+  }),
+  persistWorkingContext: () => ({
+    sessionId: "empty",
+    messages: list(1000, () => ({ role: "user", content: words(4 * 1024) })),
+  }),
   setBlock: (n) => ({ label: "text", content: `${n}${words(0.95 * MIB)}` }),
   appendToBlock: (n) => ({ label: "text", content: `${n}${words(0.9 * MIB)}` }),
   putSkill: (n) => ({ label: "documents", key: `n${n}`, content: words(250 * 1024) }),
@@ -227,8 +249,9 @@ test("the_other_doors_fit", async (context) => {
   const server = await startServer({ storage: folder });
   const file = await (await server.fetch(path("a", "sessions/long/export"))).text();
   await server.stop();
-  const imports = AGENTS.map((agent) => async (to) =>
-    drained(await to.fetch(path(agent, "sessions/copy/import"), { method: "POST", body: file })),
+  const imports = AGENTS.map(
+    (agent) => async (to) =>
+      drained(await to.fetch(path(agent, "sessions/copy/import"), { method: "POST", body: file })),
   );
   failures.push(...(await measured(context, "import", imports)));
   assert.deepEqual(failures, []);
@@ -297,7 +320,9 @@ test("a_client_that_hangs_up_half_way_ends_no_request_but_its_own", { timeout: 3
     const half = (agent, path, length, text) => {
       const socket = connect(Number(server.url.port), "127.0.0.1");
       socket.on("error", () => {});
-      socket.write(`POST /agents/session-agent/${agent}/${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${length}\r\n\r\n${text}`);
+      socket.write(
+        `POST /agents/session-agent/${agent}/${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${length}\r\n\r\n${text}`,
+      );
       return socket;
     };
     const [head, tail] = ['{"id":"', 't"}'];
@@ -314,7 +339,10 @@ test("a_client_that_hangs_up_half_way_ends_no_request_but_its_own", { timeout: 3
       assert.match(answer, /^HTTP\/1\.1 200 /, path);
       assert.equal((await server.call("a", "getSession", { sessionId: "s" })).status, 200);
     }
-    assert.deepEqual(server.logs.filter(({ message }) => message.includes("Critical")), []);
+    assert.deepEqual(
+      server.logs.filter(({ message }) => message.includes("Critical")),
+      [],
+    );
   } finally {
     await server.stop();
   }
@@ -323,10 +351,15 @@ test("a_client_that_hangs_up_half_way_ends_no_request_but_its_own", { timeout: 3
 test("a_body_that_is_too_long_is_refused_before_it_comes", async () => {
   const server = await startServer();
   try {
-    for (const [operation, limit] of [["getSession", LIMITS.getSession], ["appendEvents", LIMITS.appendEvents]]) {
+    for (const [operation, limit] of [
+      ["getSession", LIMITS.getSession],
+      ["appendEvents", LIMITS.appendEvents],
+    ]) {
       for (const actual of [limit + 1, 50 * MIB]) {
         const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
-        socket.write(`POST /agents/session-agent/a/rpc/${operation} HTTP/1.1\r\nhost: x\r\ncontent-length: ${actual}\r\n\r\n{`);
+        socket.write(
+          `POST /agents/session-agent/a/rpc/${operation} HTTP/1.1\r\nhost: x\r\ncontent-length: ${actual}\r\n\r\n{`,
+        );
         let answer = "";
         for await (const bytes of socket) {
           answer += bytes;

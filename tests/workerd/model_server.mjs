@@ -27,7 +27,9 @@ export async function startModel() {
 }
 
 class ModelServer {
-  #server = createServer((request, response) => this.#answer(request, response).catch((error) => response.destroy(error)));
+  #server = createServer((request, response) =>
+    this.#answer(request, response).catch((error) => response.destroy(error)),
+  );
   #answers = [];
   #heard = new EventEmitter();
   /** The bodies of the requests so far, in order. */

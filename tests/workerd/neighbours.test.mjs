@@ -24,7 +24,9 @@ const said = (id, content) => ({ id, action: "user_message", content });
 
 async function addSession(agent, id) {
   await ok(agent, "createSession", { id });
-  const events = Array.from({ length: 60 }, (_, n) => said(`e${n}`, `${id} says parcel, otter and 4711 ${"x".repeat(n)}`));
+  const events = Array.from({ length: 60 }, (_, n) =>
+    said(`e${n}`, `${id} says parcel, otter and 4711 ${"x".repeat(n)}`),
+  );
   await ok(agent, "appendEvents", { sessionId: id, events });
   await ok(agent, "defineBlock", { sessionId: id, label: "kb", kind: "searchable" });
   for (let n = 0; n < 8; n += 1) {

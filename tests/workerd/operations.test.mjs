@@ -25,7 +25,7 @@ async function ok(agent, operation, input) {
 
 test("what_is_appended_reads_back_exactly", async () => {
   const alice = await agentWithSession("exact");
-  const text = "a\u0000b \u2028 😀 \"\\ \u0001 ␤ ".repeat(3);
+  const text = 'a\u0000b \u2028 😀 "\\ \u0001 ␤ '.repeat(3);
   const toolCalls = [{ id: "c1", name: "echo", arguments: { n: [1, null, { a: "ü" }] } }];
   const { events } = await alice.ok("appendEvents", {
     events: [
@@ -38,18 +38,60 @@ test("what_is_appended_reads_back_exactly", async () => {
   const [first, second, third] = events.map(({ id }) => id);
   const common = { sessionId: "s" };
   assert.deepEqual(read, [
-    { ...common, id: first, seq: 1, parentId: null, ...user(text), metadata: { text, "a b": [1.5, true] }, createdAt: 42 },
-    { ...common, id: second, seq: 2, parentId: first, action: "tool_call_request", content: "", toolCalls, createdAt: read[1].createdAt },
-    { ...common, id: third, seq: 3, parentId: second, action: "tool_result", content: text, toolCallId: "c1", toolName: "echo", isError: true, createdAt: read[2].createdAt },
+    {
+      ...common,
+      id: first,
+      seq: 1,
+      parentId: null,
+      ...user(text),
+      metadata: { text, "a b": [1.5, true] },
+      createdAt: 42,
+    },
+    {
+      ...common,
+      id: second,
+      seq: 2,
+      parentId: first,
+      action: "tool_call_request",
+      content: "",
+      toolCalls,
+      createdAt: read[1].createdAt,
+    },
+    {
+      ...common,
+      id: third,
+      seq: 3,
+      parentId: second,
+      action: "tool_result",
+      content: text,
+      toolCallId: "c1",
+      toolName: "echo",
+      isError: true,
+      createdAt: read[2].createdAt,
+    },
   ]);
 });
 
 test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
-  const looks = ["listSessions", "getBlocks", "getConfig", "getStats", "listTools", "getTools", "renderPrompt", "getUsage", "getCompactions", "getSession"];
+  const looks = [
+    "listSessions",
+    "getBlocks",
+    "getConfig",
+    "getStats",
+    "listTools",
+    "getTools",
+    "renderPrompt",
+    "getUsage",
+    "getCompactions",
+    "getSession",
+  ];
   const inputs = { getSession: { sessionId: "s" }, getCompactions: { sessionId: "s" }, getUsage: { by: "day" } };
   const tables = (agent) => server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'");
   for (const operation of looks) {
-    const response = await server.fetch(`/agents/session-agent/mistyped/rpc/${operation}`, { method: "POST", body: JSON.stringify(inputs[operation] ?? {}) });
+    const response = await server.fetch(`/agents/session-agent/mistyped/rpc/${operation}`, {
+      method: "POST",
+      body: JSON.stringify(inputs[operation] ?? {}),
+    });
     assert.equal(response.headers.get("x-rows-written"), "0", operation);
     assert.ok(response.status === 200 || response.status === 404, operation);
     await response.text();
@@ -57,7 +99,9 @@ test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
   assert.deepEqual(await tables("mistyped"), []);
   // The first write makes the tables, also where others look meanwhile, and after the end.
   for (let round = 0; round < 2; round++) {
-    const answers = await Promise.all([1, 2, 3].flatMap((n) => [ok("mistyped", "createSession", { id: `s${n}` }), ok("mistyped", "getBlocks", {})]));
+    const answers = await Promise.all(
+      [1, 2, 3].flatMap((n) => [ok("mistyped", "createSession", { id: `s${n}` }), ok("mistyped", "getBlocks", {})]),
+    );
     assert.equal(answers.length, 6);
     assert.equal((await ok("mistyped", "listSessions", {})).sessions.length, 3);
     await ok("mistyped", "destroy", { confirm: "mistyped" });
@@ -72,7 +116,10 @@ test("an_object_that_a_newer_version_stored_is_refused_and_left_as_it_is", async
     await own.call("newer", "createSession", { id: "s" });
     await own.sql("newer", "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (9999, 'later', 1)");
     await own.evict("newer");
-    for (const [operation, input] of [["getSession", { sessionId: "s" }], ["createSession", { id: "t" }]]) {
+    for (const [operation, input] of [
+      ["getSession", { sessionId: "s" }],
+      ["createSession", { id: "t" }],
+    ]) {
       const { status, body } = await own.call("newer", operation, input);
       assert.equal(status, 500);
       assert.equal(body.error.code, "storage_failed");
@@ -87,9 +134,16 @@ test("an_object_that_a_newer_version_stored_is_refused_and_left_as_it_is", async
 test("numbers_keep_their_spelling", async () => {
   const metadata = '{"z":12345678901234567890,"a":1.0,"n":-0.0,"z":1e400}';
   await ok("spelling", "createSession", { id: "s" });
-  const sent = await server.call("spelling", "appendEvents", `{"sessionId":"s","events":[{"action":"user_message","content":"x","metadata":${metadata}}]}`);
+  const sent = await server.call(
+    "spelling",
+    "appendEvents",
+    `{"sessionId":"s","events":[{"action":"user_message","content":"x","metadata":${metadata}}]}`,
+  );
   assert.equal(sent.status, 200);
-  const response = await server.fetch("/agents/session-agent/spelling/rpc/loadEvents", { method: "POST", body: '{"sessionId":"s"}' });
+  const response = await server.fetch("/agents/session-agent/spelling/rpc/loadEvents", {
+    method: "POST",
+    body: '{"sessionId":"s"}',
+  });
   assert.match(await response.text(), new RegExp(metadata.replaceAll(/[.+{}]/g, "\\$&")));
 });
 
@@ -102,7 +156,13 @@ test("acknowledged_writes_survive_eviction_and_the_death_of_the_runtime", async 
     await own.call("durable", "appendEvents", { sessionId: "s", events: [user("two")] });
     await own.kill9();
     const { body } = await own.call("durable", "loadEvents", { sessionId: "s" });
-    assert.deepEqual(body.map(({ content, seq }) => [content, seq]), [["one", 1], ["two", 2]]);
+    assert.deepEqual(
+      body.map(({ content, seq }) => [content, seq]),
+      [
+        ["one", 1],
+        ["two", 2],
+      ],
+    );
   } finally {
     await own.stop();
   }
@@ -118,14 +178,25 @@ test("a_page_is_read_and_checked_wherever_a_text_has_its_marks", async () => {
   const messages = texts.map((text, at) => ({ id: `m${at}`, role: "user", parts: [{ type: "text", text }] }));
   for (const message of messages) await alice.ok("appendMessage", { message });
   const page = await alice.ok("getHistory", { limit: 500 });
-  assert.deepEqual(page.messages.map(({ createdAt, ...message }) => message), messages);
+  assert.deepEqual(
+    page.messages.map(({ createdAt, ...message }) => message),
+    messages,
+  );
   const list = await server.fetch(`/agents/session-agent/${agent}/get-messages?sessionId=s`);
   assert.deepEqual(await list.json(), page.messages);
-  for (const [at, bad] of ['"', "\u0001", "\\q"].flatMap((bad) => [0, 1, 7, 15, 16, 17, 31, 33].map((at) => [at, bad]))) {
-    const message = JSON.stringify({ role: "user", parts: [{ type: "text", text: "@" }] }).slice(1, -1).replace("@", "x".repeat(at) + bad + "y".repeat(20));
+  for (const [at, bad] of ['"', "\u0001", "\\q"].flatMap((bad) =>
+    [0, 1, 7, 15, 16, 17, 31, 33].map((at) => [at, bad]),
+  )) {
+    const message = JSON.stringify({ role: "user", parts: [{ type: "text", text: "@" }] })
+      .slice(1, -1)
+      .replace("@", "x".repeat(at) + bad + "y".repeat(20));
     await server.sql(agent, "UPDATE cf_agents_events SET message = ? WHERE id = 'm9'", message);
     const failed = await alice.call("getHistory", { limit: 500 });
-    assert.deepEqual([failed.body.error.code, failed.body.error.details.id], ["corrupt_row", "m9"], `${at} ${JSON.stringify(bad)}`);
+    assert.deepEqual(
+      [failed.body.error.code, failed.body.error.details.id],
+      ["corrupt_row", "m9"],
+      `${at} ${JSON.stringify(bad)}`,
+    );
   }
 });
 
@@ -135,7 +206,10 @@ test("a_transaction_that_throws_half_way_leaves_nothing", async () => {
   await alice.ok("appendEvents", { events: [user("1"), user("2"), user("3")] });
   const before = await server.sql(agent, "SELECT * FROM cf_agents_events");
   // The operation's DELETE succeeds. The UPDATE after the DELETE throws.
-  await server.sql(agent, "CREATE TRIGGER broken BEFORE UPDATE ON cf_agents_sessions BEGIN SELECT RAISE(ABORT, 'disk on fire'); END");
+  await server.sql(
+    agent,
+    "CREATE TRIGGER broken BEFORE UPDATE ON cf_agents_sessions BEGIN SELECT RAISE(ABORT, 'disk on fire'); END",
+  );
   const failed = await alice.call("deleteEvents", { eventIds: [before[1].id] });
   assert.equal(failed.status, 500);
   assert.equal(failed.body.error.code, "storage_failed");
@@ -149,14 +223,23 @@ test("a_batch_of_several_statements_is_one_transaction", async () => {
   const agent = "batches";
   const alice = await agentWithSession(agent);
   const big = "x".repeat(400_000);
-  await server.sql(agent, "CREATE TRIGGER broken BEFORE INSERT ON cf_agents_events WHEN new.content = 'last' BEGIN SELECT RAISE(ABORT, 'no'); END");
+  await server.sql(
+    agent,
+    "CREATE TRIGGER broken BEFORE INSERT ON cf_agents_events WHEN new.content = 'last' BEGIN SELECT RAISE(ABORT, 'no'); END",
+  );
   const failed = await alice.call("appendEvents", { events: [user(big), user(big), user(big), user("last")] });
   assert.equal(failed.body.error.code, "storage_failed");
   assert.deepEqual(await alice.ok("loadEvents"), []);
   await server.sql(agent, "DROP TRIGGER broken");
   const { events } = await alice.ok("appendEvents", { events: [user(big), user(big), user(big), user("last")] });
-  assert.deepEqual(events.map(({ seq }) => seq), [1, 2, 3, 4]);
-  assert.deepEqual((await alice.ok("loadEvents")).map(({ content }) => content.length), [400_000, 400_000, 400_000, 4]);
+  assert.deepEqual(
+    events.map(({ seq }) => seq),
+    [1, 2, 3, 4],
+  );
+  assert.deepEqual(
+    (await alice.ok("loadEvents")).map(({ content }) => content.length),
+    [400_000, 400_000, 400_000, 4],
+  );
 });
 
 test("destroy_leaves_a_working_empty_object", async () => {
@@ -178,28 +261,69 @@ test("a_damaged_row_is_told_to_its_reader_alone", async () => {
   await server.sql(agent, "UPDATE cf_agents_events SET metadata = '{oops' WHERE seq = 2");
   const { status, body } = await alice.call("loadEvents");
   assert.deepEqual([status, body.error.code, body.error.details.id], [500, "corrupt_row", events[1].id]);
-  assert.deepEqual((await alice.ok("loadEvents", { limit: 1 })).map(({ id }) => id), [events[0].id]);
-  assert.deepEqual((await alice.ok("loadEvents", { afterSeq: 2 })).map(({ id }) => id), [events[2].id]);
+  assert.deepEqual(
+    (await alice.ok("loadEvents", { limit: 1 })).map(({ id }) => id),
+    [events[0].id],
+  );
+  assert.deepEqual(
+    (await alice.ok("loadEvents", { afterSeq: 2 })).map(({ id }) => id),
+    [events[2].id],
+  );
 });
 
 test("an_object_in_the_documents_layout_is_carried_over", async () => {
   const agent = "documents";
-  await server.sql(agent, `CREATE TABLE IF NOT EXISTS cf_agents_sessions (
-    id TEXT PRIMARY KEY NOT NULL, agent_id TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, metadata TEXT)`);
-  await server.sql(agent, `CREATE TABLE IF NOT EXISTS cf_agents_events (
-    id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL, action TEXT NOT NULL, content TEXT, metadata TEXT, created_at INTEGER NOT NULL)`);
+  await server.sql(
+    agent,
+    `CREATE TABLE IF NOT EXISTS cf_agents_sessions (
+    id TEXT PRIMARY KEY NOT NULL, agent_id TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, metadata TEXT)`,
+  );
+  await server.sql(
+    agent,
+    `CREATE TABLE IF NOT EXISTS cf_agents_events (
+    id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL, action TEXT NOT NULL, content TEXT, metadata TEXT, created_at INTEGER NOT NULL)`,
+  );
   await server.sql(agent, "CREATE INDEX IF NOT EXISTS idx_events_session_seq ON cf_agents_events(session_id, seq)");
   await server.sql(agent, "INSERT INTO cf_agents_sessions VALUES ('s', 'documents', 100, 200, ?)", '{"title":"old"}');
   const insert = "INSERT INTO cf_agents_events VALUES (?, 's', ?, ?, ?, ?, ?)";
   await server.sql(agent, insert, "a", 1, "user_message", "hello", null, 110);
-  await server.sql(agent, insert, "b", 2, "tool_call_request", null, '{"toolCalls":[{"id":"c1","name":"echo","arguments":{"a":1}}],"trace":7}', 120);
+  await server.sql(
+    agent,
+    insert,
+    "b",
+    2,
+    "tool_call_request",
+    null,
+    '{"toolCalls":[{"id":"c1","name":"echo","arguments":{"a":1}}],"trace":7}',
+    120,
+  );
   await server.sql(agent, insert, "c", 3, "tool_result", "hi", '{"toolCallId":"c1","toolName":"echo"}', 130);
   const session = await ok(agent, "getSession", { sessionId: "s" });
   assert.deepEqual([session.metadata, session.createdAt, session.updatedAt], [{ title: "old" }, 100, 200]);
   assert.deepEqual(await ok(agent, "loadEvents", { sessionId: "s" }), [
     { id: "a", sessionId: "s", seq: 1, parentId: null, action: "user_message", content: "hello", createdAt: 110 },
-    { id: "b", sessionId: "s", seq: 2, parentId: "a", action: "tool_call_request", content: "", toolCalls: [{ id: "c1", name: "echo", arguments: { a: 1 } }], metadata: { trace: 7 }, createdAt: 120 },
-    { id: "c", sessionId: "s", seq: 3, parentId: "b", action: "tool_result", content: "hi", toolCallId: "c1", toolName: "echo", createdAt: 130 },
+    {
+      id: "b",
+      sessionId: "s",
+      seq: 2,
+      parentId: "a",
+      action: "tool_call_request",
+      content: "",
+      toolCalls: [{ id: "c1", name: "echo", arguments: { a: 1 } }],
+      metadata: { trace: 7 },
+      createdAt: 120,
+    },
+    {
+      id: "c",
+      sessionId: "s",
+      seq: 3,
+      parentId: "b",
+      action: "tool_result",
+      content: "hi",
+      toolCallId: "c1",
+      toolName: "echo",
+      createdAt: 130,
+    },
   ]);
   const { events } = await ok(agent, "appendEvents", { sessionId: "s", expectedLeafId: "c", events: [user("on")] });
   assert.equal(events[0].seq, 4);
@@ -207,9 +331,14 @@ test("an_object_in_the_documents_layout_is_carried_over", async () => {
 
 test("two_hundred_appends_at_once_are_each_written_once", async () => {
   const alice = await agentWithSession("crowd");
-  const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => alice.ok("appendEvents", { events: [user(`${n}`)] })));
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, (_, n) => alice.ok("appendEvents", { events: [user(`${n}`)] })),
+  );
   const seqs = answers.map(({ events }) => events[0].seq).sort((a, b) => a - b);
-  assert.deepEqual(seqs, Array.from({ length: 200 }, (_, n) => n + 1));
+  assert.deepEqual(
+    seqs,
+    Array.from({ length: 200 }, (_, n) => n + 1),
+  );
   const read = await alice.ok("loadEvents", { limit: 1000 });
   assert.equal(new Set(read.map(({ content }) => content)).size, 200);
   assert.ok(read.every(({ parentId }, n) => parentId === (n === 0 ? null : read[n - 1].id)));

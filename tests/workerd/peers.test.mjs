@@ -19,7 +19,8 @@ const SLACK_MS = 8_000;
 const MOST_BYTES = 600 * MIB;
 
 const words = (length) => "word ".repeat(Math.ceil(length / 5)).slice(0, length);
-const rpc = (operation, input) => (agent) => post(`/agents/session-agent/${agent}/rpc/${operation}`, JSON.stringify(input));
+const rpc = (operation, input) => (agent) =>
+  post(`/agents/session-agent/${agent}/rpc/${operation}`, JSON.stringify(input));
 const get = (path) => (agent) => `GET /agents/session-agent/${agent}${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
 const post = (path, body, length = Buffer.byteLength(body)) =>
   `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: ${length}\r\n\r\n${body}`;
@@ -35,10 +36,14 @@ const DOORS = {
   getBlockVersions: rpc("getBlockVersions", { label: "text" }),
   "get-messages": get("/get-messages?sessionId=s"),
   export: get("/sessions/s/export"),
-  chat: (agent, n) => post(`/agents/session-agent/${agent}/chat`, JSON.stringify({ id: `c${n}`, message: user("Go.") })),
+  chat: (agent, n) =>
+    post(`/agents/session-agent/${agent}/chat`, JSON.stringify({ id: `c${n}`, message: user("Go.") })),
   stream: get("/chat/s/stream"),
   mcp: (agent) =>
-    post(`/agents/session-agent/${agent}/mcp`, JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri: "memory://block/text" } })),
+    post(
+      `/agents/session-agent/${agent}/mcp`,
+      JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri: "memory://block/text" } }),
+    ),
   socket: (agent) =>
     `GET /agents/session-agent/${agent}?sessionId=s HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n`,
   import: (agent, n) => post(`/agents/session-agent/${agent}/sessions/i${n}/import`, '{"type":"session"', 5 * MIB),
@@ -122,7 +127,9 @@ test("peers_that_do_not_read_hold_little_and_not_for_long", { timeout: 150_000 }
   assert.ok(Date.now() - first < 5_000);
   const peak = await server.memory();
   if (idle !== null) {
-    context.diagnostic(`${Math.round(idle / MIB)} MiB idle, ${Math.round(peak / MIB)} MiB with ${sockets.length} peers`);
+    context.diagnostic(
+      `${Math.round(idle / MIB)} MiB idle, ${Math.round(peak / MIB)} MiB with ${sockets.length} peers`,
+    );
     assert.ok(peak - idle < MOST_BYTES, `${Math.round((peak - idle) / MIB)} MiB`);
   }
   // Everything is given back, although no peer has gone away.

@@ -32,7 +32,9 @@ for (const provider of ["openai", "anthropic"]) {
     const before = model.counted.length;
     for (let turn = 1; turn <= TURNS; turn += 1) {
       await call(server, agent, "setBlock", { label: "mood", content: `Mood ${turn}` });
-      const answer = await allOf(await submit(server, agent, "s", `Question ${turn}: what of the sky?`, { id: `u${turn}` }));
+      const answer = await allOf(
+        await submit(server, agent, "s", `Question ${turn}: what of the sky?`, { id: `u${turn}` }),
+      );
       assert.equal(answer.text, "Noted.");
     }
     const counted = model.counted.slice(before);

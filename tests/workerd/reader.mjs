@@ -53,7 +53,8 @@ export class Reader {
   }
 
   #assign(line) {
-    const [, name, value] = line.match(/^(\w+)=(\S+)$/) ?? assert.fail(`not a command that a document may have:\n${line}`);
+    const [, name, value] =
+      line.match(/^(\w+)=(\S+)$/) ?? assert.fail(`not a command that a document may have:\n${line}`);
     assert.ok(!value.includes("…") || this.#stoodFor.has(value), `no answer had it:\n${line}`);
     this.#variables.set(name, this.#stoodFor.get(value) ?? this.#substitute(value));
   }
@@ -88,7 +89,9 @@ export class Reader {
   /** A word as the shell passes it to a command. */
   #expand(word) {
     const parts = word.match(/'[^']*'|"[^"]*"|[^'"]+/g);
-    return parts.map((part) => (part[0] === "'" ? part.slice(1, -1) : this.#substitute(part.replaceAll('"', "")))).join("");
+    return parts
+      .map((part) => (part[0] === "'" ? part.slice(1, -1) : this.#substitute(part.replaceAll('"', ""))))
+      .join("");
   }
 
   #substitute(text) {
@@ -120,7 +123,10 @@ export class Reader {
 /** The JSON values of a block. Each starts at the beginning of a line. */
 export function answersIn(block) {
   assert.equal(block?.language, "json", "the answers stand in a ```json block right after their requests");
-  return block.text.trimEnd().split(/\n(?=[{[])/).map((answer) => JSON.parse(answer));
+  return block.text
+    .trimEnd()
+    .split(/\n(?=[{[])/)
+    .map((answer) => JSON.parse(answer));
 }
 
 /** The commands of a shell text, each as its words, with their quotes and variables. */
@@ -138,7 +144,8 @@ function commandsIn(text) {
 }
 
 function settingIn(line) {
-  const [, name, value, how] = line.match(/^echo '(\w+)=([^']+)' (>>?) \.dev\.vars$/) ?? assert.fail(`not a setting:\n${line}`);
+  const [, name, value, how] =
+    line.match(/^echo '(\w+)=([^']+)' (>>?) \.dev\.vars$/) ?? assert.fail(`not a setting:\n${line}`);
   return { name, value, isAdded: how === ">>" };
 }
 

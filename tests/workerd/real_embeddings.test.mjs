@@ -96,7 +96,8 @@ for (const [kind, { messages, questions }] of [
       for (const { question: query } of questions) {
         // On a busy machine the model may be too slow for a question, and the words go on alone.
         let answer;
-        for (let left = 20; left > 0 && (answer === undefined || answer.vectors?.error); left -= 1) answer = await ok(kind, "search", { query, limit: 10 });
+        for (let left = 20; left > 0 && (answer === undefined || answer.vectors?.error); left -= 1)
+          answer = await ok(kind, "search", { query, limit: 10 });
         found.push(answer.results.map(({ id }) => id));
       }
       return found;

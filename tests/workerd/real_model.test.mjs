@@ -13,10 +13,12 @@ const model = await startRealModel("language_model");
 after(() => model.stop());
 
 /** Sixty messages such as people write. */
-const CITIES = "Lyon Turin Genoa Pisa Florence Rome Naples Bari Trieste Graz Vienna Brno Prague Dresden Berlin".split(" ");
+const CITIES = "Lyon Turin Genoa Pisa Florence Rome Naples Bari Trieste Graz Vienna Brno Prague Dresden Berlin".split(
+  " ",
+);
 const conversation = CITIES.flatMap((city, day) => [
   ["user_message", `How do we get to ${city}?`],
-  ["agent_message", `By train ${day + 7} at nine; it takes ${day % 4 + 2} hours.`],
+  ["agent_message", `By train ${day + 7} at nine; it takes ${(day % 4) + 2} hours.`],
   ["user_message", `And where do we sleep in ${city}?`],
   ["agent_message", `In the Hotel ${city}, for ${60 + day} euros a night.`],
 ]).map(([action, content]) => ({ action, content }));
@@ -29,7 +31,10 @@ const MAX_SUMMARY_BYTES = 64 << 10;
 
 /** The summary is what the model said, whatever that is: another processor's sums make it another text. */
 function assertIsSummary(summary, answers) {
-  assert.ok(answers.some((answer) => answer.trim() === summary), summary);
+  assert.ok(
+    answers.some((answer) => answer.trim() === summary),
+    summary,
+  );
   assert.ok(summary.length > 0);
   assert.ok(Buffer.byteLength(summary) <= MAX_SUMMARY_BYTES);
   for (const { content } of conversation) assert.notEqual(summary, content);
@@ -86,7 +91,10 @@ describe("a_real_model", { skip: model.skip }, () => {
   test("says_when_a_conversation_does_not_fit_it_and_nothing_is_lost", async () => {
     // One request of a summary, by the Worker's estimate. The model reads each rune as
     // several tokens, so a quarter of the text, the last try, is also more than it holds.
-    const long = Array.from({ length: 60 }, (_, index) => ({ action: "user_message", content: "ᚠᚢᚦᚨᚱᚲ".repeat(85) + index }));
+    const long = Array.from({ length: 60 }, (_, index) => ({
+      action: "user_message",
+      content: "ᚠᚢᚦᚨᚱᚲ".repeat(85) + index,
+    }));
     await call("createSession", { id: "long" });
     await call("appendEvents", { sessionId: "long", events: long });
     await call("configureCompaction", { sessionId: "long", tailTokenBudget: 0 });
@@ -104,7 +112,10 @@ describe("a_real_model", { skip: model.skip }, () => {
     assert.deepEqual(types.slice(0, 2), ["start", "start-step"]);
     assert.deepEqual(types.slice(-2), ["finish-step", "finish"]);
     const { messages } = await call("getHistory", { sessionId: "talk" });
-    assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+    assert.deepEqual(
+      messages.map(({ role }) => role),
+      ["user", "assistant"],
+    );
     const said = messages[1].parts.filter(({ type }) => type === "text");
     assert.equal(said.map(({ text }) => text).join(""), text);
   });

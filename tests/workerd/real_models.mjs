@@ -72,7 +72,10 @@ async function firstLine(stream) {
   const lines = createInterface({ input: stream });
   const signal = AbortSignal.timeout(START_LIMIT_MS);
   try {
-    const [line] = await Promise.race([once(lines, "line", { signal }), once(lines, "close", { signal }).then(() => [null])]);
+    const [line] = await Promise.race([
+      once(lines, "line", { signal }),
+      once(lines, "close", { signal }).then(() => [null]),
+    ]);
     return line;
   } catch {
     return null;

@@ -16,7 +16,10 @@ import { callTool, gate, refuse, say } from "./model_server.mjs";
 import "./tab.mjs";
 
 const SECRET = "the secret of this test, long enough";
-const files = blocksIn("ts recipe", "tsx recipe").map(({ text }) => ({ name: /^\/\/ (src\/\w+\.tsx?)\n/.exec(text)?.[1] ?? assert.fail(text), text }));
+const files = blocksIn("ts recipe", "tsx recipe").map(({ text }) => ({
+  name: /^\/\/ (src\/\w+\.tsx?)\n/.exec(text)?.[1] ?? assert.fail(text),
+  text,
+}));
 
 // Inside the tree, so that packages are found by their names.
 const folder = await mkdtemp(join(import.meta.dirname, ".recipes-"));
@@ -28,11 +31,21 @@ await symlink(CLIENT, join(folder, "node_modules/session-agent"), "dir");
 
 /** A file of the recipes with what it imports of ours. `more`: esbuild's options. */
 async function bundled(contents, more) {
-  const { outputFiles } = await build({ stdin: { contents, resolveDir: folder, loader: "ts" }, bundle: true, format: "esm", write: false, jsx: "automatic", ...more });
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: folder, loader: "ts" },
+    bundle: true,
+    format: "esm",
+    write: false,
+    jsx: "automatic",
+    ...more,
+  });
   return outputFiles[0].text;
 }
 
-const worker = await bundled(`import worker from "./src/worker"; export default { fetch: (request, { SERVICE }) => worker.fetch(request, { MEMORY: SERVICE, SESSION_AGENT_TOKEN: ${JSON.stringify(SECRET)} }) };`, { platform: "neutral" });
+const worker = await bundled(
+  `import worker from "./src/worker"; export default { fetch: (request, { SERVICE }) => worker.fetch(request, { MEMORY: SERVICE, SESSION_AGENT_TOKEN: ${JSON.stringify(SECRET)} }) };`,
+  { platform: "neutral" },
+);
 const { server, model, stop } = await startChatServer({ token: SECRET, workers: { page: worker } });
 after(stop);
 afterEach(() => assert.equal(model.left, 0, "an answer of the model's was never asked for"));
@@ -48,7 +61,10 @@ let tokens = 0;
 globalThis.fetch = (url, init = {}) => {
   const address = new URL(url instanceof Request ? url.url : url, origin);
   if (address.pathname === "/api/token") tokens += 1;
-  return plainFetch(url instanceof Request ? new Request(address, url) : address, { ...init, headers: { ...Object.fromEntries(new Headers(init.headers)), cookie: `user=${user}` } });
+  return plainFetch(url instanceof Request ? new Request(address, url) : address, {
+    ...init,
+    headers: { ...Object.fromEntries(new Headers(init.headers)), cookie: `user=${user}` },
+  });
 };
 globalThis.location = new URL(origin);
 globalThis.window.happyDOM.setURL(origin);
@@ -65,7 +81,10 @@ async function open(name, as) {
   opened += 1;
   const file = name === "ChatPage" ? "chat" : "live_chat";
   // Each page is a module of its own, as after a reload.
-  const code = await bundled(`export { ${name} as Page } from "./src/${file}"; // ${opened}`, { packages: "external", alias: { "session-agent": join(CLIENT, "dist/index.js") } });
+  const code = await bundled(`export { ${name} as Page } from "./src/${file}"; // ${opened}`, {
+    packages: "external",
+    alias: { "session-agent": join(CLIENT, "dist/index.js") },
+  });
   const at = join(folder, `page-${opened}.mjs`);
   await writeFile(at, code);
   const { Page } = await import(at);
@@ -76,10 +95,15 @@ async function open(name, as) {
   const text = () => place.textContent;
   const button = (label) => [...place.querySelectorAll("button")].find((one) => one.textContent === label);
   return {
-    shows: (holds) => until(() => (typeof holds === "string" ? text().includes(holds) : holds(place)), (check) => {
-      const timer = setInterval(check, 20);
-      return () => clearInterval(timer);
-    }, () => place.innerHTML),
+    shows: (holds) =>
+      until(
+        () => (typeof holds === "string" ? text().includes(holds) : holds(place)),
+        (check) => {
+          const timer = setInterval(check, 20);
+          return () => clearInterval(timer);
+        },
+        () => place.innerHTML,
+      ),
     alert: () => place.querySelector("[role=alert]").textContent,
     button,
     press: (label) => button(label).click(),
@@ -100,22 +124,43 @@ async function open(name, as) {
 }
 
 test("the_recipes_have_the_right_types", async () => {
-  const settings = { strict: true, noEmit: true, target: "esnext", module: "esnext", moduleResolution: "bundler", skipLibCheck: true };
+  const settings = {
+    strict: true,
+    noEmit: true,
+    target: "esnext",
+    module: "esnext",
+    moduleResolution: "bundler",
+    skipLibCheck: true,
+  };
   for (const [place, options, given] of [
     ["worker", { lib: ["esnext"], types: ["@cloudflare/workers-types"] }, ["src/worker.ts"]],
-    ["page", { lib: ["esnext", "dom", "dom.iterable"], types: ["react"], jsx: "react-jsx" }, files.map(({ name }) => name).filter((name) => name !== "src/worker.ts")],
+    [
+      "page",
+      { lib: ["esnext", "dom", "dom.iterable"], types: ["react"], jsx: "react-jsx" },
+      files.map(({ name }) => name).filter((name) => name !== "src/worker.ts"),
+    ],
   ]) {
     const config = join(folder, `tsconfig.${place}.json`);
     await writeFile(config, JSON.stringify({ compilerOptions: { ...settings, ...options }, files: given }));
-    const told = await promisify(execFile)(NODE, [TSC, "--project", config, "--pretty", "false"], { cwd: folder }).then(() => "", ({ stdout, message }) => stdout || message);
+    const told = await promisify(execFile)(NODE, [TSC, "--project", config, "--pretty", "false"], { cwd: folder }).then(
+      () => "",
+      ({ stdout, message }) => stdout || message,
+    );
     assert.equal(told, "");
   }
   assert.equal(files.length, 5);
 });
 
-const REFUSED = "The OpenAI-compatible endpoint refused the request (status 400, `test`). Check the model's name, and that the conversation fits into its context.";
+const REFUSED =
+  "The OpenAI-compatible endpoint refused the request (status 400, `test`). Check the model's name, and that the conversation fits into its context.";
 
-const PAY = { name: "pay", description: "Pays.", parameters: { type: "object", properties: { amount: { type: "number" } } }, service: "TOOLS", needsApproval: true };
+const PAY = {
+  name: "pay",
+  description: "Pays.",
+  parameters: { type: "object", properties: { amount: { type: "number" } } },
+  service: "TOOLS",
+  needsApproval: true,
+};
 
 for (const name of ["ChatPage", "LiveChatPage"]) {
   const who = name === "ChatPage" ? "ann" : "bob";
@@ -123,7 +168,10 @@ for (const name of ["ChatPage", "LiveChatPage"]) {
 
   test(`${name}_shows_the_history_and_answers_and_asks_for_an_approval`, async () => {
     await operate(agent, "createSession", { id: "main" });
-    await operate(agent, "appendMessage", { sessionId: "main", message: { id: "old", role: "user", parts: [{ type: "text", text: "From before." }] } });
+    await operate(agent, "appendMessage", {
+      sessionId: "main",
+      message: { id: "old", role: "user", parts: [{ type: "text", text: "From before." }] },
+    });
     await operate(agent, "defineTool", PAY);
     const page = await open(name, who);
     await page.shows("From before.");
@@ -191,7 +239,13 @@ for (const name of ["ChatPage", "LiveChatPage"]) {
 test("a_token_is_asked_for_once_and_again_before_its_time_is_over", async () => {
   user = "ann";
   const at = join(folder, "visit.mjs");
-  await writeFile(at, await bundled('export * from "./src/visit";', { packages: "external", alias: { "session-agent": join(CLIENT, "dist/index.js") } }));
+  await writeFile(
+    at,
+    await bundled('export * from "./src/visit";', {
+      packages: "external",
+      alias: { "session-agent": join(CLIENT, "dist/index.js") },
+    }),
+  );
   const { visit, loadHistory, sentenceOf } = await import(at);
   tokens = 0;
   const { token, expiresAt } = await visit();
@@ -209,6 +263,9 @@ test("a_token_is_asked_for_once_and_again_before_its_time_is_over", async () => 
   // A refusal is an answer of its own, whose text the AI SDK makes an error of.
   const refused = await fetch("/agents/session-agent/user:ann/chat", { method: "POST", body: "{}" });
   assert.equal(refused.status, 401);
-  assert.equal(sentenceOf(new Error(await refused.text())), "Send `Authorization: Bearer …` with the Worker's secret, or with a token from `mintToken`.");
+  assert.equal(
+    sentenceOf(new Error(await refused.text())),
+    "Send `Authorization: Bearer …` with the Worker's secret, or with a token from `mintToken`.",
+  );
   assert.equal(sentenceOf(new Error("Failed to fetch")), "Failed to fetch");
 });

@@ -20,9 +20,16 @@ const ADAPTERS = ["openaiAgents", "langgraph", "agentsContext", "anthropicMemory
 const DATES = { older: "2024-09-23", newest: NEWEST_DATE };
 
 const registry = await mkdtemp(join(tmpdir(), "session-agent-registry-"));
-const server = await startServer({ inspect: false, site: true, registry, vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+const server = await startServer({
+  inspect: false,
+  site: true,
+  registry,
+  vars: { MODEL: "demo" },
+  secrets: { SESSION_AGENT_TOKEN: SECRET },
+});
 const seconds = {};
-for (const [name, compatibilityDate] of Object.entries(DATES)) seconds[name] = await startSecond(server, registry, { compatibilityDate });
+for (const [name, compatibilityDate] of Object.entries(DATES))
+  seconds[name] = await startSecond(server, registry, { compatibilityDate });
 after(async () => {
   for (const { stop } of Object.values(seconds)) await stop();
   await server.stop();
@@ -43,16 +50,28 @@ for (const [date, second] of Object.entries(seconds)) {
     for (const target of TARGETS) {
       // Where the object is first woken over the namespace, it is found by its id alone.
       const agent = `refusals ${date} ${target}`;
-      const [first] = await second.ask([{ target, agent, options: { token: SECRET }, method: "listSessions", given: [] }]);
+      const [first] = await second.ask([
+        { target, agent, options: { token: SECRET }, method: "listSessions", given: [] },
+      ]);
       assert.deepEqual(first.answer, { sessions: [], cursor: null }, JSON.stringify(first));
       const tokens = await furnish(agent);
-      const asked = REFUSALS.map(([method, input, , , , token]) => ({ target, agent, options: { token: tokens[token] ?? SECRET }, method: "call", given: [method, input] }));
+      const asked = REFUSALS.map(([method, input, , , , token]) => ({
+        target,
+        agent,
+        options: { token: tokens[token] ?? SECRET },
+        method: "call",
+        given: [method, input],
+      }));
       const answers = await second.ask(asked);
       for (const [n, [operation, , name, status, details]] of REFUSALS.entries()) {
         const { error } = answers[n];
         const place = `${target} ${operation} ${n}: ${JSON.stringify(answers[n])}`;
         assert.ok(error?.isOurs, place);
-        assert.deepEqual([error.name, error.class.replace(/^_/, ""), error.code, error.status, error.operation], [name, name, CODES[name], status, operation], place);
+        assert.deepEqual(
+          [error.name, error.class.replace(/^_/, ""), error.code, error.status, error.operation],
+          [name, name, CODES[name], status, operation],
+          place,
+        );
         for (const [field, value] of Object.entries(details)) assert.deepEqual(error.details[field], value, place);
       }
       assert.equal((await called(agent, "getPathLength", { sessionId: "s" })).length, 1);
@@ -61,17 +80,39 @@ for (const [date, second] of Object.entries(seconds)) {
 
   test(`each_adapter_writes_first_and_is_refused_by_each_way_from_a_worker_of_an_${date}_date`, async () => {
     for (const target of TARGETS) {
-      const outcomes = await second.ask(ADAPTERS.map((adapter) => ({ target, agent: `${adapter} ${date} ${target}`, options: { token: SECRET }, adapter })));
+      const outcomes = await second.ask(
+        ADAPTERS.map((adapter) => ({
+          target,
+          agent: `${adapter} ${date} ${target}`,
+          options: { token: SECRET },
+          adapter,
+        })),
+      );
       assert.deepEqual(outcomes[0], { answer: ["Hello", "again"] }, target);
       assert.deepEqual(outcomes[1], { answer: ["c1", [["task", "channel", "value"]]] }, target);
       assert.deepEqual(outcomes[2], { answer: [null, "Likes tea."] }, target);
       assert.match(outcomes[3].answer ?? JSON.stringify(outcomes[3]), /tea/, target);
       const agents = ADAPTERS.map((adapter) => `${adapter} refused ${date} ${target}`);
       const { read } = await furnish(agents[0]);
-      for (const [token, name, status] of [["wrong", "UnauthorizedError", 401], [read, "ForbiddenError", 403]]) {
+      for (const [token, name, status] of [
+        ["wrong", "UnauthorizedError", 401],
+        [read, "ForbiddenError", 403],
+      ]) {
         // A token is of one agent.
-        const refused = await second.ask(ADAPTERS.map((adapter, n) => ({ target, agent: token === read ? agents[0] : agents[n], options: { token }, adapter })));
-        for (const [n, { error }] of refused.entries()) assert.deepEqual([error?.name, error?.status], [name, status], `${target} ${ADAPTERS[n]} ${JSON.stringify(error)}`);
+        const refused = await second.ask(
+          ADAPTERS.map((adapter, n) => ({
+            target,
+            agent: token === read ? agents[0] : agents[n],
+            options: { token },
+            adapter,
+          })),
+        );
+        for (const [n, { error }] of refused.entries())
+          assert.deepEqual(
+            [error?.name, error?.status],
+            [name, status],
+            `${target} ${ADAPTERS[n]} ${JSON.stringify(error)}`,
+          );
       }
     }
   });
@@ -87,7 +128,10 @@ for (const [date, second] of Object.entries(seconds)) {
         { ...on, method: "getHistory", given: [], options: { token: SECRET, transport: "fetch" } },
         { ...on, method: "getHistory", given: [] },
       ]);
-      assert.deepEqual([messages.answer, context.answer, page.answer], [[], { messages: [], truncated: false, cursor: null }, { messages: [], truncated: false, cursor: null }]);
+      assert.deepEqual(
+        [messages.answer, context.answer, page.answer],
+        [[], { messages: [], truncated: false, cursor: null }, { messages: [], truncated: false, cursor: null }],
+      );
     }
   });
 }
@@ -101,14 +145,25 @@ test("over_a_binding_a_refusal_is_data_and_an_answer_is_the_json_that_call_gives
       const options = { token: SECRET, ...(target === "namespace" && { agent }) };
       const sessions = '{"sessions":[],"cursor":null}';
       assert.deepEqual(await request("listSessions", "{}", options), { answer: { ok: true, value: sessions } });
-      assert.deepEqual(await second.raw({ target, agent, method: "call", given: [...names, "listSessions", "{}", { token: SECRET }] }), { answer: sessions });
+      assert.deepEqual(
+        await second.raw({ target, agent, method: "call", given: [...names, "listSessions", "{}", { token: SECRET }] }),
+        { answer: sessions },
+      );
       const { answer } = await request("loadEvents", '{"sessionId":"nowhere"}', options);
       const { code, details, message } = answer.error;
-      assert.deepEqual([answer.ok, code, details, answer.status], [false, "session_not_found", { sessionId: "nowhere" }, 404]);
+      assert.deepEqual(
+        [answer.ok, code, details, answer.status],
+        [false, "session_not_found", { sessionId: "nowhere" }, 404],
+      );
       assert.match(message, /no such session/);
       assert.deepEqual(Object.keys(answer).sort(), ["error", "ok", "status"]);
       // A wrong argument is a refusal as well, and so is a call without access.
-      for (const [given, refusal] of [[[1, "{}", options], "invalid_request"], [["listSessions", 1, options], "invalid_request"], [["listSessions", "{}", { tokn: "x" }], "invalid_request"], [["listSessions", "{}"], "unauthorized"]]) {
+      for (const [given, refusal] of [
+        [[1, "{}", options], "invalid_request"],
+        [["listSessions", 1, options], "invalid_request"],
+        [["listSessions", "{}", { tokn: "x" }], "invalid_request"],
+        [["listSessions", "{}"], "unauthorized"],
+      ]) {
         assert.equal((await request(...given)).answer?.error.code, refusal, JSON.stringify(given));
       }
     }
@@ -119,14 +174,20 @@ test("a_name_that_is_not_the_objects_own_is_refused", async () => {
   const options = { token: SECRET, agent: "somebody else" };
   for (const agent of ["named before", "not named before"]) {
     if (agent === "named before") await called(agent, "createSession", {});
-    const { answer } = await seconds.newest.raw({ target: "namespace", agent, method: "request", given: ["listSessions", "{}", options] });
+    const { answer } = await seconds.newest.raw({
+      target: "namespace",
+      agent,
+      method: "request",
+      given: ["listSessions", "{}", options],
+    });
     assert.deepEqual([answer.error.code, answer.error.details.field], ["invalid_request", "agent"]);
   }
 });
 
 test("a_name_that_was_said_once_is_known_in_the_objects_next_life", async () => {
   const agent = "found by its id";
-  const method = async (...given) => (await seconds.newest.raw({ target: "namespace", agent, method: "createSession", given })).answer.agentId;
+  const method = async (...given) =>
+    (await seconds.newest.raw({ target: "namespace", agent, method: "createSession", given })).answer.agentId;
   assert.equal(await method({}, { token: SECRET, agent }), agent);
   await server.evict(agent);
   assert.equal(await method({}, { token: SECRET }), agent);
@@ -136,7 +197,10 @@ test("every_operation_is_a_method_of_the_object_with_plain_values", async () => 
   const agent = "methods";
   await furnish(agent);
   const method = (name, ...given) => seconds.newest.raw({ target: "namespace", agent, method: name, given });
-  assert.deepEqual((await method("loadEvents", { sessionId: "s" }, { token: SECRET })).answer.map(({ id }) => id), ["e1"]);
+  assert.deepEqual(
+    (await method("loadEvents", { sessionId: "s" }, { token: SECRET })).answer.map(({ id }) => id),
+    ["e1"],
+  );
   assert.equal((await method("getSession", { sessionId: "nothing" }, { token: SECRET })).answer, null);
   assert.match((await method("listSessions", {})).error.message, /token/i);
 });

@@ -44,7 +44,11 @@ test("every_operation_answers_a_call_as_it_answers_a_request", async () => {
   // Times, ids and sizes are of their own; all else is the same.
   const shape = (body, agent) =>
     JSON.parse(JSON.stringify(body).replaceAll(agent, "the agent"), (_key, value) =>
-      typeof value === "number" ? "a number" : typeof value === "string" ? value.replaceAll(/(?<![0-9a-z])[a-z]\d*-[0-9a-z]{16}/g, "an id") : value,
+      typeof value === "number"
+        ? "a number"
+        : typeof value === "string"
+          ? value.replaceAll(/(?<![0-9a-z])[a-z]\d*-[0-9a-z]{16}/g, "an id")
+          : value,
     );
   let answered = 0;
   for (const via of VIAS) {
@@ -66,7 +70,19 @@ test("every_operation_answers_a_call_as_it_answers_a_request", async () => {
   assert.equal(answered, 2 * (operations.length - 1));
 });
 
-const ENDINGS = ["unloadSkill", "deleteEntry", "deleteSkill", "removeBlock", "removeTool", "deleteCompaction", "deleteEvents", "deleteMessages", "clearMessages", "deleteSession", "destroy"];
+const ENDINGS = [
+  "unloadSkill",
+  "deleteEntry",
+  "deleteSkill",
+  "removeBlock",
+  "removeTool",
+  "deleteCompaction",
+  "deleteEvents",
+  "deleteMessages",
+  "clearMessages",
+  "deleteSession",
+  "destroy",
+];
 
 /** What the examples of openapi.json speak of. */
 async function furnish(agent) {
@@ -78,20 +94,34 @@ async function furnish(agent) {
   await call("createSession", { id: "t" });
   const say = (id) => ({ id, action: "user_message", content: `What ${id} said.` });
   await call("appendEvents", { sessionId: "s", events: ["e1", "e2-rzhf7yn028k2zcy1", "b0", "b1"].map(say) });
-  for (const [label, kind] of [["memory", "writable"], ["kb", "searchable"], ["skills", "loadable"]]) {
+  for (const [label, kind] of [
+    ["memory", "writable"],
+    ["kb", "searchable"],
+    ["skills", "loadable"],
+  ]) {
     await call("defineBlock", { sessionId: "s", label, kind });
   }
   await call("defineBlock", { label: "skills", kind: "loadable" });
   await call("setBlock", { sessionId: "s", label: "memory", content: "Likes tea." });
   await call("setEntry", { sessionId: "s", label: "kb", key: "k", content: "Open from 9 to 17." });
-  for (const sessionId of ["s", undefined]) await call("putSkill", { sessionId, label: "skills", key: "k", content: "Ask for its number." });
+  for (const sessionId of ["s", undefined])
+    await call("putSkill", { sessionId, label: "skills", key: "k", content: "Ask for its number." });
 }
 
 test("an_answer_is_a_text_and_an_omitted_input_an_empty_object", async () => {
   for (const via of VIAS) {
     const given = via === "service" ? ["texts", "listSessions"] : ["listSessions"];
     const call = (...more) => server.callMethod({ via, agent: "texts", method: "call", given: [...given, ...more] });
-    for (const empty of [[], [""], [" "], ["{}"], [made("undefined")], ["{}", made("undefined")], ["{}", {}], ["{}", { token: "any" }]]) {
+    for (const empty of [
+      [],
+      [""],
+      [" "],
+      ["{}"],
+      [made("undefined")],
+      ["{}", made("undefined")],
+      ["{}", {}],
+      ["{}", { token: "any" }],
+    ]) {
       const { answer, type } = await call(...empty);
       assert.deepEqual([type, JSON.parse(answer)], ["string", { sessions: [], cursor: null }]);
     }
@@ -100,36 +130,71 @@ test("an_answer_is_a_text_and_an_omitted_input_an_empty_object", async () => {
 
 test("texts_of_any_script_arrive_as_they_were_sent", async () => {
   await server.rpc("scripts", "createSession", ['{"id":"s"}']);
-  const texts = ["naïve", "日本語 🎉", "\u0000 \u2028", "é".repeat(20_000), "x".repeat(70_000), `${"x".repeat(65_535)}🎉 and on`, "🎉".repeat(100_000)];
+  const texts = [
+    "naïve",
+    "日本語 🎉",
+    "\u0000 \u2028",
+    "é".repeat(20_000),
+    "x".repeat(70_000),
+    `${"x".repeat(65_535)}🎉 and on`,
+    "🎉".repeat(100_000),
+  ];
   for (const via of VIAS) {
     for (const text of texts) {
       const message = { role: "user", parts: [{ type: "text", text }] };
-      const answer = await server.rpc("scripts", "appendMessage", [JSON.stringify({ sessionId: "s", message })], { via });
+      const answer = await server.rpc("scripts", "appendMessage", [JSON.stringify({ sessionId: "s", message })], {
+        via,
+      });
       assert.equal(JSON.parse(answer).message.parts[0].text, text);
     }
     const history = JSON.parse(await server.rpc("scripts", "getHistory", ['{"sessionId":"s"}'], { via }));
-    assert.deepEqual(history.messages.slice(-texts.length).map(({ parts }) => parts[0].text), texts);
+    assert.deepEqual(
+      history.messages.slice(-texts.length).map(({ parts }) => parts[0].text),
+      texts,
+    );
   }
 });
 
 test("a_page_says_the_same_at_every_door_whatever_its_letters", async () => {
-  const texts = ["plain", "naïve", "\ufeffmarked", "日本語 🎉", "\u0000 \u2028 \ufffd", "half \\ud83c", "🎉".repeat(60_000), "x".repeat(400_000), "é".repeat(30_000)];
+  const texts = [
+    "plain",
+    "naïve",
+    "\ufeffmarked",
+    "日本語 🎉",
+    "\u0000 \u2028 \ufffd",
+    "half \\ud83c",
+    "🎉".repeat(60_000),
+    "x".repeat(400_000),
+    "é".repeat(30_000),
+  ];
   // Short pages are sent whole, and long ones piece by piece.
   for (const [agent, given] of Object.entries({ "a short page": texts.slice(0, 6), "a long page": texts })) {
     await server.call(agent, "createSession", { id: "s" });
-    await server.call(agent, "appendEvents", { sessionId: "s", events: given.map((content, n) => ({ id: `e${n}`, action: "user_message", content })) });
+    await server.call(agent, "appendEvents", {
+      sessionId: "s",
+      events: given.map((content, n) => ({ id: `e${n}`, action: "user_message", content })),
+    });
     for (const [operation, input, textsOf] of [
       ["loadEvents", { tail: true }, (events) => events.map(({ content }) => content)],
       ["loadEvents", {}, (events) => events.map(({ content }) => content)],
       ["getHistory", {}, ({ messages }) => messages.map(({ parts }) => parts[0].text)],
-      ["getHistory", { limit: 3 }, ({ messages }) => [...given.slice(0, -3), ...messages.map(({ parts }) => parts[0].text)]],
+      [
+        "getHistory",
+        { limit: 3 },
+        ({ messages }) => [...given.slice(0, -3), ...messages.map(({ parts }) => parts[0].text)],
+      ],
       ["buildWorkingContext", {}, ({ messages }) => messages.map(({ content }) => content)],
     ]) {
       const asked = JSON.stringify({ sessionId: "s", ...input });
       const { status, body } = await server.call(agent, operation, JSON.parse(asked));
       assert.equal(status, 200);
       assert.deepEqual(textsOf(body), given, `${agent} ${operation} ${asked}`);
-      for (const via of VIAS) assert.deepEqual(JSON.parse(await server.rpc(agent, operation, [asked], { via })), body, `${agent} ${operation} ${via}`);
+      for (const via of VIAS)
+        assert.deepEqual(
+          JSON.parse(await server.rpc(agent, operation, [asked], { via })),
+          body,
+          `${agent} ${operation} ${via}`,
+        );
     }
   }
 });
@@ -137,7 +202,10 @@ test("a_page_says_the_same_at_every_door_whatever_its_letters", async () => {
 test("an_error_arrives_with_code_details_and_status", async () => {
   for (const via of VIAS) {
     const unknown = await refusal(['{"sessionId":"nowhere"}'], { via, operation: "loadEvents" });
-    assert.deepEqual([unknown.code, unknown.status, unknown.details], ["session_not_found", 404, { sessionId: "nowhere" }]);
+    assert.deepEqual(
+      [unknown.code, unknown.status, unknown.details],
+      ["session_not_found", 404, { sessionId: "nowhere" }],
+    );
     assert.match(unknown.message, /^This agent has no such session\./);
     const field = await refusal(['{"sesionId":"s"}'], { via, operation: "loadEvents" });
     assert.deepEqual(told(field), [400, "invalid_request", "sesionId"]);
@@ -148,27 +216,90 @@ test("an_error_arrives_with_code_details_and_status", async () => {
 });
 
 test("arguments_of_a_wrong_type_are_refused_by_their_name", async () => {
-  const others = [null, 1, true, {}, [], made("function"), made("date"), made("bytes"), made("boxed"), made("map"), made("infinity"), made("bigint")];
+  const others = [
+    null,
+    1,
+    true,
+    {},
+    [],
+    made("function"),
+    made("date"),
+    made("bytes"),
+    made("boxed"),
+    made("map"),
+    made("infinity"),
+    made("bigint"),
+  ];
   for (const via of VIAS) {
     for (const other of others) {
       assert.deepEqual(told(await refusal([other], { via })), [400, "invalid_request", "json"], JSON.stringify(other));
-      assert.deepEqual(told(await refusal([], { via, operation: other })), [400, "invalid_request", "operation"], JSON.stringify(other));
+      assert.deepEqual(
+        told(await refusal([], { via, operation: other })),
+        [400, "invalid_request", "operation"],
+        JSON.stringify(other),
+      );
     }
-    for (const options of [null, 1, "x", true, [], ["token"], made("function"), { tokn: "x" }, { token: "x", rows: true }]) {
-      assert.deepEqual(told(await refusal(["{}", options], { via })), [400, "invalid_request", "options"], JSON.stringify(options));
+    for (const options of [
+      null,
+      1,
+      "x",
+      true,
+      [],
+      ["token"],
+      made("function"),
+      { tokn: "x" },
+      { token: "x", rows: true },
+    ]) {
+      assert.deepEqual(
+        told(await refusal(["{}", options], { via })),
+        [400, "invalid_request", "options"],
+        JSON.stringify(options),
+      );
     }
     for (const token of [null, 1, {}, ["x"]]) {
-      assert.deepEqual(told(await refusal(["{}", { token }], { via })), [400, "invalid_request", "token"], JSON.stringify(token));
+      assert.deepEqual(
+        told(await refusal(["{}", { token }], { via })),
+        [400, "invalid_request", "token"],
+        JSON.stringify(token),
+      );
     }
-    assert.deepEqual(told(await refusal(['{"name":"\ud800"}'], { via, operation: "createSession" })), [400, "invalid_request", "json"]);
-    assert.deepEqual(told(await refusal(["{}"], { via, operation: "createSesion" })), [404, "unknown_operation", undefined]);
-    assert.deepEqual(told(await refusal(["{}"], { via, operation: "x".repeat(1 << 20) })), [404, "unknown_operation", undefined]);
+    assert.deepEqual(told(await refusal(['{"name":"\ud800"}'], { via, operation: "createSession" })), [
+      400,
+      "invalid_request",
+      "json",
+    ]);
+    assert.deepEqual(told(await refusal(["{}"], { via, operation: "createSesion" })), [
+      404,
+      "unknown_operation",
+      undefined,
+    ]);
+    assert.deepEqual(told(await refusal(["{}"], { via, operation: "x".repeat(1 << 20) })), [
+      404,
+      "unknown_operation",
+      undefined,
+    ]);
     for (const operation of ["", "chat", "fetch", "constructor", "__proto__", "export"]) {
-      assert.deepEqual(told(await refusal(["{}"], { via, operation })), [404, "unknown_operation", undefined], operation);
+      assert.deepEqual(
+        told(await refusal(["{}"], { via, operation })),
+        [404, "unknown_operation", undefined],
+        operation,
+      );
     }
   }
-  for (const agent of [...others, made("undefined"), "", "x".repeat(201), "x".repeat(1 << 20), "a\u0000", "half \ud800"]) {
-    assert.deepEqual(told(await refusal(["{}"], { agent })), [400, "invalid_request", "agent"], JSON.stringify(agent).slice(0, 40));
+  for (const agent of [
+    ...others,
+    made("undefined"),
+    "",
+    "x".repeat(201),
+    "x".repeat(1 << 20),
+    "a\u0000",
+    "half \ud800",
+  ]) {
+    assert.deepEqual(
+      told(await refusal(["{}"], { agent })),
+      [400, "invalid_request", "agent"],
+      JSON.stringify(agent).slice(0, 40),
+    );
   }
   await server.rpc("é".repeat(200), "listSessions", ["{}"]);
 });
@@ -178,19 +309,36 @@ test("the_agent_that_a_call_names_is_the_one_that_answers", async () => {
     await server.rpc(agent, "createSession", ['{"id":"s"}']);
     const { body } = await server.call(agent, "getSession", { sessionId: "s" });
     assert.equal(body.agentId, agent);
-    assert.equal(JSON.parse(await server.rpc(agent, "getSession", ['{"sessionId":"s"}'], { via: "object" })).agentId, agent);
+    assert.equal(
+      JSON.parse(await server.rpc(agent, "getSession", ['{"sessionId":"s"}'], { via: "object" })).agentId,
+      agent,
+    );
   }
 });
 
 test("a_call_needs_the_token_that_a_request_needs", async () => {
   const call = (operation, input, token, { via, agent = "guarded" } = {}) =>
     guarded.rpc(agent, operation, [JSON.stringify(input), ...(token === undefined ? [] : [{ token }])], { via });
-  const code = async (...given) => await call(...given).then(() => "answered", ({ code, status }) => `${status} ${code}`);
+  const code = async (...given) =>
+    await call(...given).then(
+      () => "answered",
+      ({ code, status }) => `${status} ${code}`,
+    );
   for (const id of ["mine", "other"]) await call("createSession", { id }, SECRET);
   const { token } = JSON.parse(await call("mintToken", { sessionId: "mine", expiresIn: 600 }, SECRET));
   const { token: reads } = JSON.parse(await call("mintToken", { preset: "read", expiresIn: 600 }, SECRET));
   for (const via of VIAS) {
-    for (const wrong of [undefined, "", "x", SECRET.slice(1), ` ${SECRET}`, `Bearer ${SECRET}`, "sa2.e30.AAAA", "x".repeat(1 << 20), "half \ud800"]) {
+    for (const wrong of [
+      undefined,
+      "",
+      "x",
+      SECRET.slice(1),
+      ` ${SECRET}`,
+      `Bearer ${SECRET}`,
+      "sa2.e30.AAAA",
+      "x".repeat(1 << 20),
+      "half \ud800",
+    ]) {
       assert.equal(await code("listSessions", {}, wrong, { via }), "401 unauthorized");
     }
     assert.equal(await code("listSessions", {}, SECRET, { via }), "answered");
@@ -222,7 +370,8 @@ test("without_a_secret_no_call_gets_in", async () => {
 test("a_binding_is_let_in_where_auth_is_local", async () => {
   const local = await startServer({ vars: { AUTH: "local" } });
   try {
-    for (const via of VIAS) assert.deepEqual(JSON.parse(await local.rpc("a", "listSessions", ["{}"], { via })).sessions, []);
+    for (const via of VIAS)
+      assert.deepEqual(JSON.parse(await local.rpc("a", "listSessions", ["{}"], { via })).sessions, []);
   } finally {
     await local.stop();
   }
@@ -231,7 +380,9 @@ test("a_binding_is_let_in_where_auth_is_local", async () => {
 test("nothing_but_call_request_and_on_the_object_operations_can_be_called", async () => {
   const hidden = [
     ..."start ctx env wasm object current real free alarm webSocketMessage webSocketClose webSocketError".split(" "),
-    ..."constructor __proto__ __destroy_into_raw __wbg_ptr __wbg_inst prototype toString valueOf hasOwnProperty".split(" "),
+    ..."constructor __proto__ __destroy_into_raw __wbg_ptr __wbg_inst prototype toString valueOf hasOwnProperty".split(
+      " ",
+    ),
     ..."handle answer identify default SessionAgent #object #current dispose".split(" "),
   ];
   const operations = ["listSessions", "destroy"];
@@ -247,7 +398,8 @@ test("nothing_but_call_request_and_on_the_object_operations_can_be_called", asyn
           const { answer, error } = await ask(method, given);
           const isOfTheStub = /^(constructor|toString|valueOf|hasOwnProperty)$/.test(method);
           if (isOfTheStub && error === undefined) assert.doesNotMatch(String(answer), /wasm|__wbg/);
-          else assert.ok(error !== undefined && error.code === undefined, `${via} ${method}: ${JSON.stringify(answer)}`);
+          else
+            assert.ok(error !== undefined && error.code === undefined, `${via} ${method}: ${JSON.stringify(answer)}`);
         }
       }
       const names = via === "service" ? ["hidden", "listSessions"] : ["listSessions"];
@@ -258,10 +410,17 @@ test("nothing_but_call_request_and_on_the_object_operations_can_be_called", asyn
 });
 
 test("an_operation_called_as_a_method_of_the_object_answers_as_call_does", async () => {
-  const method = async (method, ...given) => await guarded.callMethod({ via: "object", agent: "by method", method, given });
+  const method = async (method, ...given) =>
+    await guarded.callMethod({ via: "object", agent: "by method", method, given });
   const own = { token: SECRET };
   assert.equal((await method("createSession", { id: "s" }, own)).answer.agentId, "by method");
-  const [{ id, content }] = (await method("appendEvents", { sessionId: "s", events: [{ id: "e", action: "user_message", content: "日本語 🎉" }] }, own), (await method("loadEvents", { sessionId: "s" }, own)).answer);
+  const [{ id, content }] =
+    (await method(
+      "appendEvents",
+      { sessionId: "s", events: [{ id: "e", action: "user_message", content: "日本語 🎉" }] },
+      own,
+    ),
+    (await method("loadEvents", { sessionId: "s" }, own)).answer);
   assert.deepEqual([id, content], ["e", "日本語 🎉"]);
   const { token } = (await method("mintToken", { preset: "read", expiresIn: 600 }, own)).answer;
   assert.deepEqual((await method("getSession", { sessionId: "nothing" }, { token })).answer, null);
@@ -291,7 +450,11 @@ test("a_text_beyond_the_operations_limit_is_refused_before_it_is_stored", async 
   for (const via of VIAS) {
     for (const letter of ["x", "é"]) {
       const full = filled(limit - (letter === "x" ? 0 : 1), letter);
-      assert.deepEqual(told(await refusal([full], { via, agent: "long", operation: "createSession" })), [400, "invalid_request", "id"]);
+      assert.deepEqual(told(await refusal([full], { via, agent: "long", operation: "createSession" })), [
+        400,
+        "invalid_request",
+        "id",
+      ]);
       const over = await refusal([filled(limit + 1, letter)], { via, agent: "long", operation: "createSession" });
       assert.deepEqual([over.code, over.status, over.details.limit], ["payload_too_large", 413, limit]);
       assert.ok(over.details.actual > limit);
@@ -307,9 +470,16 @@ test("the_longest_message_goes_in_and_out_in_one_call", async () => {
     for (const letter of ["x", "é", "日"]) {
       const text = letter.repeat((3.99 * 2 ** 20) / Buffer.byteLength(letter));
       const message = { id: `${via} ${letter}`, role: "user", parts: [{ type: "text", text }] };
-      const answer = await server.rpc("longest", "appendMessage", [JSON.stringify({ sessionId: "s", message })], { via });
+      const answer = await server.rpc("longest", "appendMessage", [JSON.stringify({ sessionId: "s", message })], {
+        via,
+      });
       assert.ok(JSON.parse(answer).message.parts[0].text === text);
-      const read = await server.rpc("longest", "getMessage", [JSON.stringify({ sessionId: "s", messageId: message.id })], { via });
+      const read = await server.rpc(
+        "longest",
+        "getMessage",
+        [JSON.stringify({ sessionId: "s", messageId: message.id })],
+        { via },
+      );
       assert.ok(JSON.parse(read).parts[0].text === text);
     }
   }
@@ -329,8 +499,13 @@ test("calls_for_which_no_memory_is_left_are_told_to_come_again", async () => {
     ),
   );
   assert.deepEqual([...new Set(outcomes)].sort(), ["429 rate_limited 5", "answered"]);
-  const lengths = await Promise.all(agents.map(async (agent) => JSON.parse(await server.rpc(agent, "getPathLength", ['{"sessionId":"s"}'])).length));
-  assert.equal(lengths.reduce((sum, length) => sum + length), outcomes.filter((outcome) => outcome === "answered").length);
+  const lengths = await Promise.all(
+    agents.map(async (agent) => JSON.parse(await server.rpc(agent, "getPathLength", ['{"sessionId":"s"}'])).length),
+  );
+  assert.equal(
+    lengths.reduce((sum, length) => sum + length),
+    outcomes.filter((outcome) => outcome === "answered").length,
+  );
   // Nothing is held when they are over, whichever way the next call comes.
   for (const via of VIAS) await server.rpc(agents[0], "appendMessage", given, { via });
 });
@@ -356,11 +531,16 @@ test("after_a_crash_the_next_call_gets_a_fresh_instance", async () => {
 });
 
 test("what_follows_an_answer_follows_a_call", async () => {
-  const call = async (operation, input) => JSON.parse(await server.rpc("follows", operation, [JSON.stringify({ sessionId: "s", ...input })], { via: "object" }));
+  const call = async (operation, input) =>
+    JSON.parse(
+      await server.rpc("follows", operation, [JSON.stringify({ sessionId: "s", ...input })], { via: "object" }),
+    );
   await call("createSession", { sessionId: undefined, id: "s" });
   await call("configureCompaction", { compactAfter: 1, tailTokenBudget: 1, protectHead: 1 });
   for (let n = 0; n < 12; n += 1) {
-    await call("appendMessage", { message: { role: n % 2 ? "assistant" : "user", parts: [{ type: "text", text: `${n} ${"word ".repeat(200)}` }] } });
+    await call("appendMessage", {
+      message: { role: n % 2 ? "assistant" : "user", parts: [{ type: "text", text: `${n} ${"word ".repeat(200)}` }] },
+    });
   }
   // The compaction runs off the path of the append.
   for (let left = 1000; left > 0; left -= 1) {
@@ -374,7 +554,9 @@ test("what_follows_an_answer_follows_a_call", async () => {
 test("destroy_empties_the_agent_and_it_goes_on", async () => {
   for (const via of VIAS) {
     await server.rpc("gone", "createSession", ['{"id":"s"}'], { via });
-    assert.deepEqual(JSON.parse(await server.rpc("gone", "destroy", ['{"confirm":"gone"}'], { via })), { destroyed: true });
+    assert.deepEqual(JSON.parse(await server.rpc("gone", "destroy", ['{"confirm":"gone"}'], { via })), {
+      destroyed: true,
+    });
     assert.deepEqual(JSON.parse(await server.rpc("gone", "listSessions", ["{}"], { via })).sessions, []);
   }
 });

@@ -19,14 +19,27 @@ after(async () => {
 });
 afterEach(() => assert.equal(model.left, 0, "an answer of the model's was never asked for"));
 
-const asks = (text, more = {}) => ({ sessionId: "s", message: { id: `u-${text}`, role: "user", parts: [{ type: "text", text }] }, ...more });
+const asks = (text, more = {}) => ({
+  sessionId: "s",
+  message: { id: `u-${text}`, role: "user", parts: [{ type: "text", text }] },
+  ...more,
+});
 
 const runTurn = (agent, text, more) => server.call(agent, "runTurn", asks(text, more));
 
-const waiting = async (agent) => (await server.sql(agent, "SELECT number FROM cf_agents_waiting WHERE part = 1 ORDER BY number")).map(({ number }) => number);
+const waiting = async (agent) =>
+  (await server.sql(agent, "SELECT number FROM cf_agents_waiting WHERE part = 1 ORDER BY number")).map(
+    ({ number }) => number,
+  );
 
 function connect(agent) {
-  const client = new AgentClient({ agent: "SessionAgent", name: agent, host: new URL(server.url).host, protocol: "ws", query: { sessionId: "s" } });
+  const client = new AgentClient({
+    agent: "SessionAgent",
+    name: agent,
+    host: new URL(server.url).host,
+    protocol: "ws",
+    query: { sessionId: "s" },
+  });
   clients.push(client);
   return client;
 }
@@ -36,8 +49,10 @@ test("a_turn_is_answered_whole_over_http_rpc_and_a_socket", async () => {
   await client.ready;
   const doors = {
     http: async (text) => (await runTurn("doors", text)).body,
-    service: async (text) => JSON.parse(await server.rpc("doors", "runTurn", [JSON.stringify(asks(text))], { via: "service" })),
-    object: async (text) => JSON.parse(await server.rpc("doors", "runTurn", [JSON.stringify(asks(text))], { via: "object" })),
+    service: async (text) =>
+      JSON.parse(await server.rpc("doors", "runTurn", [JSON.stringify(asks(text))], { via: "service" })),
+    object: async (text) =>
+      JSON.parse(await server.rpc("doors", "runTurn", [JSON.stringify(asks(text))], { via: "object" })),
     socket: async (text) => await client.call("runTurn", [asks(text)]),
   };
   for (const [door, ask] of Object.entries(doors)) {
@@ -45,7 +60,15 @@ test("a_turn_is_answered_whole_over_http_rpc_and_a_socket", async () => {
     const ran = await ask(door);
     assert.equal(textOf(ran.message), `Hello ${door}.`);
     const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = USAGE;
-    assert.deepEqual({ ...ran, message: null }, { message: null, usage: { inputTokens, outputTokens, cachedInputTokens: 0, cost: 0 }, finishReason: "stop", steps: 1 });
+    assert.deepEqual(
+      { ...ran, message: null },
+      {
+        message: null,
+        usage: { inputTokens, outputTokens, cachedInputTokens: 0, cost: 0 },
+        finishReason: "stop",
+        steps: 1,
+      },
+    );
     assert.deepEqual(await ask(door), ran, "the same answer again");
   }
   await server.evict("doors", { webSockets: "hibernate" });
@@ -64,7 +87,10 @@ test("the_turn_goes_on_when_its_caller_goes_away_and_is_joined", async () => {
   const joined = runTurn("leaves", "hi");
   rest.open();
   assert.equal(textOf((await joined).body.message), "One two.");
-  assert.deepEqual(await history(server, "leaves", "s"), [["user", "hi"], ["assistant", "One two."]]);
+  assert.deepEqual(await history(server, "leaves", "s"), [
+    ["user", "hi"],
+    ["assistant", "One two."],
+  ]);
 });
 
 test("messages_wait_are_joined_and_answered_in_order", async () => {
@@ -80,8 +106,14 @@ test("messages_wait_are_joined_and_answered_in_order", async () => {
   assert.equal((await runTurn("queue", "fourth")).body.error.code, "turn_in_progress");
   rest.open();
   const answers = await Promise.all([first, second, third, again]);
-  assert.deepEqual(answers.map(({ body }) => textOf(body.message)), ["One.", "Two.", "Three.", "Three."]);
-  assert.deepEqual((await history(server, "queue", "s")).map(([, text]) => text), ["first", "One.", "second", "Two.", "third", "Three."]);
+  assert.deepEqual(
+    answers.map(({ body }) => textOf(body.message)),
+    ["One.", "Two.", "Three.", "Three."],
+  );
+  assert.deepEqual(
+    (await history(server, "queue", "s")).map(([, text]) => text),
+    ["first", "One.", "second", "Two.", "third", "Three."],
+  );
   assert.deepEqual(await waiting("queue"), []);
 });
 
@@ -117,7 +149,10 @@ test("a_message_replaces_the_turn_and_what_it_said_is_kept", async () => {
   assert.equal(textOf(urgent.body.message), "Now.");
   const { body } = await first;
   assert.deepEqual([body.finishReason, textOf(body.message)], ["cancelled", "One "]);
-  assert.deepEqual((await history(server, "replace", "s")).map(([, text]) => text), ["first", "One ", "now", "Now."]);
+  assert.deepEqual(
+    (await history(server, "replace", "s")).map(([, text]) => text),
+    ["first", "One ", "now", "Now."],
+  );
   never.open();
 });
 
@@ -128,7 +163,9 @@ test("a_waiting_message_is_taken_back", async () => {
   await rest.reached;
   const second = runTurn("back", "second", { whenBusy: "queue" });
   while ((await waiting("back")).length < 1);
-  assert.deepEqual(await call(server, "back", "cancelTurn", { sessionId: "s", messageId: "u-second" }), { cancelled: true });
+  assert.deepEqual(await call(server, "back", "cancelTurn", { sessionId: "s", messageId: "u-second" }), {
+    cancelled: true,
+  });
   assert.deepEqual((await second).body, {
     message: null,
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cost: 0 },
@@ -164,7 +201,10 @@ test("a_model_that_fails_is_an_error_of_the_call", async () => {
 test("a_long_message_waits_and_other_requests_find_room_meanwhile", async () => {
   const rest = gate();
   model.next(say("One", rest, "."), say("Two."));
-  const long = (text) => ({ sessionId: "s", message: { id: text, role: "user", parts: [{ type: "text", text: text.repeat(400_000) }] } });
+  const long = (text) => ({
+    sessionId: "s",
+    message: { id: text, role: "user", parts: [{ type: "text", text: text.repeat(400_000) }] },
+  });
   const first = server.call("long", "runTurn", long("first"));
   await rest.reached;
   const second = server.call("long", "runTurn", { ...long("later"), whenBusy: "queue" });
@@ -228,7 +268,10 @@ test("a_service_that_never_answers_holds_up_no_turn_and_a_service_that_runs_a_tu
     };
     told.model.next(say("First."));
     await ask("runTurn", asks("first"));
-    while ((await ask("getPathLength", { sessionId: "s" })).length < 4 || (await ask("getStats", {})).callbacks.waiting > 0);
+    while (
+      (await ask("getPathLength", { sessionId: "s" })).length < 4 ||
+      (await ask("getStats", {})).callbacks.waiting > 0
+    );
     told.model.next(say("Second."), say("Third."));
     for (const text of ["second", "third"]) await ask("runTurn", { ...asks(text), sessionId: text });
     await receiver.called(3);
@@ -244,6 +287,9 @@ test("a_service_that_never_answers_holds_up_no_turn_and_a_service_that_runs_a_tu
 async function verifierOfTheGuide() {
   const guide = await readFile(new URL("../../docs/chat.md", import.meta.url), "utf8");
   const blocks = [...guide.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, text]) => text);
-  const { code } = await transform(blocks.find((text) => text.includes("webhook-")), { loader: "ts" });
+  const { code } = await transform(
+    blocks.find((text) => text.includes("webhook-")),
+    { loader: "ts" },
+  );
   return (await import(`data:text/javascript,${encodeURIComponent(code)}`)).isFromMemory;
 }

@@ -20,7 +20,10 @@ const indexed = async (agent) => (await server.sql(agent, "SELECT count(*) AS n 
 test("a_long_history_goes_on_into_the_index_after_the_answer_also_after_an_eviction", async () => {
   await ok("long", "createSession", { id: "s" });
   for (let page = 0; page < 20; page += 1) {
-    const events = Array.from({ length: 1_000 }, (_, n) => ({ action: "user_message", content: `apple ${page * 1_000 + n}` }));
+    const events = Array.from({ length: 1_000 }, (_, n) => ({
+      action: "user_message",
+      content: `apple ${page * 1_000 + n}`,
+    }));
     await ok("long", "appendEvents", { sessionId: "s", events });
   }
   const first = await ok("long", "search", { query: "19999" });
@@ -41,10 +44,16 @@ test("a_long_history_goes_on_into_the_index_after_the_answer_also_after_an_evict
 
 test("the_longest_text_does_not_break_the_searches_after_it", async () => {
   await ok("honest", "createSession", { id: "s" });
-  await ok("honest", "appendEvents", { sessionId: "s", events: [{ id: "short", action: "user_message", content: "a medlar" }] });
+  await ok("honest", "appendEvents", {
+    sessionId: "s",
+    events: [{ id: "short", action: "user_message", content: "a medlar" }],
+  });
   let text = "quince";
   for (let n = 0; text.length < 4_000_000; n += 1) text += ` w${n.toString(36)}`;
-  await ok("honest", "appendEvents", { sessionId: "s", events: [{ id: "long", action: "user_message", content: text }] });
+  await ok("honest", "appendEvents", {
+    sessionId: "s",
+    events: [{ id: "long", action: "user_message", content: text }],
+  });
   const found = async (query) => (await ok("honest", "search", { query })).results.map(({ id }) => id);
   assert.deepEqual(await found("medlars"), ["short"]);
   assert.deepEqual(await found("quinces"), ["long"]);

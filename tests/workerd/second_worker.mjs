@@ -45,14 +45,24 @@ export async function startWithSecond(settings, contents) {
 }
 
 /** Any Worker in a runtime of its own: `{ url, stop }`. `modules` and `env` are beside the usual ones. */
-export async function startBeside(server, registry, contents, compatibilityDate = NEWEST_DATE, { modules = {}, env = {} } = {}) {
+export async function startBeside(
+  server,
+  registry,
+  contents,
+  compatibilityDate = NEWEST_DATE,
+  { modules = {}, env = {} } = {},
+) {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-second-"));
   const worker = {
     config: {
       name: "second",
       compatibilityDate,
       compatibilityFlags: ["nodejs_compat"],
-      manifest: { mainModule: "main.mjs", modulesRoot: ROOT, modules: { "main.mjs": { type: "esm", contents }, ...modules } },
+      manifest: {
+        mainModule: "main.mjs",
+        modulesRoot: ROOT,
+        modules: { "main.mjs": { type: "esm", contents }, ...modules },
+      },
       env: {
         SERVICE: { type: "worker", worker: "session-agent" },
         OBJECT: { type: "durable-object", worker: "session-agent", exportName: "SessionAgent" },

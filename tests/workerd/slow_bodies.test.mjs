@@ -53,7 +53,10 @@ test("a_body_that_never_ends_is_refused_after_a_minute", { timeout: 120_000 }, a
   // Meanwhile others are served.
   assert.equal((await server.call("a", "createSession", { id: "s" })).status, 200);
   for (const ms of await Promise.all(waiting)) assert.ok(ms > 59_000 && ms < 75_000, `${ms} ms`);
-  assert.deepEqual(server.logs.filter(({ message }) => message.includes("Critical")), []);
+  assert.deepEqual(
+    server.logs.filter(({ message }) => message.includes("Critical")),
+    [],
+  );
 });
 
 test("no_timer_is_left_when_the_bodies_are_there", async () => {

@@ -9,7 +9,10 @@ import { awayFromMidnight } from "./harness.mjs";
 import { gate, refuse, say, USAGE } from "./model_server.mjs";
 
 const SECRET = "the secret of these tests, which is long enough";
-const { server, model, stop } = await startChatServer({ token: SECRET, vars: { ALLOWED_ORIGINS: "https://page.example" } });
+const { server, model, stop } = await startChatServer({
+  token: SECRET,
+  vars: { ALLOWED_ORIGINS: "https://page.example" },
+});
 const clients = [];
 after(async () => {
   clients.forEach((client) => client.close());
@@ -23,8 +26,12 @@ const owner = bearer(SECRET);
 const { total_tokens: TOKENS } = USAGE;
 
 const configure = (agent, limits, more) => call(server, agent, "configureAgent", { limits, ...more }, owner);
-const mint = async (agent, claims) => bearer((await call(server, agent, "mintToken", { expiresIn: 60, ...claims }, owner)).token);
-const bodyOf = (text) => ({ id: "s", message: { id: text.slice(0, 20), role: "user", parts: [{ type: "text", text }] } });
+const mint = async (agent, claims) =>
+  bearer((await call(server, agent, "mintToken", { expiresIn: 60, ...claims }, owner)).token);
+const bodyOf = (text) => ({
+  id: "s",
+  message: { id: text.slice(0, 20), role: "user", parts: [{ type: "text", text }] },
+});
 
 function ask(agent, text, headers = owner, more = {}) {
   const body = JSON.stringify({ ...bodyOf(text), ...more });
@@ -50,7 +57,10 @@ async function isRefused(agent, text, field, headers) {
   return error.details.retryAfter;
 }
 
-const textsIn = async (agent) => (await call(server, agent, "getHistory", { sessionId: "s" }, owner)).messages.filter(({ role }) => role === "user").map(({ id }) => id);
+const textsIn = async (agent) =>
+  (await call(server, agent, "getHistory", { sessionId: "s" }, owner)).messages
+    .filter(({ role }) => role === "user")
+    .map(({ id }) => id);
 
 test("turns_beyond_the_minutes_are_refused_also_after_an_eviction_and_a_kill", async () => {
   await configure("pace", { turnsPerMinute: 2 });
@@ -67,10 +77,24 @@ test("turns_beyond_the_minutes_are_refused_also_after_an_eviction_and_a_kill", a
 test("runTurn_and_a_socket_are_told_the_same", async () => {
   await configure("doors", { turnsPerMinute: 1 });
   await isAnswered("doors", "one");
-  const ran = await server.call("doors", "runTurn", { sessionId: "s", message: bodyOf("two").message }, { headers: owner });
-  assert.deepEqual([ran.status, ran.body.error.code, ran.headers.get("retry-after")], [429, "rate_limited", String(ran.body.error.details.retryAfter)]);
+  const ran = await server.call(
+    "doors",
+    "runTurn",
+    { sessionId: "s", message: bodyOf("two").message },
+    { headers: owner },
+  );
+  assert.deepEqual(
+    [ran.status, ran.body.error.code, ran.headers.get("retry-after")],
+    [429, "rate_limited", String(ran.body.error.details.retryAfter)],
+  );
   const token = await mint("doors", { preset: "chat", sessionId: "s" });
-  const client = new AgentClient({ agent: "SessionAgent", name: "doors", host: new URL(server.url).host, protocol: "ws", query: { sessionId: "s", token: token.authorization.slice("Bearer ".length) } });
+  const client = new AgentClient({
+    agent: "SessionAgent",
+    name: "doors",
+    host: new URL(server.url).host,
+    protocol: "ws",
+    query: { sessionId: "s", token: token.authorization.slice("Bearer ".length) },
+  });
   clients.push(client);
   const frames = [];
   client.addEventListener("message", ({ data }) => frames.push(JSON.parse(data)));
@@ -78,7 +102,11 @@ test("runTurn_and_a_socket_are_told_the_same", async () => {
   const init = { method: "POST", body: JSON.stringify({ messages: [bodyOf("three").message] }) };
   client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init }));
   const said = () => frames.find(({ type, id }) => type === "cf_agent_use_chat_response" && id === "r");
-  await until(() => said() !== undefined, (check) => client.addEventListener("message", check), () => JSON.stringify(frames));
+  await until(
+    () => said() !== undefined,
+    (check) => client.addEventListener("message", check),
+    () => JSON.stringify(frames),
+  );
   assert.equal(said().error, true);
   assert.match(said().body, /limits\.turnsPerMinute/);
   assert.deepEqual(await textsIn("doors"), ["one"]);
@@ -102,7 +130,11 @@ test("a_token_spends_what_it_may_and_the_secret_goes_on", async () => {
   assert.ok(Math.abs(seconds - untilMidnight) < 60, `${seconds} ${untilMidnight}`);
   await isRefused("tokens", "three", "tokensPerDay", again);
   await isAnswered("tokens", "four");
-  assert.equal((await server.call("tokens", "mintToken", claims, { headers: first })).status, 403, "no token mints a looser one");
+  assert.equal(
+    (await server.call("tokens", "mintToken", claims, { headers: first })).status,
+    403,
+    "no token mints a looser one",
+  );
 });
 
 test("an_answer_that_is_stopped_and_a_call_that_is_killed_count", async () => {
@@ -115,7 +147,9 @@ test("an_answer_that_is_stopped_and_a_call_that_is_killed_count", async () => {
     const shut = gate();
     const asked = model.requests.length;
     model.next(say(shut, "Never heard."));
-    const response = ask(agent, long).then((answer) => answer.text()).catch(() => {});
+    const response = ask(agent, long)
+      .then((answer) => answer.text())
+      .catch(() => {});
     await model.asked(asked + 1);
     await ends();
     shut.open();
@@ -140,7 +174,12 @@ test("a_provider_that_refuses_costs_nothing_of_the_day", async () => {
 test("counting_costs_a_row_a_turn_and_two_a_call_and_an_agent_without_limits_none", async () => {
   const written = {};
   const high = { turnsPerMinute: 1_000, tokensPerDay: 1_000_000 };
-  for (const [name, limits] of Object.entries({ none: null, turns: { turnsPerMinute: 1_000 }, tokens: { tokensPerDay: 1_000_000 }, both: high })) {
+  for (const [name, limits] of Object.entries({
+    none: null,
+    turns: { turnsPerMinute: 1_000 },
+    tokens: { tokensPerDay: 1_000_000 },
+    both: high,
+  })) {
     const agent = `costs-${name}`;
     await configure(agent, limits);
     await isAnswered(agent, "one");

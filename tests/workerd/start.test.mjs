@@ -55,7 +55,10 @@ test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal
 
 test("npm_start_says_that_a_secret_is_asked_for_where_one_is_set", async () => {
   // wrangler takes secrets of the environment as it takes those of `.dev.vars`.
-  const secret = { CLOUDFLARE_INCLUDE_PROCESS_ENV: "true", SESSION_AGENT_TOKEN: "a secret of this test, long enough to be one" };
+  const secret = {
+    CLOUDFLARE_INCLUDE_PROCESS_ENV: "true",
+    SESSION_AGENT_TOKEN: "a secret of this test, long enough to be one",
+  };
   const npmStart = spawn(process.execPath, [RUN, "start"], {
     env: { ...process.env, ...secret, SESSION_AGENT_STATE: state },
     stdio: ["ignore", "pipe", "inherit"],

@@ -66,7 +66,10 @@ class Tab {
       return null;
     }
     const onError = (error) => this.errors.push(error);
-    this.#root = createRoot(page.document.createElement("div"), { onUncaughtError: onError, onRecoverableError: onError });
+    this.#root = createRoot(page.document.createElement("div"), {
+      onUncaughtError: onError,
+      onRecoverableError: onError,
+    });
     this.#root.render(createElement(Suspense, { fallback: null }, createElement(Chat)));
   }
 
@@ -85,7 +88,8 @@ class Tab {
         this.#listeners.add(check);
         return () => this.#listeners.delete(check);
       },
-      () => JSON.stringify({ status: this.chat?.status, error: this.chat?.error?.message, messages: this.chat?.messages }),
+      () =>
+        JSON.stringify({ status: this.chat?.status, error: this.chat?.error?.message, messages: this.chat?.messages }),
     );
   }
 

@@ -34,7 +34,11 @@ test("the_bench_has_measured_this_build", async () => {
     assert.ok(costs.size >= 2);
     for (const [operation, cost] of costs) {
       const row = lines.find((line) => line.startsWith(`| ${operation} |`));
-      assert.equal(row?.split("|")[column + 1].trim(), cost, `${operation}: \`npm run bench\` writes bench/rows.md anew`);
+      assert.equal(
+        row?.split("|")[column + 1].trim(),
+        cost,
+        `${operation}: \`npm run bench\` writes bench/rows.md anew`,
+      );
     }
   }
 });
@@ -42,17 +46,30 @@ test("the_bench_has_measured_this_build", async () => {
 test("the_bench_has_measured_the_turns_of_this_build", async () => {
   const measured = await read("bench/rows.md");
   for (const [turn, costs] of await costsOfTurns()) {
-    assert.ok(measured.includes(`| ${turn} | ${costs.join(" | ")} |\n`), `${turn}: \`npm run bench\` writes bench/rows.md anew`);
+    assert.ok(
+      measured.includes(`| ${turn} | ${costs.join(" | ")} |\n`),
+      `${turn}: \`npm run bench\` writes bench/rows.md anew`,
+    );
   }
 });
 
 test("the_sums_of_the_guide_to_scaling_are_of_the_benchs_rows", async () => {
-  const measured = (await read("bench/results/rows.md")).split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  const measured = (await read("bench/results/rows.md"))
+    .split("\n")
+    .map((line) => line.split("|").map((cell) => cell.trim()));
   // The last two columns: this Worker and the peer, at the greatest length.
-  const rowsOf = (name) => measured.find((cells) => cells[1] === name).slice(-3, -1).map((cell) => cell.split(" / ").map(Number));
+  const rowsOf = (name) =>
+    measured
+      .find((cells) => cells[1] === name)
+      .slice(-3, -1)
+      .map((cell) => cell.split(" / ").map(Number));
   const [turn, visit] = [rowsOf("a chat turn"), rowsOf("read the newest 50 messages")];
   const guide = (await read("docs/scaling.md")).split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
-  const shown = (name) => guide.find((cells) => cells[1] === name).slice(-3, -1).map((cell) => Number(cell.replaceAll(",", "")) || 0);
+  const shown = (name) =>
+    guide
+      .find((cells) => cells[1] === name)
+      .slice(-3, -1)
+      .map((cell) => Number(cell.replaceAll(",", "")) || 0);
   const users = 1e6;
   const turns = 20 * 10 * users;
   const alarms = [turns, 0];
@@ -77,8 +94,11 @@ test("the_sums_of_the_guide_to_scaling_are_of_the_benchs_rows", async () => {
     assert.equal(shown("gigabyte-seconds, millions")[who], month.duration / 1e6);
     for (const [item, units] of Object.entries(month)) {
       const price = guide.find((cells) => cells[1] === item && cells.length === 6)[2];
-      const [each, free] = price.replaceAll(",", "").match(/[\d.]+/g).map(Number);
-      const cost = (Math.max(0, units / 1e6 - free)) * each;
+      const [each, free] = price
+        .replaceAll(",", "")
+        .match(/[\d.]+/g)
+        .map(Number);
+      const cost = Math.max(0, units / 1e6 - free) * each;
       assert.equal(shownCost(guide, item, who), Math.round(cost), item);
       dollars[who] += cost;
     }
@@ -101,14 +121,17 @@ test("a_message_takes_as_many_bytes_as_the_guide_to_scaling_says", async () => {
   const before = await size();
   const messages = 2_000;
   for (let n = 0; n < messages; n += 500) {
-    await call("appendEvents", { sessionId: "s", events: Array.from({ length: 500 }, () => ({ action: "user_message", content: "x".repeat(400) })) });
+    await call("appendEvents", {
+      sessionId: "s",
+      events: Array.from({ length: 500 }, () => ({ action: "user_message", content: "x".repeat(400) })),
+    });
   }
   const bytes = ((await size()) - before) / messages;
   assert.ok(Math.abs(bytes / said - 1) < 0.1, `${bytes} bytes`);
   const gigabytes = (4_800 * said * 1e6) / 1e9;
   const [, shownGigabytes, shownDollars] = guide.match(/some ([\d,]+)\s+gigabytes\s+for all users, ([\d,]+)\s+dollars/);
   assert.equal(shownGigabytes.replaceAll(",", ""), String(Math.round(gigabytes / 10) * 10));
-  assert.equal(shownDollars.replaceAll(",", ""), String(Math.round((Math.round(gigabytes / 10) * 10) * 0.2)));
+  assert.equal(shownDollars.replaceAll(",", ""), String(Math.round(Math.round(gigabytes / 10) * 10 * 0.2)));
 });
 
 test("the_figures_of_search_are_the_benchs", async () => {
@@ -125,7 +148,10 @@ test("the_figures_of_search_are_the_benchs", async () => {
   assert.equal(lines.length, 3);
   for (const line of lines) {
     const [, , talkFirst, talkTen, lettersFirst, lettersTen] = line.split("|").map((cell) => cell.trim());
-    for (const [first, ten] of [[talkFirst, talkTen], [lettersFirst, lettersTen]]) {
+    for (const [first, ten] of [
+      [talkFirst, talkTen],
+      [lettersFirst, lettersTen],
+    ]) {
       assert.match(measured, new RegExp(`\\| ${first} / [\\d.]+ / ${ten} \\|`), line);
     }
   }
@@ -136,14 +162,20 @@ test("the_table_of_addresses_has_all_of_the_apis", () => {
   const others = Object.entries(api.paths).filter(([path]) => !path.includes("/rpc/"));
   assert.ok(others.length >= 4);
   for (const [path, methods] of others) {
-    for (const method of Object.keys(methods)) assert.ok(addresses.includes(`\`${method.toUpperCase()} ${path}\``), path);
+    for (const method of Object.keys(methods))
+      assert.ok(addresses.includes(`\`${method.toUpperCase()} ${path}\``), path);
   }
 });
 
 test("the_table_of_presets_is_the_apis", () => {
   const rows = tableUnder("docs/security.md", "Presets");
   const documented = api.components.securitySchemes.bearer["x-presets"];
-  assert.deepEqual(namesIn(rows, 0).filter((name) => name !== "sessionId").sort(), Object.keys(documented).sort());
+  assert.deepEqual(
+    namesIn(rows, 0)
+      .filter((name) => name !== "sessionId")
+      .sort(),
+    Object.keys(documented).sort(),
+  );
   const chat = rows.find(([name]) => name.startsWith("`chat`"));
   assert.deepEqual(namesIn([chat], 1).sort(), documented.chat.toSorted());
 });
@@ -168,7 +200,9 @@ test("the_table_of_kinds_of_blocks_is_the_apis", () => {
 });
 
 test("the_table_of_homes_is_the_apis", () => {
-  const sources = tableUnder("docs/memory.md", "Memory that lives elsewhere").map(([source]) => JSON.parse(source.slice(1, -1)));
+  const sources = tableUnder("docs/memory.md", "Memory that lives elsewhere").map(([source]) =>
+    JSON.parse(source.slice(1, -1)),
+  );
   const named = new Set(sources.flatMap(Object.keys));
   assert.deepEqual([...named].sort(), Object.keys(api.components.schemas.BlockSource.properties).sort());
 });

@@ -21,7 +21,9 @@ export async function startTools() {
 }
 
 class ToolServer {
-  #server = createServer((request, response) => this.#answer(request, response).catch((error) => response.destroy(error)));
+  #server = createServer((request, response) =>
+    this.#answer(request, response).catch((error) => response.destroy(error)),
+  );
   #heard = new EventEmitter().setMaxListeners(0);
   /** The bodies of the calls so far, in order. */
   calls = [];

@@ -15,7 +15,12 @@ const never = new Promise(() => {});
 const tools = await startTools();
 const elsewhere = await startTools();
 const { server, model, stop } = await startChatServer({
-  vars: { TOOL_ORIGINS: `${tools.origin} ${elsewhere.origin}`, TOOL_SECRETS: `KEY=${tools.origin} EMPTY=${tools.origin}`, KEY: SECRET, EMPTY: "" },
+  vars: {
+    TOOL_ORIGINS: `${tools.origin} ${elsewhere.origin}`,
+    TOOL_SECRETS: `KEY=${tools.origin} EMPTY=${tools.origin}`,
+    KEY: SECRET,
+    EMPTY: "",
+  },
 });
 after(async () => {
   await stop();
@@ -27,7 +32,8 @@ afterEach(() => {
   model.forget();
 });
 
-const define = (agent, more = {}) => call(server, agent, "defineTool", { name: "work", description: "Does it.", url: `${tools.origin}/tool`, ...more });
+const define = (agent, more = {}) =>
+  call(server, agent, "defineTool", { name: "work", description: "Does it.", url: `${tools.origin}/tool`, ...more });
 
 /** What the model reads of one call of the tool. */
 async function result(agent) {
@@ -52,7 +58,9 @@ test("a_tool_gets_its_secret_and_a_redirect_takes_it_nowhere", async () => {
 });
 
 test("a_secret_that_is_not_set_or_is_the_workers_own_is_refused", async () => {
-  const refused = async (headers) => (await server.call("refused", "defineTool", { name: "work", description: "", url: tools.origin, headers })).body.error;
+  const refused = async (headers) =>
+    (await server.call("refused", "defineTool", { name: "work", description: "", url: tools.origin, headers })).body
+      .error;
   assert.deepEqual((await refused({ "x-key": "secret:EMPTY" })).details, { binding: "EMPTY" });
   assert.equal((await refused({ "x-key": "secret:OPENAI_API_KEY" })).code, "forbidden");
   assert.equal((await refused({ "x-key": "secret:SESSION_AGENT" })).code, "forbidden");
@@ -77,7 +85,10 @@ test("a_tools_answer_may_have_as_many_bytes_as_its_definition_says_and_no_more",
 
 test("a_service_gets_plain_headers_and_no_secret", async () => {
   const relay = `export default { fetch: (request) => new Response(request.headers.get("x-team")) };`;
-  const bound = await startServer({ vars: { AUTH: "open", MODEL: "demo", TOOL_SECRETS: `KEY=${tools.origin}`, KEY: SECRET }, workers: { relay } });
+  const bound = await startServer({
+    vars: { AUTH: "open", MODEL: "demo", TOOL_SECRETS: `KEY=${tools.origin}`, KEY: SECRET },
+    workers: { relay },
+  });
   after(() => bound.stop());
   const tool = { name: "work", description: "", service: "RELAY" };
   await call(bound, "a", "defineTool", { ...tool, headers: { "x-team": "blue" } });

@@ -52,7 +52,9 @@ async function exportTo(path, agent, on = server) {
   let isFirst = true;
   const hashed = new Transform({
     transform(chunk, _, done) {
-      hash.update(isFirst ? Buffer.from(chunk.toString("latin1").replace(`"agentId":"${agent}"`, ""), "latin1") : chunk);
+      hash.update(
+        isFirst ? Buffer.from(chunk.toString("latin1").replace(`"agentId":"${agent}"`, ""), "latin1") : chunk,
+      );
       isFirst = false;
       done(null, chunk);
     },
@@ -67,14 +69,23 @@ async function importing(agent, body, session, on = server) {
 }
 
 test("a_session_goes_to_another_agent_and_is_the_same", async () => {
-  await agentOf("from", 3, "a\u0000b \u2028 😀 \"\\ \u0001\n");
-  await ok("from", "appendMessage", { parentId: null, message: { id: "m", role: "assistant", parts: [{ type: "text", text: "ü" }] } });
+  await agentOf("from", 3, 'a\u0000b \u2028 😀 "\\ \u0001\n');
+  await ok("from", "appendMessage", {
+    parentId: null,
+    message: { id: "m", role: "assistant", parts: [{ type: "text", text: "ü" }] },
+  });
   const response = await server.fetch(at("from", "export"));
   assert.equal(response.headers.get("content-type"), "application/x-ndjson");
   assert.ok(Number(response.headers.get("x-rows-read")) > 0);
   const file = await response.text();
-  const lines = file.trimEnd().split("\n").map((line) => JSON.parse(line));
-  assert.deepEqual(lines.map(({ type }) => type), ["session", "event", "event", "event", "event", "end"]);
+  const lines = file
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    lines.map(({ type }) => type),
+    ["session", "event", "event", "event", "event", "end"],
+  );
 
   const { status, body, headers } = await importing("to", file, "s");
   assert.deepEqual([status, body], [200, { sessionId: "s", events: 4, imported: 4, skipped: 0 }]);
@@ -158,7 +169,9 @@ test("memory_stays_flat_for_100000_messages", async (context) => {
     assert.ok(size > 200 * MIB);
     const mib = (bytes) => `${Math.round(bytes / MIB)} MiB`;
     context.diagnostic(`a file of ${mib(size)}; exported in ${exporting.ms} ms, imported in ${importingIt.ms} ms`);
-    context.diagnostic(`peak of the process: ${mib(before)} while appending, ${mib(exporting.peak)} exporting, ${mib(importingIt.peak)} importing`);
+    context.diagnostic(
+      `peak of the process: ${mib(before)} while appending, ${mib(exporting.peak)} exporting, ${mib(importingIt.peak)} importing`,
+    );
     if (before !== null) {
       // A file of twice the length takes no more memory. The room is for garbage that the
       // runtime collects late.
@@ -179,7 +192,8 @@ test("an_export_waits_for_its_reader_and_ends_with_it", async () => {
   // Other requests are served meanwhile. What they write is not in the file.
   await ok("slow", "appendEvents", { events: [user("meanwhile")] });
   let text = "";
-  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) text = Buffer.from(chunk.value).toString();
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
+    text = Buffer.from(chunk.value).toString();
   assert.match(text, /"type":"end","events":20000,/);
 
   const cancelled = await server.fetch(at("slow", "export"));
@@ -194,8 +208,12 @@ async function halfSent(agent, own, file) {
   const body = new ReadableStream({
     start: (controller) => controller.enqueue(new TextEncoder().encode(lines.slice(0, 3_000).join("\n"))),
   });
-  const sent = own.fetch(at(agent, "import"), { method: "POST", body, duplex: "half", signal: abort.signal }).catch(() => {});
-  while (Number((await own.sql(agent, "SELECT count(*) AS n FROM sqlite_master WHERE name = 'cf_agents_events'"))[0].n) === 0);
+  const sent = own
+    .fetch(at(agent, "import"), { method: "POST", body, duplex: "half", signal: abort.signal })
+    .catch(() => {});
+  while (
+    Number((await own.sql(agent, "SELECT count(*) AS n FROM sqlite_master WHERE name = 'cf_agents_events'"))[0].n) === 0
+  );
   while ((await own.sql(agent, "SELECT count(*) AS n FROM cf_agents_events"))[0].n < 1_000);
   return { sent, abort };
 }
@@ -234,11 +252,17 @@ test("a_token_for_a_session_exports_it_and_no_other", async () => {
     const { body } = await own.call("a", "mintToken", { sessionId: "s", expiresIn: 60 }, { headers });
     const scoped = { authorization: `Bearer ${body.token}` };
     const status = async (session, headers) => (await own.fetch(at("a", "export", session), { headers })).status;
-    assert.deepEqual([await status("s"), await status("s", scoped), await status("t", scoped), await status("t", headers)], [401, 200, 403, 200]);
+    assert.deepEqual(
+      [await status("s"), await status("s", scoped), await status("t", scoped), await status("t", headers)],
+      [401, 200, 403, 200],
+    );
     const file = await (await own.fetch(at("a", "export", "s"), { headers: scoped })).text();
     const send = async (session, headers) =>
       (await own.fetch(at("a", "import", session), { method: "POST", body: file, headers })).status;
-    assert.deepEqual([await send("s"), await send("s", scoped), await send("t", scoped), await send("u", headers)], [401, 200, 403, 200]);
+    assert.deepEqual(
+      [await send("s"), await send("s", scoped), await send("t", scoped), await send("u", headers)],
+      [401, 200, 403, 200],
+    );
   } finally {
     await own.stop();
   }

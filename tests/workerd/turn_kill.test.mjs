@@ -41,90 +41,100 @@ const walk = (to, id) => ["walk", { to }, id];
  * not see.
  */
 const POINTS = {
-  "before_the_models_first_byte": { first: (at) => [say(at, "One two.")], again: [say("One two.")] },
-  "between_chunks_of_text": { first: (at) => [say("One ", at, "two.")], again: [say("One two.")] },
-  "after_much_text": { first: (at) => [say(LONG, at, "two.")], again: [say("One two.")] },
-  "after_the_last_chunk_of_text": { first: (at) => [say("One ", "two.", at)], again: [say("One two.")] },
-  "between_text_and_a_call": {
+  before_the_models_first_byte: { first: (at) => [say(at, "One two.")], again: [say("One two.")] },
+  between_chunks_of_text: { first: (at) => [say("One ", at, "two.")], again: [say("One two.")] },
+  after_much_text: { first: (at) => [say(LONG, at, "two.")], again: [say("One two.")] },
+  after_the_last_chunk_of_text: { first: (at) => [say("One ", "two.", at)], again: [say("One two.")] },
+  between_text_and_a_call: {
     first: (at) => [mixed("Let me see. ", at, callTool("walk", { to: "Rome" }, "a"))],
     again: [callTool("walk", { to: "Rome" }, "a"), say("One two.")],
     calls: 1,
   },
-  "between_two_pieces_of_a_calls_arguments": {
+  between_two_pieces_of_a_calls_arguments: {
     first: (at) => [within(callTool("walk", { to: "Rome" }, "a"), 2, at)],
     again: [callTool("walk", { to: "Rome" }, "a"), say("One two.")],
     calls: 1,
   },
-  "right_before_the_tool_is_called": {
+  right_before_the_tool_is_called: {
     first: (at) => [within(callTool("walk", { to: "Rome" }, "a"), 3, at)],
     again: [callTool("walk", { to: "Rome" }, "a"), say("One two.")],
     calls: 1,
   },
-  "while_the_tool_runs": {
+  while_the_tool_runs: {
     first: () => [callTool("walk", { to: "Rome" }, "a")],
     run: (at) => async () => await reach(at),
     again: [say("One two.")],
     calls: 1,
     cut: ["a"],
   },
-  "before_the_second_answers_first_byte": {
+  before_the_second_answers_first_byte: {
     first: (at) => [callTool("walk", { to: "Rome" }, "a"), say(at, "One two.")],
     again: [say("One two.")],
     calls: 1,
   },
-  "during_the_second_answer": {
+  during_the_second_answer: {
     first: (at) => [callTool("walk", { to: "Rome" }, "a"), say("One ", at, "two.")],
     again: [say("One two.")],
     calls: 1,
   },
-  "after_the_second_answers_last_chunk": {
+  after_the_second_answers_last_chunk: {
     first: (at) => [callTool("walk", { to: "Rome" }, "a"), say("One two.", at)],
     again: [say("One two.")],
     calls: 1,
   },
-  "between_two_calls_of_one_answer": {
+  between_two_calls_of_one_answer: {
     first: (at) => [within(callTools(walk("Rome", "a"), walk("Oslo", "b")), 3, at)],
     again: [callTools(walk("Rome", "a"), walk("Oslo", "b")), say("One two.")],
     calls: 2,
   },
-  "while_two_tools_run": {
+  while_two_tools_run: {
     first: () => [callTools(walk("Rome", "a"), walk("Oslo", "b"))],
     run: (at) => async () => await reach(at, 2),
     again: [say("One two.")],
     calls: 2,
     cut: ["a", "b"],
   },
-  "while_one_of_two_tools_runs_and_the_other_has_answered": {
+  while_one_of_two_tools_runs_and_the_other_has_answered: {
     first: () => [callTools(walk("Rome", "a"), walk("Oslo", "b"))],
-    run: (at) => async ({ arguments: { to } }) => (to === "Rome" ? { to } : await at.gate),
+    run:
+      (at) =>
+      async ({ arguments: { to } }) =>
+        to === "Rome" ? { to } : await at.gate,
     when: (chat) => callsIn(chat.messages[1]).some(({ state }) => state === "output-available"),
     again: [say("One two.")],
     calls: 2,
     cut: ["b"],
   },
-  "after_two_tools_and_before_the_next_answer": {
+  after_two_tools_and_before_the_next_answer: {
     first: (at) => [callTools(walk("Rome", "a"), walk("Oslo", "b")), say(at, "One two.")],
     again: [say("One two.")],
     calls: 2,
   },
-  "during_the_answer_after_two_tools": {
+  during_the_answer_after_two_tools: {
     first: (at) => [callTools(walk("Rome", "a"), walk("Oslo", "b")), say("One ", at, "two.")],
     again: [say("One two.")],
     calls: 2,
   },
-  "in_the_third_step": {
-    first: (at) => [callTool("walk", { to: "Rome" }, "a"), callTool("walk", { to: "Oslo" }, "b"), say("One ", at, "two.")],
+  in_the_third_step: {
+    first: (at) => [
+      callTool("walk", { to: "Rome" }, "a"),
+      callTool("walk", { to: "Oslo" }, "b"),
+      say("One ", at, "two."),
+    ],
     again: [say("One two.")],
     calls: 2,
   },
-  "while_the_second_steps_tool_runs": {
+  while_the_second_steps_tool_runs: {
     first: () => [callTool("walk", { to: "Rome" }, "a"), callTool("walk", { to: "Oslo" }, "b")],
-    run: (at) => async ({ arguments: { to } }) => (to === "Rome" ? { to } : await reach(at)),
+    run:
+      (at) =>
+      async ({ arguments: { to } }) =>
+        to === "Rome" ? { to } : await reach(at),
     again: [say("One two.")],
     calls: 2,
     cut: ["b"],
   },
-  "while_an_approved_tool_runs": {
+  while_an_approved_tool_runs: {
     asks: callTool("pay", { to: "Rome" }, "a"),
     first: () => [],
     run: (at) => async () => await reach(at),
@@ -132,13 +142,13 @@ const POINTS = {
     calls: 1,
     cut: ["a"],
   },
-  "after_an_approved_tool_and_before_the_next_answer": {
+  after_an_approved_tool_and_before_the_next_answer: {
     asks: callTool("pay", { to: "Rome" }, "a"),
     first: (at) => [say(at, "One two.")],
     again: [say("One two.")],
     calls: 1,
   },
-  "during_the_answer_after_an_approved_tool": {
+  during_the_answer_after_an_approved_tool: {
     asks: callTool("pay", { to: "Rome" }, "a"),
     first: (at) => [say("One ", at, "two.")],
     again: [say("One two.")],
@@ -153,12 +163,20 @@ for (const [name, point] of Object.entries(POINTS)) {
     const chat = openChat(agent, { messages: await getMessages(agent), onAnswer: goOn });
     await chat.resumeStream();
     assert.equal(chat.error, undefined);
-    assert.deepEqual(chat.messages.map(withoutTime), (await getMessages(agent)).map(withoutTime), "the client has what the log has");
+    assert.deepEqual(
+      chat.messages.map(withoutTime),
+      (await getMessages(agent)).map(withoutTime),
+      "the client has what the log has",
+    );
     await isWhole(agent, point, asked);
   });
 }
 
-for (const name of ["between_chunks_of_text", "while_one_of_two_tools_runs_and_the_other_has_answered", "during_the_second_answer"]) {
+for (const name of [
+  "between_chunks_of_text",
+  "while_one_of_two_tools_runs_and_the_other_has_answered",
+  "during_the_second_answer",
+]) {
   test(`killed_${name}_and_a_page_with_a_socket_reconnects`, async () => {
     const point = POINTS[name];
     const agent = `socket ${name}`;
@@ -173,8 +191,17 @@ for (const name of ["between_chunks_of_text", "while_one_of_two_tools_runs_and_t
     goOn();
     await isOver(agent);
     const expected = (await getMessages(agent)).map(withoutTime);
-    assert.deepEqual(expected.map(({ role, text }) => [role, text]), [["user", "Go."], ["assistant", "One two."]]);
-    await tab.reaches(({ chat, messages }) => !chat.isStreaming && chat.status === "ready" && isDeepStrictEqual(messages.map(withoutTime), expected));
+    assert.deepEqual(
+      expected.map(({ role, text }) => [role, text]),
+      [
+        ["user", "Go."],
+        ["assistant", "One two."],
+      ],
+    );
+    await tab.reaches(
+      ({ chat, messages }) =>
+        !chat.isStreaming && chat.status === "ready" && isDeepStrictEqual(messages.map(withoutTime), expected),
+    );
     await isWhole(agent, point, asked);
   });
 }
@@ -185,14 +212,29 @@ test("killed_after_a_clients_answer_came_during_the_turn_the_answer_is_taken_at_
   const at = gate();
   model.next(callTools(["place", {}, "c"], walk("Rome", "a")));
   tools.run = async () => await reach(at);
-  const client = new AgentClient({ agent: "SessionAgent", name: agent, host: new URL(server.url).host, protocol: "ws", query: { sessionId: "s" } });
+  const client = new AgentClient({
+    agent: "SessionAgent",
+    name: agent,
+    host: new URL(server.url).host,
+    protocol: "ws",
+    query: { sessionId: "s" },
+  });
   await client.ready;
   const place = [{ name: "place", description: "Says where one is.", parameters: { type: "object" } }];
   const message = { id: "u", role: "user", parts: [{ type: "text", text: "Where am I?" }] };
   const body = JSON.stringify({ messages: [message], tools: place });
   client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body } }));
   await at.reached;
-  client.send(JSON.stringify({ type: "cf_agent_tool_result", toolCallId: "c", toolName: "place", output: "Rome", autoContinue: true, clientTools: place }));
+  client.send(
+    JSON.stringify({
+      type: "cf_agent_tool_result",
+      toolCallId: "c",
+      toolName: "place",
+      output: "Rome",
+      autoContinue: true,
+      clientTools: place,
+    }),
+  );
   // The object takes frames in order. Once it answers this call, it has taken the tool's
   // answer.
   await client.call("listSessions");
@@ -201,7 +243,10 @@ test("killed_after_a_clients_answer_came_during_the_turn_the_answer_is_taken_at_
   await isOver(agent);
   const events = await call(server, agent, "loadEvents", { sessionId: "s" });
   const results = events.filter(({ action }) => action === "tool_result");
-  assert.deepEqual(results.map(({ toolCallId }) => toolCallId), ["a", "c"]);
+  assert.deepEqual(
+    results.map(({ toolCallId }) => toolCallId),
+    ["a", "c"],
+  );
   assert.equal(results[1].content, "Rome");
   assert.equal(events.at(-1).content, "In Rome.");
   assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_early_answers"), []);
@@ -214,7 +259,10 @@ test("killed_with_many_turns_all_are_finished_and_another_request_is_served_at_o
   const count = 10;
   model.next(...Array.from({ length: count }, () => say("One ", never, "two.")));
   const before = model.requests.length;
-  for (let n = 0; n < count; n += 1) void post(agent, "Go.", `s${n}`).then((response) => response.text()).catch(() => {});
+  for (let n = 0; n < count; n += 1)
+    void post(agent, "Go.", `s${n}`)
+      .then((response) => response.text())
+      .catch(() => {});
   await model.asked(before + count);
   points += 1;
   model.forget();
@@ -225,7 +273,10 @@ test("killed_with_many_turns_all_are_finished_and_another_request_is_served_at_o
   for (let n = 0; n < count; n += 1) {
     await isOver(agent, `s${n}`);
     const { messages } = await call(server, agent, "getHistory", { sessionId: `s${n}` });
-    assert.deepEqual(messages.map(told), [["user", "Go."], ["assistant", "One two."]]);
+    assert.deepEqual(messages.map(told), [
+      ["user", "Go."],
+      ["assistant", "One two."],
+    ]);
   }
   assert.deepEqual(await openTurns(server, agent), []);
 });
@@ -249,9 +300,14 @@ test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async 
 test("killed_after_the_answer_was_written_the_turn_stays_over_whatever_becomes_of_the_answer", async () => {
   for (const [n, deed] of Object.entries({
     nothing: async () => {},
-    "the answer is deleted": async (agent, [, answer]) => await call(server, agent, "deleteMessages", { sessionId: "s", messageIds: [answer.id] }),
+    "the answer is deleted": async (agent, [, answer]) =>
+      await call(server, agent, "deleteMessages", { sessionId: "s", messageIds: [answer.id] }),
     "the session is cleared": async (agent) => await call(server, agent, "clearMessages", { sessionId: "s" }),
-    "more is appended": async (agent) => await call(server, agent, "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Unanswered." }] }),
+    "more is appended": async (agent) =>
+      await call(server, agent, "appendEvents", {
+        sessionId: "s",
+        events: [{ action: "user_message", content: "Unanswered." }],
+      }),
   })) {
     const agent = `over ${n}`;
     model.next(say("One ", "two."));
@@ -273,10 +329,15 @@ test("killed_while_an_append_takes_the_answers_place_the_turn_is_finished_once",
   const agent = "place taken";
   const at = gate();
   model.next(say(at, "One two."));
-  void post(agent, "Go.").then((response) => response.text()).catch(() => {});
+  void post(agent, "Go.")
+    .then((response) => response.text())
+    .catch(() => {});
   await at.reached;
   const asked = tools.calls.length;
-  await call(server, agent, "appendEvents", { sessionId: "s", events: [{ action: "system_instruction", content: "In between." }] });
+  await call(server, agent, "appendEvents", {
+    sessionId: "s",
+    events: [{ action: "system_instruction", content: "In between." }],
+  });
   const goOn = await kill({ again: [say("One two.")] });
   goOn();
   await isOver(agent);
@@ -303,7 +364,10 @@ test("killed_again_and_again_the_turn_is_closed_with_an_error_that_says_so", asy
   await chat.resumeStream();
   assert.match(chat.error.message, /interrupted again and again/);
   const messages = await getMessages(agent);
-  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ["user", "assistant"],
+  );
   assert.match(textOf(messages[1]), /interrupted again and again/);
   assert.equal(model.requests.length, asked, "the model is not asked any more");
   assert.equal((await resume(agent)).status, 204);
@@ -320,7 +384,12 @@ test("killed_and_asked_for_another_turn_the_first_is_finished_before_it", async 
   const next = await post(agent, "And now?");
   assert.equal(next.status, 200);
   await next.text();
-  const expected = [["user", "Go."], ["assistant", "One two."], ["user", "And now?"], ["assistant", "Now."]];
+  const expected = [
+    ["user", "Go."],
+    ["assistant", "One two."],
+    ["user", "And now?"],
+    ["assistant", "Now."],
+  ];
   assert.deepEqual((await getMessages(agent)).map(told), expected);
 });
 
@@ -340,7 +409,9 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
     model.forget();
     model.next(callTool("walk", { to: "Rome" }, "a"), say("One ", "two."));
     const asked = tools.calls.length;
-    const heard = post(agent, "Go.").then((response) => response.text()).catch(() => "");
+    const heard = post(agent, "Go.")
+      .then((response) => response.text())
+      .catch(() => "");
     // The time only varies the moment of the kill. The test's claims hold at every
     // moment.
     await new Promise((resolve) => setTimeout(resolve, 4 * n));
@@ -359,7 +430,10 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
       assert.equal(was, "", "what was answered was written");
       continue;
     }
-    assert.deepEqual(messages.map(told), [["user", "Go."], ["assistant", "One two."]]);
+    assert.deepEqual(messages.map(told), [
+      ["user", "Go."],
+      ["assistant", "One two."],
+    ]);
     // The tool may have been running when the runtime was killed.
     await isWhole(agent, { calls: 1, cut: ["a"], mayBeCut: true }, asked);
   }
@@ -367,12 +441,19 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
 
 /** Where the runtime is killed while two messages wait behind a first one: in which answer. */
 const LINES = {
-  "in_the_first_turn": (at) => [say("One", at, ".")],
-  "in_the_second_turn": (at) => [say("One."), say("Two", at, ".")],
-  "in_the_last_turn": (at) => [say("One."), say("Two."), say("Three", at, ".")],
+  in_the_first_turn: (at) => [say("One", at, ".")],
+  in_the_second_turn: (at) => [say("One."), say("Two", at, ".")],
+  in_the_last_turn: (at) => [say("One."), say("Two."), say("Three", at, ".")],
 };
 
-const LINE = [["user", "first"], ["assistant", "One."], ["user", "second"], ["assistant", "Two."], ["user", "third"], ["assistant", "Three."]];
+const LINE = [
+  ["user", "first"],
+  ["assistant", "One."],
+  ["user", "second"],
+  ["assistant", "Two."],
+  ["user", "third"],
+  ["assistant", "Three."],
+];
 
 for (const [name, first] of Object.entries(LINES)) {
   test(`killed_${name}_of_a_line_each_message_is_answered_once_and_in_order`, async () => {
@@ -426,7 +507,9 @@ test("killed_while_a_service_is_told_of_a_turns_end_it_is_told_again_with_the_sa
   tools.run = async () => await reach(at);
   const before = tools.calls.length;
   model.next(say("One two."));
-  void post(agent, "Go.").then((response) => response.text()).catch(() => {});
+  void post(agent, "Go.")
+    .then((response) => response.text())
+    .catch(() => {});
   await at.reached;
   points += 1;
   await server.kill9();
@@ -440,12 +523,17 @@ test("killed_while_a_service_is_told_of_a_turns_end_it_is_told_again_with_the_sa
   assert.equal(tools.calls.length, before + 2);
 });
 
-const asks = (text) => ({ sessionId: "s", whenBusy: "queue", message: { id: text, role: "user", parts: [{ type: "text", text }] } });
+const asks = (text) => ({
+  sessionId: "s",
+  whenBusy: "queue",
+  message: { id: text, role: "user", parts: [{ type: "text", text }] },
+});
 
 /** Sends a message of a server's, whose connection will break, until the message is stored. */
 async function waitsOrRuns(agent, text) {
   void server.call(agent, "runTurn", asks(text)).catch(() => {});
-  const sql = "SELECT id FROM cf_agents_events WHERE id = ? UNION ALL SELECT turn_id FROM cf_agents_waiting WHERE message_ids = ?";
+  const sql =
+    "SELECT id FROM cf_agents_events WHERE id = ? UNION ALL SELECT turn_id FROM cf_agents_waiting WHERE message_ids = ?";
   for (;;) {
     const rows = await server.sql(agent, sql, text, JSON.stringify([text])).catch(() => []);
     if (rows.length > 0) return;
@@ -503,10 +591,17 @@ async function reach(at, when = 1) {
 /** Checks the session after the turn. */
 async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) {
   const events = await call(server, agent, "loadEvents", { sessionId: "s", limit: 1000 });
-  assert.deepEqual(events.filter(({ action }) => action === "user_message").map(({ content }) => content), ["Go."]);
+  assert.deepEqual(
+    events.filter(({ action }) => action === "user_message").map(({ content }) => content),
+    ["Go."],
+  );
   const requests = events.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
   const results = events.filter(({ action }) => action === "tool_result");
-  assert.deepEqual(results.map(({ toolCallId }) => toolCallId).sort(), [...requests].sort(), "each call has its one result");
+  assert.deepEqual(
+    results.map(({ toolCallId }) => toolCallId).sort(),
+    [...requests].sort(),
+    "each call has its one result",
+  );
   assert.equal(new Set(requests).size, requests.length);
   assert.equal(events.at(-1).action, "agent_message");
   assert.ok(events.at(-1).content.endsWith("One two."), events.at(-1).content);
@@ -571,7 +666,17 @@ async function reaches(chat, holds) {
 
 /** What a client shows of a message. */
 function withoutTime({ id, role, parts }) {
-  return { id, role, text: textOf({ parts }), calls: callsIn({ parts }).map(({ toolCallId, state, output, errorText }) => ({ toolCallId, state, output, errorText })) };
+  return {
+    id,
+    role,
+    text: textOf({ parts }),
+    calls: callsIn({ parts }).map(({ toolCallId, state, output, errorText }) => ({
+      toolCallId,
+      state,
+      output,
+      errorText,
+    })),
+  };
 }
 
 /** An answer with a text, a gate, and then the pieces of another answer. */

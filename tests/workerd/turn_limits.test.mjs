@@ -28,7 +28,8 @@ afterEach(() => {
 });
 
 const pathOf = (agent) => `/agents/session-agent/${agent}/chat`;
-const bodyOf = (id, text) => JSON.stringify({ id, message: { id: text, role: "user", parts: [{ type: "text", text }] } });
+const bodyOf = (id, text) =>
+  JSON.stringify({ id, message: { id: text, role: "user", parts: [{ type: "text", text }] } });
 
 /** The chunks of a turn. */
 async function turn(agent, id = "s", text = "Go.") {
@@ -73,10 +74,15 @@ test("a_client_that_does_not_read_holds_nothing_up", async () => {
   const client = connectTcp(Number(port), hostname);
   client.pause();
   const body = bodyOf("s", "Go.");
-  client.write(`POST ${pathOf("deaf")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  client.write(
+    `POST ${pathOf("deaf")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
   await model.asked(1);
   await isOver("deaf");
-  assert.deepEqual(await history(server, "deaf", "s", { maxBytes: 16 * MIB }), [["user", "Go."], ["assistant", piece.repeat(50)]]);
+  assert.deepEqual(await history(server, "deaf", "s", { maxBytes: 16 * MIB }), [
+    ["user", "Go."],
+    ["assistant", piece.repeat(50)],
+  ]);
   client.destroy();
   await holdsLittleMemory();
 });
@@ -85,12 +91,19 @@ test("a_client_that_goes_away_at_once_gets_its_answer_later", async () => {
   const rest = gate();
   model.next(say("Here ", rest, "it is."));
   const gone = new AbortController();
-  const response = await server.fetch(pathOf("gone"), { method: "POST", body: bodyOf("s", "Go."), signal: gone.signal });
+  const response = await server.fetch(pathOf("gone"), {
+    method: "POST",
+    body: bodyOf("s", "Go."),
+    signal: gone.signal,
+  });
   gone.abort();
   await assert.rejects(response.text());
   rest.open();
   await isOver("gone");
-  assert.deepEqual(await history(server, "gone", "s"), [["user", "Go."], ["assistant", "Here it is."]]);
+  assert.deepEqual(await history(server, "gone", "s"), [
+    ["user", "Go."],
+    ["assistant", "Here it is."],
+  ]);
 });
 
 test("a_model_that_never_stops_is_stopped_and_what_it_said_is_kept", async () => {
@@ -118,7 +131,10 @@ test("a_long_text_before_a_call_is_said_to_be_too_long_and_the_call_is_not_made"
   assert.match(errorText, /limit/);
   assert.equal(tools.calls.length, asked);
   const events = await call(server, "wordy", "loadEvents", { sessionId: "s" });
-  assert.deepEqual(events.map(({ action }) => action), ["user_message", "tool_call_request", "tool_result"]);
+  assert.deepEqual(
+    events.map(({ action }) => action),
+    ["user_message", "tool_call_request", "tool_result"],
+  );
 });
 
 test("a_tool_that_returns_10_mb_is_told_to_the_model_as_too_large", async () => {
@@ -149,7 +165,10 @@ test("fifty_one_calls_of_one_step_are_made_side_by_side_three_at_a_time", async 
   assert.equal(gone.length, 17);
   assert.equal(kindsOf(chunks).filter((type) => type === "tool-output-available").length, 51);
   const results = lastOf(model.requests).messages.filter(({ role }) => role === "tool");
-  assert.deepEqual(results.map(({ content }) => JSON.parse(content).n), Array.from({ length: 51 }, (_, n) => n));
+  assert.deepEqual(
+    results.map(({ content }) => JSON.parse(content).n),
+    Array.from({ length: 51 }, (_, n) => n),
+  );
 });
 
 test("calls_beyond_64_of_one_step_are_refused_and_the_others_are_made", async () => {
@@ -176,22 +195,39 @@ test("256_turns_run_at_once_and_one_more_is_refused", async () => {
   rest.open();
   for (const chunks of await Promise.all(turns)) assert.equal(lastOf(chunks).type, "finish");
   for (const n of [0, MOST_TURNS - 1]) {
-    assert.deepEqual(await history(server, "crowd", `s${n}`), [["user", "Go."], ["assistant", "Still here."]]);
+    assert.deepEqual(await history(server, "crowd", `s${n}`), [
+      ["user", "Go."],
+      ["assistant", "Still here."],
+    ]);
   }
   const peak = await holdsLittleMemory();
-  console.log(`${MOST_TURNS} turns at once: ${Math.round((peak - idle) / MIB)} MiB more than before, ${Math.round(peak / MIB)} MiB in all`);
+  console.log(
+    `${MOST_TURNS} turns at once: ${Math.round((peak - idle) / MIB)} MiB more than before, ${Math.round(peak / MIB)} MiB in all`,
+  );
   model.next(say("Now."));
   assert.equal(lastOf(await turn("crowd", "one more")).type, "finish");
 });
 
 test("fifty_sockets_on_a_session_all_hear_the_answer", async () => {
   const sockets = await Promise.all(Array.from({ length: 50 }, () => openSocket("hall")));
-  const heard = sockets.map((socket) => hears(socket, ({ type, done }) => type === "cf_agent_use_chat_response" && done));
+  const heard = sockets.map((socket) =>
+    hears(socket, ({ type, done }) => type === "cf_agent_use_chat_response" && done),
+  );
   model.next(say("Hello ", "all."));
-  sockets[0].send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: bodyOf("s", "Go.") } }));
+  sockets[0].send(
+    JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: bodyOf("s", "Go.") } }),
+  );
   for (const frames of await Promise.all(heard)) {
-    const said = frames.filter(({ type, body }) => type === "cf_agent_use_chat_response" && body).map(({ body }) => JSON.parse(body));
-    assert.equal(said.filter(({ type }) => type === "text-delta").map(({ delta }) => delta).join(""), "Hello all.");
+    const said = frames
+      .filter(({ type, body }) => type === "cf_agent_use_chat_response" && body)
+      .map(({ body }) => JSON.parse(body));
+    assert.equal(
+      said
+        .filter(({ type }) => type === "text-delta")
+        .map(({ delta }) => delta)
+        .join(""),
+      "Hello all.",
+    );
   }
 });
 

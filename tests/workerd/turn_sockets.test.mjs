@@ -39,7 +39,13 @@ async function tabOf(server, name, options) {
 }
 
 function connect(server, name, query) {
-  const client = new AgentClient({ agent: "SessionAgent", name, host: new URL(server.url).host, protocol: "ws", query });
+  const client = new AgentClient({
+    agent: "SessionAgent",
+    name,
+    host: new URL(server.url).host,
+    protocol: "ws",
+    query,
+  });
   opened.push(client);
   return client;
 }
@@ -68,8 +74,13 @@ test("an_approval_outlives_the_objects_memory_and_one_tab_answers_for_both", asy
   model.next(say("Paid."));
   there.chat.addToolApprovalResponse({ id: callsIn(there.messages.at(-1))[0].approval.id, approved: true });
   for (const tab of [here, there]) {
-    await tab.reaches((tab) => isReady(tab) && stateIn(tab) === "output-available" && textOf(tab.messages.at(-1)) === "Paid.");
-    assert.deepEqual(tab.messages.map(told), [["user", "Pay 5."], ["assistant", "Paid."]]);
+    await tab.reaches(
+      (tab) => isReady(tab) && stateIn(tab) === "output-available" && textOf(tab.messages.at(-1)) === "Paid.",
+    );
+    assert.deepEqual(tab.messages.map(told), [
+      ["user", "Pay 5."],
+      ["assistant", "Paid."],
+    ]);
   }
   assert.equal(tools.calls.length - asked, 1);
 });
@@ -81,7 +92,9 @@ test("a_hibernated_socket_is_told_what_another_one_asked", async () => {
   await server.evict("woken", { webSockets: "hibernate" });
   model.next(say("Good ", "morning."));
   await here.chat.sendMessage({ text: "Hi!" });
-  await there.reaches((tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Good morning.");
+  await there.reaches(
+    (tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Good morning.",
+  );
 });
 
 test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
@@ -96,7 +109,9 @@ test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
   await closed;
   // The turn ends before the tab is back, or right after: chance decides.
   rest.open();
-  await tab.reaches((tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Before and after.");
+  await tab.reaches(
+    (tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Before and after.",
+  );
   assert.deepEqual(await history(server, "away", "default"), tab.messages.map(told));
 });
 
@@ -108,19 +123,25 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   const connectFor = async (expiresIn) => {
     const begun = Date.now();
     const clients = [];
-    for (let n = 0; n < 2; n += 1) clients.push(connect(server, "expired", { token: await mint("expired", { expiresIn }) }));
+    for (let n = 0; n < 2; n += 1)
+      clients.push(connect(server, "expired", { token: await mint("expired", { expiresIn }) }));
     const ends = Date.now() + expiresIn * 1000;
-    const heard = Promise.all(clients.map(async (client) => {
-      await client.ready;
-      return (await client.call("listSessions")).sessions;
-    }));
+    const heard = Promise.all(
+      clients.map(async (client) => {
+        await client.ready;
+        return (await client.call("listSessions")).sessions;
+      }),
+    );
     const answers = await Promise.race([heard.catch(() => null), pause(begun + expiresIn * 1000 - Date.now(), null)]);
     if (answers !== null) assert.deepEqual(answers, [[], []]);
     return answers && { ends, clients };
   };
   let connected = null;
   for (let expiresIn = 2; connected === null; expiresIn *= 2) connected = await connectFor(expiresIn);
-  const { ends, clients: [speaker, listener] } = connected;
+  const {
+    ends,
+    clients: [speaker, listener],
+  } = connected;
   const closes = [speaker, listener].map((client) => once(client, "close"));
   // The test waits for the token's own end: no event tells of it.
   await pause(ends - Date.now() + 100);
@@ -137,7 +158,13 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
       if (type === "cf_agent_use_chat_response" && id === "r" && done) resolve();
     });
   });
-  lasting.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: JSON.stringify(request) } }));
+  lasting.send(
+    JSON.stringify({
+      type: "cf_agent_use_chat_request",
+      id: "r",
+      init: { method: "POST", body: JSON.stringify(request) },
+    }),
+  );
   const [heard] = await closes[1];
   assert.equal(heard.code, 4401);
   await isOver;
@@ -147,11 +174,15 @@ test("a_page_over_http_is_held_against_its_token", async () => {
   const { server, model } = locked;
   const token = await mint("http", { sessionId: "mine", expiresIn: 60 });
   const api = new URL("/agents/session-agent/http/chat", server.url).href;
-  const chatOf = (id) => new Chat({ id, transport: new DefaultChatTransport({ api, headers: { authorization: `Bearer ${token}` } }) });
+  const chatOf = (id) =>
+    new Chat({ id, transport: new DefaultChatTransport({ api, headers: { authorization: `Bearer ${token}` } }) });
   const [mine, other] = [chatOf("mine"), chatOf("other")];
   model.next(say("Come in."));
   await mine.sendMessage({ text: "Knock." });
-  assert.deepEqual(mine.messages.map(told), [["user", "Knock."], ["assistant", "Come in."]]);
+  assert.deepEqual(mine.messages.map(told), [
+    ["user", "Knock."],
+    ["assistant", "Come in."],
+  ]);
   await other.sendMessage({ text: "Knock." });
   assert.equal(JSON.parse(other.error.message).error.code, "forbidden");
 });

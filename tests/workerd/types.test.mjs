@@ -31,11 +31,14 @@ const PLACES = {
 };
 
 /** A Worker as the client's guides have it. */
-const GUIDED = "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string; AI: { run(model: string, input: object): Promise<{ response: string }> } }; declare const model: import('ai').LanguageModel;";
+const GUIDED =
+  "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string; AI: { run(model: string, input: object): Promise<{ response: string }> } }; declare const model: import('ai').LanguageModel;";
 
 test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", async () => {
   const files = await readdir(join(ROOT, "examples"), { recursive: true });
-  const examples = files.filter((name) => /\.tsx?$/.test(name) && !name.includes("node_modules")).map((name) => join("examples", name));
+  const examples = files
+    .filter((name) => /\.tsx?$/.test(name) && !name.includes("node_modules"))
+    .map((name) => join("examples", name));
   assert.ok(blocksIn("ts").length >= 4);
   assert.ok(blocksIn("tsx").length >= 4);
   assert.ok(examples.length >= 1);
@@ -46,22 +49,37 @@ test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", 
 test("a_wrong_call_is_told_with_the_line_of_its_document", async () => {
   const block = (line, language, text) => ({ path: "docs/wrong.md", line, language, text });
   const helper = block(3, "ts", "export const add = (a: number, b: number) => a + b;\n");
-  const worker = block(7, "ts", "const messages = [add(1, 2)];\nenv.MEMORY.fetch();\nadd(1, env.SESSION_AGENT_TOKEN);\n");
-  const page = block(20, "tsx", 'import { useChat } from "@ai-sdk/react";\nconst chat = useChat({ id: "trip", resume: token });\n');
+  const worker = block(
+    7,
+    "ts",
+    "const messages = [add(1, 2)];\nenv.MEMORY.fetch();\nadd(1, env.SESSION_AGENT_TOKEN);\n",
+  );
+  const page = block(
+    20,
+    "tsx",
+    'import { useChat } from "@ai-sdk/react";\nconst chat = useChat({ id: "trip", resume: token });\n',
+  );
   const errors = await typeErrorsOf([{ path: "docs/wrong.md", blocks: [helper, worker, page] }], []);
-  assert.deepEqual(errors.map((error) => error.match(/^(\S+) - error TS(\d+)/)?.slice(1)), [
-    ["docs/wrong.md:9", "2554"],
-    ["docs/wrong.md:10", "2345"],
-    ["docs/wrong.md:22", "2322"],
-  ]);
+  assert.deepEqual(
+    errors.map((error) => error.match(/^(\S+) - error TS(\d+)/)?.slice(1)),
+    [
+      ["docs/wrong.md:9", "2554"],
+      ["docs/wrong.md:10", "2345"],
+      ["docs/wrong.md:22", "2322"],
+    ],
+  );
 });
 
 test("the_client_and_its_guides_have_the_right_types", async () => {
   const errors = await inFolder(async (folder) => {
     const guides = clientGuides.map(({ path }) => `${path}.1.ts`);
     for (const [n, guide] of clientGuides.entries()) await put(folder, guides[n], clientProgram(guide, GUIDED));
-    for (const file of ["client_types.ts", "client_ai_types.ts"]) await cp(join(ROOT, "tests/workerd", file), join(folder, file));
-    const told = [await compile(folder, "ts", [...guides, "client_types.ts", "client_ai_types.ts"]), await compile(folder, "client", ["client_types.ts"])];
+    for (const file of ["client_types.ts", "client_ai_types.ts"])
+      await cp(join(ROOT, "tests/workerd", file), join(folder, file));
+    const told = [
+      await compile(folder, "ts", [...guides, "client_types.ts", "client_ai_types.ts"]),
+      await compile(folder, "client", ["client_types.ts"]),
+    ];
     return told.flat();
   });
   assert.ok(errors.length === 0, errors.join("\n"));
@@ -69,10 +87,18 @@ test("the_client_and_its_guides_have_the_right_types", async () => {
 
 test("what_wrangler_types_knows_of_the_bindings_is_enough_for_the_client", async () => {
   const errors = await inFolder(async (folder) => {
-    const bindings = written.flatMap(({ path, blocks }) => blocks.filter(({ language, text }) => path === "docs/chat.md" && language === "toml" && /^binding|^name/m.test(text)));
+    const bindings = written.flatMap(({ path, blocks }) =>
+      blocks.filter(
+        ({ language, text }) => path === "docs/chat.md" && language === "toml" && /^binding|^name/m.test(text),
+      ),
+    );
     assert.equal(bindings.length, 2);
     await put(folder, "index.ts", "export default { fetch: () => new Response() };\n");
-    await put(folder, "wrangler.toml", `name = "caller"\nmain = "index.ts"\ncompatibility_date = "2026-11-17"\n${bindings.map(({ text }) => text).join("\n")}`);
+    await put(
+      folder,
+      "wrangler.toml",
+      `name = "caller"\nmain = "index.ts"\ncompatibility_date = "2026-11-17"\n${bindings.map(({ text }) => text).join("\n")}`,
+    );
     await runFile(NODE, [WRANGLER, "types", "--include-runtime=false"], { cwd: folder, env: quietly() });
     await put(folder, "uses.ts", USES_BINDINGS);
     return await compile(folder, "ts", ["worker-configuration.d.ts", "uses.ts"]);
@@ -96,7 +122,9 @@ export async function both(env: Env): Promise<string[]> {
 function typeErrorsOf(documents, examples) {
   return inFolder(async (folder) => {
     for (const example of examples) await cp(join(ROOT, example), join(folder, example));
-    const files = Object.fromEntries(["ts", "tsx"].map((language) => [language, examples.filter((name) => name.endsWith(`.${language}`))]));
+    const files = Object.fromEntries(
+      ["ts", "tsx"].map((language) => [language, examples.filter((name) => name.endsWith(`.${language}`))]),
+    );
     for (const { blocks } of documents) {
       for (const block of blocks.filter(({ language }) => language in files)) {
         await put(folder, fileOf(block), programOf(block, blocks));
@@ -129,7 +157,10 @@ const fileOf = ({ path, line, language }) => `${path}.${line}.${language}`;
 /** A block as a module whose lines are its document's. */
 function programOf(block, blocks) {
   const before = blocks.slice(0, blocks.indexOf(block)).filter(isHelper);
-  const given = block.language === "ts" ? [...before.map(importOf), `declare const env: ${typeOf(ENV)};`] : ["declare const token: string;"];
+  const given =
+    block.language === "ts"
+      ? [...before.map(importOf), `declare const env: ${typeOf(ENV)};`]
+      : ["declare const token: string;"];
   const used = block.language === "ts" ? "messages" : "chat";
   if (isHelper(block)) return `${"\n".repeat(block.line)}${block.text}`;
   return `${"\n".repeat(block.line - 1)}${given.join(" ")}\n${block.text}export { ${used} };\n`;
@@ -137,11 +168,16 @@ function programOf(block, blocks) {
 
 /** A helper's names, which the blocks after it use. */
 function importOf(helper) {
-  const names = [...helper.text.matchAll(/^export (?:async )?(?:function|const|class) (\w+)/gm)].map(([, name]) => name);
+  const names = [...helper.text.matchAll(/^export (?:async )?(?:function|const|class) (\w+)/gm)].map(
+    ([, name]) => name,
+  );
   return `import { ${names.join(", ")} } from "./${fileOf(helper).split("/").at(-1)}";`;
 }
 
-const typeOf = (fields) => `{ ${Object.entries(fields).map(([name, type]) => `${name}: ${type}`).join("; ")} }`;
+const typeOf = (fields) =>
+  `{ ${Object.entries(fields)
+    .map(([name, type]) => `${name}: ${type}`)
+    .join("; ")} }`;
 
 async function compile(folder, language, files) {
   const config = join(folder, `tsconfig.${language}.json`);

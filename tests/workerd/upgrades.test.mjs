@@ -27,7 +27,16 @@ const CUT_OFF = [
 /** A session whose message waits for its turn, in the newer objects. */
 const WAITING = "waiting";
 /** Reads that ask nobody outside, so they answer the same on any machine. */
-const READS = ["loadEvents", "getHistory", "getCompactions", "getBranches", "getMessage", "getBlockVersions", "listEntries", "listTools"];
+const READS = [
+  "loadEvents",
+  "getHistory",
+  "getCompactions",
+  "getBranches",
+  "getMessage",
+  "getBlockVersions",
+  "listEntries",
+  "listTools",
+];
 /** How often the test looks for running turns, a tenth of a second apart. */
 const LOOKS = 150;
 
@@ -51,7 +60,9 @@ for (const fixture of FIXTURES) {
     const server = await startServer(options);
     try {
       const told = JSON.parse(await readFile(join(FOLDER, `${fixture.slice(0, 4)}.json`), "utf8"));
-      const reads = told.filter(({ operation, body }) => READS.includes(operation) && ![...CUT_OFF, WAITING].includes(body.sessionId));
+      const reads = told.filter(
+        ({ operation, body }) => READS.includes(operation) && ![...CUT_OFF, WAITING].includes(body.sessionId),
+      );
       assert.ok(reads.length > 40, `${reads.length} reads`);
       for (const { operation, body, answer } of reads) {
         const now = await call(server, AGENT, operation, body);
@@ -70,7 +81,11 @@ for (const fixture of FIXTURES) {
       }
       for (const sessionId of CUT_OFF) {
         const { messages } = await call(server, AGENT, "getHistory", { sessionId });
-        assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"], sessionId);
+        assert.deepEqual(
+          messages.map(({ role }) => role),
+          ["user", "assistant"],
+          sessionId,
+        );
         assert.match(textOf(messages[1]), /Here I am again\./, sessionId);
         for (const part of callsIn(messages[1])) assert.match(part.state, /^output-/, sessionId);
       }

@@ -82,7 +82,8 @@ describe("where_workers_ai_answers", () => {
   });
 
   test("another_failure_is_told_at_once_and_not_in_its_own_words", async () => {
-    ai.answer = (_, response) => refuses(response, 400, 5006, "Error: required properties at '/prompt' for tenant 4711");
+    ai.answer = (_, response) =>
+      refuses(response, 400, 5006, "Error: required properties at '/prompt' for tenant 4711");
     const { reason, error } = await compact(server, "refused");
     assert.deepEqual([reason, error.code], ["summariser_failed", "model_failed"]);
     assert.match(error.message, /5006/);
@@ -137,12 +138,16 @@ describe("a_turn_with_workers_ai", () => {
   });
 
   test("says_what_an_answer_in_one_piece_says", async () => {
-    ai.answer = (_, response) => saysWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
+    ai.answer = (_, response) =>
+      saysWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
     const { text, types } = await allOf(await submit(server, "whole", "s", "Three and three?"));
     assert.equal(text, "Six.");
     assert.equal(types.at(-1), "finish");
     const { body } = await server.call("whole", "getHistory", { sessionId: "s" });
-    assert.deepEqual(body.messages.map(({ role }) => role), ["user", "assistant"]);
+    assert.deepEqual(
+      body.messages.map(({ role }) => role),
+      ["user", "assistant"],
+    );
   });
 
   test("makes_the_calls_that_the_model_asks_for", async () => {
@@ -153,7 +158,9 @@ describe("a_turn_with_workers_ai", () => {
             response: null,
             tool_calls: [{ name: "set_context", arguments: { label: "notes", content: "Likes tea." } }],
           })
-        : saysWhole(response, { response: `I keep ${input.messages.filter(({ role }) => role === "tool").length} note.` });
+        : saysWhole(response, {
+            response: `I keep ${input.messages.filter(({ role }) => role === "tool").length} note.`,
+          });
     const { text, types } = await allOf(await submit(server, "calls", "s", "Remember that I like tea."));
     assert.equal(text, "I keep 1 note.");
     assert.ok(types.includes("tool-output-available"));
@@ -164,7 +171,9 @@ describe("a_turn_with_workers_ai", () => {
 
   test("waits_out_a_lack_of_capacity", async () => {
     ai.answer = (_, response) =>
-      ai.asked.length === 1 ? hasNoCapacity(response) : saysInPieces(response, [{ response: "Here " }, { response: "I am." }]);
+      ai.asked.length === 1
+        ? hasNoCapacity(response)
+        : saysInPieces(response, [{ response: "Here " }, { response: "I am." }]);
     const { text, types } = await allOf(await submit(server, "busy", "s", "Are you there?"));
     assert.deepEqual([text, ai.asked.length], ["Here I am.", 2]);
     assert.ok(!types.includes("error"));

@@ -24,7 +24,12 @@ export default {
     if (asked === null) return new Response("Send { session, text }, both texts.\n", { status: 400 });
 
     const agent = sessionAgent(env.MEMORY, userOf(request), { token: env.SESSION_AGENT_TOKEN });
-    await agent.defineBlock({ label: "memory", kind: "writable", description: "What you know of the user", maxTokens: 1100 });
+    await agent.defineBlock({
+      label: "memory",
+      kind: "writable",
+      description: "What you know of the user",
+      maxTokens: 1100,
+    });
     const session = agent.session(asked.session);
 
     // The question is stored before the model is asked.

@@ -26,9 +26,13 @@ export const model: Model = {
 };
 
 function answerTo(prompt: Prompt): Part[] {
-  const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } };
+  const usage = {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 },
+  };
   const question = prompt.findLast(({ role }) => role === "user");
-  const asked = question?.role === "user" ? question.content.map((part) => (part.type === "text" ? part.text : "")).join(" ") : "";
+  const asked =
+    question?.role === "user" ? question.content.map((part) => (part.type === "text" ? part.text : "")).join(" ") : "";
   const fact = /^remember (?:that )?(.+)/i.exec(asked)?.[1];
   if (fact !== undefined && prompt.at(-1)?.role === "user") {
     const input = JSON.stringify({ label: "memory", content: fact, action: "append" });

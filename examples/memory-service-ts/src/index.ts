@@ -72,12 +72,20 @@ async function get(bucket: R2Bucket, block: string, kind: Asked["kind"]) {
   }
   const objects = await list(bucket, block);
   if (kind === "searchable") return { content: `${objects.length} notes.` };
-  return { skills: objects.map(({ key, customMetadata }) => ({ key: keyOf(block, key), description: customMetadata?.description || null })) };
+  return {
+    skills: objects.map(({ key, customMetadata }) => ({
+      key: keyOf(block, key),
+      description: customMetadata?.description || null,
+    })),
+  };
 }
 
 /** Notes that hold any of the query's words, those with more of them first. */
 async function search(bucket: R2Bucket, block: string, query: string, limit: number) {
-  const words = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "");
+  const words = query
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "");
   const objects = await list(bucket, block);
   const found = await Promise.all(
     objects.map(async ({ key, customMetadata }) => {
@@ -89,7 +97,10 @@ async function search(bucket: R2Bucket, block: string, query: string, limit: num
       return { key: keyOf(block, key), title, content, score };
     }),
   );
-  return found.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score).slice(0, limit);
+  return found
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, limit);
 }
 
 /** The first hundred: an example has no pages. */

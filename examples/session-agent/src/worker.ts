@@ -14,10 +14,17 @@ const VISITOR = /(?:^|; )visitor=([0-9a-f-]{36})(?:;|$)/;
 
 /** What the page does with the visitor's agent, and nothing more. */
 const OPERATIONS = [
-  "chat", "cancelTurn",
-  "createSession", "deleteSession", "listSessions",
-  "getHistory", "loadEvents", "getBranches", "setLeaf",
-  "getBlocks", "setBlock",
+  "chat",
+  "cancelTurn",
+  "createSession",
+  "deleteSession",
+  "listSessions",
+  "getHistory",
+  "loadEvents",
+  "getBranches",
+  "setLeaf",
+  "getBlocks",
+  "setBlock",
 ];
 
 export default {
@@ -44,7 +51,11 @@ async function welcome(request: Request, env: Env): Promise<Response> {
 
 /** A new agent: its character, its memory and its tools. */
 async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
-  await agent.defineBlock({ label: "soul", kind: "readonly", defaultContent: "You are a helpful assistant. You keep what you learn of the user in `memory`." });
+  await agent.defineBlock({
+    label: "soul",
+    kind: "readonly",
+    defaultContent: "You are a helpful assistant. You keep what you learn of the user in `memory`.",
+  });
   await agent.defineTool({
     name: "echo",
     description: "Says a text again.",
@@ -66,13 +77,22 @@ async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
   });
   // Last, because it tells that the others are there. The model hears of a change at once,
   // in each chat, and its prompt stays the same.
-  await agent.defineBlock({ label: "memory", kind: "writable", description: "What you know of the user", maxTokens: 1100, whenChanged: "remind" });
+  await agent.defineBlock({
+    label: "memory",
+    kind: "writable",
+    description: "What you know of the user",
+    maxTokens: 1100,
+    whenChanged: "remind",
+  });
 }
 
 /** The tools, for Session Agent alone: no address of the web leads here. */
 export class Tools extends WorkerEntrypoint {
   async fetch(request: Request): Promise<Response> {
-    const { name, arguments: given } = await request.json<{ name: string; arguments: { text?: string; city?: string; place?: string } }>();
+    const { name, arguments: given } = await request.json<{
+      name: string;
+      arguments: { text?: string; city?: string; place?: string };
+    }>();
     switch (name) {
       case "echo":
         return Response.json({ text: String(given.text ?? "") });

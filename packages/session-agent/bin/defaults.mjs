@@ -38,7 +38,8 @@ export async function findVariableFault(config, { loadWrangler, readApi, tooLong
     const { [VARIABLE]: given = "" } = read(env).vars ?? {};
     const value = typeof given === "string" ? given : JSON.stringify(given);
     const bytes = Buffer.byteLength(value);
-    if (bytes > MAX_VARIABLE_BYTES) return `${source} has ${bytes} bytes; a variable holds ${MAX_VARIABLE_BYTES}. ${tooLong}`;
+    if (bytes > MAX_VARIABLE_BYTES)
+      return `${source} has ${bytes} bytes; a variable holds ${MAX_VARIABLE_BYTES}. ${tooLong}`;
     const fault = value === "" ? undefined : findTextFault(source, value, readApi());
     if (fault !== undefined) return fault;
   }
@@ -47,8 +48,13 @@ export async function findVariableFault(config, { loadWrangler, readApi, tooLong
 
 /** What is wrong with these defaults; `undefined`: nothing that their schemas know of. `api` is the API's document. */
 export function findDefaultsFault(defaults, { paths, components }) {
-  const input = (operation) => paths[`/agents/session-agent/{agent}/rpc/${operation}`].post.requestBody.content["application/json"].schema;
-  const list = (operation, maxItems) => ({ type: ["array", "null"], maxItems, items: without(input(operation), "sessionId") });
+  const input = (operation) =>
+    paths[`/agents/session-agent/{agent}/rpc/${operation}`].post.requestBody.content["application/json"].schema;
+  const list = (operation, maxItems) => ({
+    type: ["array", "null"],
+    maxItems,
+    items: without(input(operation), "sessionId"),
+  });
   const agent = input("configureAgent");
   const schema = {
     ...agent,
@@ -76,7 +82,11 @@ function findDoubt({ blocks, tools }) {
   return (
     findDouble(blocks, "blocks", "label", (label) => label.toLowerCase()) ??
     findDouble(tools, "tools", "name", (name) => name) ??
-    findSeveral(blocks, (block, index) => block.source && [`blocks[${index}].source`, block.source, ["r2", "r2Prefix", "agent", "service"]]) ??
+    findSeveral(
+      blocks,
+      (block, index) =>
+        block.source && [`blocks[${index}].source`, block.source, ["r2", "r2Prefix", "agent", "service"]],
+    ) ??
     findServer(tools) ??
     findSeveral(tools, (tool, index) => [`tools[${index}]`, tool, ["service", "url"]])
   );
@@ -94,12 +104,15 @@ function findDouble(list, path, field, key) {
 function findSeveral(list, place) {
   for (const [index, item] of (list ?? []).entries()) {
     const [path, object, fields] = place(item, index) ?? [];
-    if (fields && fields.filter((name) => object[name] != null).length !== 1) return `\`${path}\` must have exactly one of \`${fields.join("`, `")}\`.`;
+    if (fields && fields.filter((name) => object[name] != null).length !== 1)
+      return `\`${path}\` must have exactly one of \`${fields.join("`, `")}\`.`;
   }
   return undefined;
 }
 
 function findServer(tools) {
   const index = (tools ?? []).findIndex((tool) => tool.mcp != null);
-  return index < 0 ? undefined : `\`tools[${index}].mcp\` can't be deployed: \`defineTool\` asks a server for its tools, so that somebody has seen them.`;
+  return index < 0
+    ? undefined
+    : `\`tools[${index}].mcp\` can't be deployed: \`defineTool\` asks a server for its tools, so that somebody has seen them.`;
 }

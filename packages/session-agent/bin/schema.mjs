@@ -10,7 +10,11 @@ export function findFault(schema, value, path, schemas) {
     return findFault(schemas[$ref.split("/").pop()], value, path, schemas) ?? findFault(rest, value, path, schemas);
   }
   const choices = schema.anyOf ?? schema.oneOf;
-  return (choices && findChoiceFault(choices, value, path, schemas)) ?? findTypeFault(schema, value, path) ?? findPartFault(schema, value, path, schemas);
+  return (
+    (choices && findChoiceFault(choices, value, path, schemas)) ??
+    findTypeFault(schema, value, path) ??
+    findPartFault(schema, value, path, schemas)
+  );
 }
 
 function findChoiceFault(choices, value, path, schemas) {
@@ -21,19 +25,35 @@ function findChoiceFault(choices, value, path, schemas) {
     faults.push(fault);
   }
   const words = choices.map((choice) => choice.const).filter((word) => word !== undefined);
-  if (words.length === choices.length) return `\`${path}\` must be ${listed(words.map((word) => JSON.stringify(word)), "or")}.`;
+  if (words.length === choices.length)
+    return `\`${path}\` must be ${listed(
+      words.map((word) => JSON.stringify(word)),
+      "or",
+    )}.`;
   // The choice that a value of this kind comes nearest to says what is wrong inside.
   return faults.find((fault) => !fault.startsWith(`\`${path}\` must be `)) ?? faults[0];
 }
 
 function findTypeFault(schema, value, path) {
-  if (schema.const !== undefined && schema.const !== value) return `\`${path}\` must be ${JSON.stringify(schema.const)}.`;
+  if (schema.const !== undefined && schema.const !== value)
+    return `\`${path}\` must be ${JSON.stringify(schema.const)}.`;
   const types = [schema.type ?? []].flat();
   if (types.length === 0 || types.some((type) => isOf(type, value))) return undefined;
-  return `\`${path}\` must be ${listed(types.map((type) => KINDS[type] ?? type), "or")}.`;
+  return `\`${path}\` must be ${listed(
+    types.map((type) => KINDS[type] ?? type),
+    "or",
+  )}.`;
 }
 
-const KINDS = { string: "a text", integer: "an integer", number: "a number", boolean: "`true` or `false`", array: "a list", object: "an object", null: "`null`" };
+const KINDS = {
+  string: "a text",
+  integer: "an integer",
+  number: "a number",
+  boolean: "`true` or `false`",
+  array: "a list",
+  object: "an object",
+  null: "`null`",
+};
 
 function isOf(type, value) {
   switch (type) {
@@ -52,10 +72,14 @@ function isOf(type, value) {
 
 function findPartFault(schema, value, path, schemas) {
   if (typeof value === "number") return findBoundFault(schema, value, path, ["minimum", "maximum"], "");
-  if (typeof value === "string") return findBoundFault(schema, [...value].length, path, ["minLength", "maxLength"], " characters");
+  if (typeof value === "string")
+    return findBoundFault(schema, [...value].length, path, ["minLength", "maxLength"], " characters");
   if (Array.isArray(value)) {
     const bound = findBoundFault(schema, value.length, path, ["minItems", "maxItems"], " items");
-    return bound ?? first(value, (item, index) => schema.items && findFault(schema.items, item, `${path}[${index}]`, schemas));
+    return (
+      bound ??
+      first(value, (item, index) => schema.items && findFault(schema.items, item, `${path}[${index}]`, schemas))
+    );
   }
   if (value === null || typeof value !== "object") return undefined;
   const { properties, required = [], additionalProperties = true } = schema;
@@ -63,16 +87,23 @@ function findPartFault(schema, value, path, schemas) {
   if (missing !== undefined) return `\`${join(path, missing)}\` is missing.`;
   return first(Object.entries(value), ([name, field]) => {
     const at = join(path, name);
-    if (properties !== undefined && Object.hasOwn(properties, name)) return findFault(properties[name], field, at, schemas);
-    if (additionalProperties === false) return `\`${at}\` is not a field here. The fields are ${listed(Object.keys(properties ?? {}).map((known) => `\`${known}\``), "and")}.`;
+    if (properties !== undefined && Object.hasOwn(properties, name))
+      return findFault(properties[name], field, at, schemas);
+    if (additionalProperties === false)
+      return `\`${at}\` is not a field here. The fields are ${listed(
+        Object.keys(properties ?? {}).map((known) => `\`${known}\``),
+        "and",
+      )}.`;
     return findFault(additionalProperties, field, at, schemas);
   });
 }
 
 function findBoundFault(schema, number, path, [least, most], unit) {
   const has = unit === "" ? "be" : "have";
-  if (schema[least] !== undefined && number < schema[least]) return `\`${path}\` must ${has} at least ${schema[least]}${unit}.`;
-  if (schema[most] !== undefined && number > schema[most]) return `\`${path}\` must ${has} at most ${schema[most]}${unit}.`;
+  if (schema[least] !== undefined && number < schema[least])
+    return `\`${path}\` must ${has} at least ${schema[least]}${unit}.`;
+  if (schema[most] !== undefined && number > schema[most])
+    return `\`${path}\` must ${has} at most ${schema[most]}${unit}.`;
   return undefined;
 }
 

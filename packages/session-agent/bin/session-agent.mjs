@@ -21,13 +21,15 @@ function loadWrangler() {
 
 async function check(given) {
   const config = given ?? CONFIGS.find((name) => existsSync(name));
-  if (config === undefined || !existsSync(config)) return `There is no ${config ?? "wrangler.toml"} in ${process.cwd()}.`;
+  if (config === undefined || !existsSync(config))
+    return `There is no ${config ?? "wrangler.toml"} in ${process.cwd()}.`;
   const tooLong = "Give your class `blocks()` and `tools()` for what is longer.";
   return await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
 }
 
 const [command, option, config, ...more] = process.argv.slice(2);
-const isUsed = command === "check" && more.length === 0 && (option === undefined || (option === "--config" && config !== undefined));
+const isUsed =
+  command === "check" && more.length === 0 && (option === undefined || (option === "--config" && config !== undefined));
 const fault = isUsed ? await check(config) : USAGE;
 if (fault === undefined) console.log("The defaults for every agent can be used.");
 else {

@@ -19,7 +19,14 @@ import {
 } from "./operations.js";
 import { pagesOf } from "./pages.js";
 import { SessionClient } from "./session.js";
-import { type ExportLine, exportLines, exportSession, type ImportFile, importSession, type TransferOptions } from "./transfer.js";
+import {
+  type ExportLine,
+  exportLines,
+  exportSession,
+  type ImportFile,
+  importSession,
+  type TransferOptions,
+} from "./transfer.js";
 import { type SetBlock, type SetEntry, setBlock, setEntry } from "./writes.js";
 
 /**
@@ -40,6 +47,7 @@ export interface Health {
 /** One agent, with every operation as a method. `sessionAgent` opens it. */
 export interface AgentClient extends AgentOperations {}
 
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods of the operations are made from their table.
 export class AgentClient {
   readonly name: string;
   #connection: Connection;
@@ -50,7 +58,11 @@ export class AgentClient {
   }
 
   /** Any operation by its name, also one that is newer than this client. */
-  call<Name extends keyof Operations>(operation: Name, input: Operations[Name]["input"], options?: CallOptions): Promise<Operations[Name]["output"]>;
+  call<Name extends keyof Operations>(
+    operation: Name,
+    input: Operations[Name]["input"],
+    options?: CallOptions,
+  ): Promise<Operations[Name]["output"]>;
   call(operation: string, input?: object, options?: CallOptions): Promise<any>;
   call(operation: string, input: object = {}, options?: CallOptions): Promise<any> {
     return operate(this.#connection, operation, input, options);
@@ -85,33 +97,51 @@ export class AgentClient {
     return exportSession(this.#connection, sessionId, options);
   }
 
-  exportLines({ sessionId }: { sessionId: string }, options?: TransferOptions): AsyncGenerator<ExportLine, void, undefined> {
+  exportLines(
+    { sessionId }: { sessionId: string },
+    options?: TransferOptions,
+  ): AsyncGenerator<ExportLine, void, undefined> {
     return exportLines(this.#connection, sessionId, options);
   }
 
-  importSession({ sessionId, file, allowSources }: { sessionId: string; file: ImportFile; allowSources?: boolean }, options?: TransferOptions): Promise<Imported> {
+  importSession(
+    { sessionId, file, allowSources }: { sessionId: string; file: ImportFile; allowSources?: boolean },
+    options?: TransferOptions,
+  ): Promise<Imported> {
     return importSession(this.#connection, sessionId, file, { ...options, allowSources });
   }
 
   /** All sessions, the newest activity first. `limit` is a page's. */
   sessions(options: CallOptions & { limit?: number } = {}): AsyncGenerator<Session, void, undefined> {
     const { limit, ...more } = options;
-    return pagesOf((cursor) => this.listSessions({ limit, cursor }, more), ({ sessions }) => sessions);
+    return pagesOf(
+      (cursor) => this.listSessions({ limit, cursor }, more),
+      ({ sessions }) => sessions,
+    );
   }
 
   /** All entries of a searchable block. */
   entries(input: Omit<ListEntriesInput, "cursor">, options?: CallOptions): AsyncGenerator<Entry, void, undefined> {
-    return pagesOf((cursor) => this.listEntries({ ...input, cursor }, options), ({ entries }) => entries);
+    return pagesOf(
+      (cursor) => this.listEntries({ ...input, cursor }, options),
+      ({ entries }) => entries,
+    );
   }
 
   /** All documents of a loadable block, without their contents. */
   skills(input: Omit<ListSkillsInput, "cursor">, options?: CallOptions): AsyncGenerator<Skill, void, undefined> {
-    return pagesOf((cursor) => this.listSkills({ ...input, cursor }, options), ({ skills }) => skills);
+    return pagesOf(
+      (cursor) => this.listSkills({ ...input, cursor }, options),
+      ({ skills }) => skills,
+    );
   }
 
   /** The rows that the Agents SDK left in this agent's object, for `importAgentsTables`. */
   foreignRows(options?: CallOptions): AsyncGenerator<ForeignRow, void, undefined> {
-    return pagesOf((cursor) => this.loadForeignRows({ cursor }, options), ({ rows }) => rows);
+    return pagesOf(
+      (cursor) => this.loadForeignRows({ cursor }, options),
+      ({ rows }) => rows,
+    );
   }
 }
 
@@ -125,12 +155,21 @@ for (const operation of Object.keys(OPERATIONS)) {
 
 function operate(connection: Connection, operation: string, input: object, options?: CallOptions): Promise<any> {
   const reads = OPERATIONS[operation]?.reads ?? false;
-  return connection.operate(operation, input, { reads, isRepeatable: reads || bringsItsIds(operation, input) }, options);
+  return connection.operate(
+    operation,
+    input,
+    { reads, isRepeatable: reads || bringsItsIds(operation, input) },
+    options,
+  );
 }
 
 /** Whether the agent knows a repetition by the ids that the caller gave. */
-function bringsItsIds(operation: string, { events, message, id }: { events?: any; message?: any; id?: unknown }): boolean {
-  if (operation === "appendEvents") return Array.isArray(events) && events.every((event) => typeof event?.id === "string");
+function bringsItsIds(
+  operation: string,
+  { events, message, id }: { events?: any; message?: any; id?: unknown },
+): boolean {
+  if (operation === "appendEvents")
+    return Array.isArray(events) && events.every((event) => typeof event?.id === "string");
   if (operation === "appendMessage" || operation === "runTurn") return typeof message?.id === "string";
   return operation === "addUsage" && typeof id === "string";
 }

@@ -19,7 +19,12 @@ export interface ContextProviderOptions<Kind extends "readonly" | "writable" | "
 /** Whose block it is: an agent's, or a session's. Both have the same methods for it. */
 type Owner = Pick<AgentClient, "getBlock" | "searchContext" | "defineBlock" | "setBlock" | "setEntry">;
 
-type Definition = { kind: "readonly" | "writable" | "searchable"; label: string | undefined; description: string | undefined; maxTokens: number | undefined };
+type Definition = {
+  kind: "readonly" | "writable" | "searchable";
+  label: string | undefined;
+  description: string | undefined;
+  maxTokens: number | undefined;
+};
 
 /** The entries that one search gives. */
 const RESULTS = 10;
@@ -28,12 +33,26 @@ const RESULTS = 10;
  * A provider. `owner`: an agent, or `agent.session(id)`. The block has the label that
  * the Agents SDK gives the provider, unless there is a `label`.
  */
-export function contextProvider(owner: AgentClient | SessionClient, options: ContextProviderOptions<"searchable"> & { kind: "searchable" }): SearchProvider;
-export function contextProvider(owner: AgentClient | SessionClient, options: ContextProviderOptions<"readonly"> & { kind: "readonly" }): ContextProvider;
-export function contextProvider(owner: AgentClient | SessionClient, options?: ContextProviderOptions<"writable">): WritableContextProvider;
 export function contextProvider(
   owner: AgentClient | SessionClient,
-  { kind = "writable", label, description, maxTokens }: ContextProviderOptions<"readonly" | "writable" | "searchable"> = {},
+  options: ContextProviderOptions<"searchable"> & { kind: "searchable" },
+): SearchProvider;
+export function contextProvider(
+  owner: AgentClient | SessionClient,
+  options: ContextProviderOptions<"readonly"> & { kind: "readonly" },
+): ContextProvider;
+export function contextProvider(
+  owner: AgentClient | SessionClient,
+  options?: ContextProviderOptions<"writable">,
+): WritableContextProvider;
+export function contextProvider(
+  owner: AgentClient | SessionClient,
+  {
+    kind = "writable",
+    label,
+    description,
+    maxTokens,
+  }: ContextProviderOptions<"readonly" | "writable" | "searchable"> = {},
 ): ContextProvider | WritableContextProvider | SearchProvider {
   const block = new Block(owner as Owner, { kind, label, description, maxTokens });
   const reads = { init: (given: string) => block.call(given), get: () => block.read() };
@@ -43,7 +62,11 @@ export function contextProvider(
     case "writable":
       return { ...reads, set: (content: string) => block.setContent(content) } satisfies WritableContextProvider;
     case "searchable":
-      return { ...reads, search: (query: string) => block.search(query), set: (key: string, content: string) => block.setEntry(key, content) } satisfies SearchProvider;
+      return {
+        ...reads,
+        search: (query: string) => block.search(query),
+        set: (key: string, content: string) => block.setEntry(key, content),
+      } satisfies SearchProvider;
     default:
       throw new TypeError(`A context block's kind is readonly, writable or searchable, not \`${kind}\`.`);
   }
@@ -75,7 +98,9 @@ class Block {
 
   async search(query: string): Promise<string | null> {
     if (query.trim() === "") return null;
-    const { results } = await this.#defined(() => this.#owner.searchContext({ label: this.#label, query, limit: RESULTS }));
+    const { results } = await this.#defined(() =>
+      this.#owner.searchContext({ label: this.#label, query, limit: RESULTS }),
+    );
     return results.length === 0 ? null : results.map(({ key, content }) => `[${key}]\n${content}`).join("\n\n");
   }
 
@@ -100,5 +125,5 @@ class Block {
 }
 
 function fail(): never {
-  throw new TypeError("This provider has no label yet. Give it one: contextProvider(agent, { label: \"memory\" }).");
+  throw new TypeError('This provider has no label yet. Give it one: contextProvider(agent, { label: "memory" }).');
 }

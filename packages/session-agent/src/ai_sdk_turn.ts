@@ -11,7 +11,10 @@ import type { CallOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 
 /** A result of `streamText` or `generateText`, what their callbacks get, a list of steps, or a list of messages. */
-export type AiTurn = { readonly steps: PromiseLike<readonly AiStep[]> | readonly AiStep[] } | readonly AiStep[] | readonly AiSaid[];
+export type AiTurn =
+  | { readonly steps: PromiseLike<readonly AiStep[]> | readonly AiStep[] }
+  | readonly AiStep[]
+  | readonly AiSaid[];
 
 export interface AiStep {
   readonly content: readonly any[];
@@ -77,7 +80,10 @@ export async function readTurn(turn: AiTurn): Promise<{ messages: readonly AiSai
     const steps = turn as readonly AiStep[];
     return { messages: steps.flatMap(messagesOfStep), usage: sum(steps.map((step) => step.usage)) };
   }
-  if (turn?.steps === undefined) throw new TypeError("`persist` takes a result of `streamText` or `generateText`, a list of its steps, or a list of messages.");
+  if (turn?.steps === undefined)
+    throw new TypeError(
+      "`persist` takes a result of `streamText` or `generateText`, a list of its steps, or a list of messages.",
+    );
   return await readTurn([...(await turn.steps)]);
 }
 
@@ -86,11 +92,13 @@ const isList = (turn: AiTurn): turn is readonly AiStep[] | readonly AiSaid[] => 
 /** A step as the messages that the SDK would send in the next step. */
 function messagesOfStep({ content = [] }: { content?: readonly any[] }): AiSaid[] {
   const isOutcome = ({ type }: { type: string }) => type === "tool-result" || type === "tool-error";
-  const said = content.filter((part) => !isOutcome(part)).map(({ file, providerMetadata, ...part }) => ({
-    ...part,
-    ...(file !== undefined && { data: file.base64, mediaType: file.mediaType }),
-    ...(providerMetadata !== undefined && { providerOptions: providerMetadata }),
-  }));
+  const said = content
+    .filter((part) => !isOutcome(part))
+    .map(({ file, providerMetadata, ...part }) => ({
+      ...part,
+      ...(file !== undefined && { data: file.base64, mediaType: file.mediaType }),
+      ...(providerMetadata !== undefined && { providerOptions: providerMetadata }),
+    }));
   const results = content.filter(isOutcome).map(({ toolCallId, toolName, output, error, providerMetadata }) => ({
     type: "tool-result",
     toolCallId,
@@ -112,7 +120,9 @@ function sum(usages: any[]): Counted | undefined {
     total.outputTokens += usage?.outputTokens || 0;
     total.cachedInputTokens += (usage?.inputTokenDetails?.cacheReadTokens ?? usage?.cachedInputTokens) || 0;
   }
-  return total.inputTokens + total.outputTokens > 0 ? { total, firstInputTokens: usages[0]?.inputTokens || 0 } : undefined;
+  return total.inputTokens + total.outputTokens > 0
+    ? { total, firstInputTokens: usages[0]?.inputTokens || 0 }
+    : undefined;
 }
 
 /**
@@ -151,16 +161,26 @@ export function itemsOfMessages(messages: readonly AiSaid[]): Item[] {
 
 function itemOfUser(parts: readonly any[]): Item {
   const other = parts.find(({ type }) => type !== "text" && type !== "file");
-  if (other !== undefined) throw new TypeError(`\`persist\` writes a user's texts and files. Write a message with a part of type \`${other.type}\` with \`appendMessage\`.`);
+  if (other !== undefined)
+    throw new TypeError(
+      `\`persist\` writes a user's texts and files. Write a message with a part of type \`${other.type}\` with \`appendMessage\`.`,
+    );
   if (parts.every(({ type }) => type === "text")) return { action: "user_message", content: textOf(parts) };
-  return { role: "user", parts: parts.map((part) => (part.type === "text" ? { type: "text", text: part.text } : fileOf(part))) };
+  return {
+    role: "user",
+    parts: parts.map((part) => (part.type === "text" ? { type: "text", text: part.text } : fileOf(part))),
+  };
 }
 
 const textOf = (parts: readonly any[]): string => parts.map(({ text }) => text).join("\n");
 
 function itemsOfAnswers(answers: Answer[]): Item[] {
-  const needsMessage = ({ type, text, providerOptions }: any) => type === "file" || type === "reasoning-file" || (type === "reasoning" && (text !== "" || providerOptions !== undefined));
-  if (!answers.some(({ parts }) => parts.some(needsMessage))) return answers.flatMap(({ parts }) => eventsOfParts(parts));
+  const needsMessage = ({ type, text, providerOptions }: any) =>
+    type === "file" ||
+    type === "reasoning-file" ||
+    (type === "reasoning" && (text !== "" || providerOptions !== undefined));
+  if (!answers.some(({ parts }) => parts.some(needsMessage)))
+    return answers.flatMap(({ parts }) => eventsOfParts(parts));
   const made: any[] = [];
   const calls = new Map<string, any[]>();
   const others: Item[] = [];
@@ -172,7 +192,8 @@ function itemsOfAnswers(answers: Answer[]): Item[] {
       if (part.type === "tool-result") {
         // A call of an earlier turn is not part of this message.
         const asked = calls.get(part.toolCallId);
-        if (asked !== undefined) Object.assign(asked.find(({ state }) => state === "input-available") ?? asked.at(-1), outcomeOf(part));
+        if (asked !== undefined)
+          Object.assign(asked.find(({ state }) => state === "input-available") ?? asked.at(-1), outcomeOf(part));
         else others.push(eventOfResult(part));
         continue;
       }
@@ -207,7 +228,8 @@ function eventsOfParts(parts: readonly any[]): Item[] {
       if (calls.length + results.length > 0) close();
       texts.push(part.text);
     }
-    if (part.type === "tool-call") calls.push({ id: part.toolCallId, name: part.toolName, arguments: objectOf(part.input) });
+    if (part.type === "tool-call")
+      calls.push({ id: part.toolCallId, name: part.toolName, arguments: objectOf(part.input) });
     if (part.type === "tool-result") results.push(eventOfResult(part));
   }
   close();
@@ -216,7 +238,13 @@ function eventsOfParts(parts: readonly any[]): Item[] {
 
 function eventOfResult({ toolCallId, toolName, output }: any): Item {
   const { errorText, value } = readOutput(output);
-  return { action: "tool_result", content: errorText ?? textOfOutput(value), toolCallId, toolName, ...(errorText !== undefined && { isError: true }) };
+  return {
+    action: "tool_result",
+    content: errorText ?? textOfOutput(value),
+    toolCallId,
+    toolName,
+    ...(errorText !== undefined && { isError: true }),
+  };
 }
 
 const textOfOutput = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
@@ -228,7 +256,8 @@ function readOutput({ type = "", value, reason }: any = {}): { errorText?: strin
 }
 
 /** A model that writes broken arguments gets them back as they were. */
-const objectOf = (input: unknown): object => (typeof input === "object" && input !== null && !Array.isArray(input) ? input : { input });
+const objectOf = (input: unknown): object =>
+  typeof input === "object" && input !== null && !Array.isArray(input) ? input : { input };
 
 // Parts of a message.
 
@@ -237,14 +266,23 @@ function partOf(part: any): any {
   const { type, text, toolCallId, toolName, input, providerExecuted, providerOptions } = part;
   switch (type) {
     case "text":
-      return text === "" && providerOptions === undefined ? undefined : { type, text, state: "done", ...metadata("providerMetadata", providerOptions) };
+      return text === "" && providerOptions === undefined
+        ? undefined
+        : { type, text, state: "done", ...metadata("providerMetadata", providerOptions) };
     case "reasoning":
       return { type, text, state: "done", ...metadata("providerMetadata", providerOptions) };
     case "file":
     case "reasoning-file":
       return fileOf(part);
     case "tool-call":
-      return { type: `tool-${toolName}`, toolCallId, state: "input-available", input: objectOf(input), ...(providerExecuted && { providerExecuted }), ...metadata("callProviderMetadata", providerOptions) };
+      return {
+        type: `tool-${toolName}`,
+        toolCallId,
+        state: "input-available",
+        input: objectOf(input),
+        ...(providerExecuted && { providerExecuted }),
+        ...metadata("callProviderMetadata", providerOptions),
+      };
     default:
       return undefined;
   }
@@ -252,14 +290,21 @@ function partOf(part: any): any {
 
 function outcomeOf({ output, providerOptions }: any) {
   const { errorText, value = null } = readOutput(output);
-  const outcome = errorText === undefined ? { state: "output-available", output: value } : { state: "output-error", errorText };
+  const outcome =
+    errorText === undefined ? { state: "output-available", output: value } : { state: "output-error", errorText };
   return { ...outcome, ...metadata("resultProviderMetadata", providerOptions) };
 }
 
 const metadata = (field: string, value: unknown): object => (value === undefined ? {} : { [field]: value });
 
 function fileOf({ type, data, mediaType, filename, providerOptions }: any) {
-  return { type, mediaType, ...(filename !== undefined && { filename }), url: urlOf(data, mediaType), ...metadata("providerMetadata", providerOptions) };
+  return {
+    type,
+    mediaType,
+    ...(filename !== undefined && { filename }),
+    url: urlOf(data, mediaType),
+    ...metadata("providerMetadata", providerOptions),
+  };
 }
 
 /** The SDK has a file's content as base64, as bytes, as an address, or as one of these with its type. */
@@ -267,9 +312,11 @@ function urlOf(data: any, mediaType: string): string {
   if (data instanceof URL) return data.href;
   if (typeof data === "string") return /^(?:data|https?):/.test(data) ? data : `data:${mediaType};base64,${data}`;
   if (data instanceof ArrayBuffer) return urlOf(new Uint8Array(data), mediaType);
-  if (ArrayBuffer.isView(data)) return urlOf(base64Of(new Uint8Array(data.buffer, data.byteOffset, data.byteLength)), mediaType);
+  if (ArrayBuffer.isView(data))
+    return urlOf(base64Of(new Uint8Array(data.buffer, data.byteOffset, data.byteLength)), mediaType);
   const inner = data?.type === "url" ? data.url : data?.type === "data" ? data.data : undefined;
-  if (inner === undefined) throw new TypeError("`persist` writes a file by its content or its URL, and this file has neither.");
+  if (inner === undefined)
+    throw new TypeError("`persist` writes a file by its content or its URL, and this file has neither.");
   return urlOf(inner, mediaType);
 }
 
@@ -279,7 +326,10 @@ function urlOf(data: any, mediaType: string): string {
 export async function nameItems(items: Item[], leafId: string | null): Promise<string> {
   const bytes = new TextEncoder().encode(JSON.stringify([leafId, items]));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  const name = `turn-${[...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("").slice(0, NAME_DIGITS)}`;
+  const name = `turn-${[...digest]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("")
+    .slice(0, NAME_DIGITS)}`;
   for (const [n, item] of items.entries()) item.id = `${name}-${n + 1}`;
   return name;
 }
@@ -288,7 +338,12 @@ export async function nameItems(items: Item[], leafId: string | null): Promise<s
  * Writes the items: neighbouring events together, and each message by itself after what is
  * before it. Where a write fails, a repetition goes on with it.
  */
-export async function writeItems(session: SessionClient, items: Item[], place: Place, options: CallOptions): Promise<Persisted> {
+export async function writeItems(
+  session: SessionClient,
+  items: Item[],
+  place: Place,
+  options: CallOptions,
+): Promise<Persisted> {
   const outcome: Persisted = { events: [], leafId: null };
   let next: Place = place;
   for (let at = 0; at < items.length; ) {

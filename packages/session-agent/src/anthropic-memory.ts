@@ -46,9 +46,13 @@ export function memoryHandlers(agent: AgentClient, { label = LABEL }: MemoryOpti
       const key = keyOf(path);
       const content = await files.get(key, path);
       const count = old === "" ? 0 : content.split(old).length - 1;
-      if (count === 0) throw new Error(`No replacement was performed, old_str \`${old}\` did not appear verbatim in ${path}.`);
+      if (count === 0)
+        throw new Error(`No replacement was performed, old_str \`${old}\` did not appear verbatim in ${path}.`);
       const at = linesWith(content, old);
-      if (count > 1) throw new Error(`No replacement was performed. Multiple occurrences of old_str \`${old}\` in lines: ${[...new Set(at)].join(", ")}. Please ensure it is unique`);
+      if (count > 1)
+        throw new Error(
+          `No replacement was performed. Multiple occurrences of old_str \`${old}\` in lines: ${[...new Set(at)].join(", ")}. Please ensure it is unique`,
+        );
       const changed = content.replace(old, () => text);
       await files.write(key, changed);
       const lines = changed.split("\n");
@@ -61,7 +65,9 @@ export function memoryHandlers(agent: AgentClient, { label = LABEL }: MemoryOpti
       const key = keyOf(path);
       const lines = (await files.get(key, path)).split("\n");
       if (!(line >= 0 && line <= lines.length)) {
-        throw new Error(`Invalid \`insert_line\` parameter: ${line}. It should be within the range of lines of the file: [0, ${lines.length}]`);
+        throw new Error(
+          `Invalid \`insert_line\` parameter: ${line}. It should be within the range of lines of the file: [0, ${lines.length}]`,
+        );
       }
       lines.splice(line, 0, text.replace(/\n$/, ""));
       await files.write(key, lines.join("\n"));
@@ -82,7 +88,8 @@ export function memoryHandlers(agent: AgentClient, { label = LABEL }: MemoryOpti
       if (oldKey === "") throw new Error(`Cannot rename the ${ROOT} directory itself`);
       const keys = await files.keysAt(oldKey);
       if (keys.length === 0) throw new Error(`The path ${from} does not exist`);
-      if (newKey === "" || (await files.keysAt(newKey)).length > 0) throw new Error(`The destination ${to} already exists`);
+      if (newKey === "" || (await files.keysAt(newKey)).length > 0)
+        throw new Error(`The destination ${to} already exists`);
       if (newKey.startsWith(`${oldKey}/`)) throw new Error(`${from} cannot be moved into itself`);
       // Every file is at its new place before the first one leaves its old place.
       for (const key of keys) await files.write(`${newKey}${key.slice(oldKey.length)}`, await files.get(key, from));
@@ -94,9 +101,14 @@ export function memoryHandlers(agent: AgentClient, { label = LABEL }: MemoryOpti
 
 /** The key of a path below the root; "" is the root itself. A path that leads elsewhere is an error. */
 function keyOf(path: string): string {
-  if (typeof path !== "string" || !(path === ROOT || path.startsWith(`${ROOT}/`))) throw new Error(`Path must start with ${ROOT}, got: ${path}`);
-  const steps = decoded(path).slice(ROOT.length).split("/").filter((step) => step !== "");
-  if (steps.some((step) => step === "." || step === ".." || step.includes("\\"))) throw new Error(`Path ${path} would escape ${ROOT} directory`);
+  if (typeof path !== "string" || !(path === ROOT || path.startsWith(`${ROOT}/`)))
+    throw new Error(`Path must start with ${ROOT}, got: ${path}`);
+  const steps = decoded(path)
+    .slice(ROOT.length)
+    .split("/")
+    .filter((step) => step !== "");
+  if (steps.some((step) => step === "." || step === ".." || step.includes("\\")))
+    throw new Error(`Path ${path} would escape ${ROOT} directory`);
   return steps.join("/");
 }
 
@@ -133,7 +145,9 @@ class Files {
     const content = key === "" ? undefined : await this.find(key);
     if (content !== undefined) return content;
     const isDirectory = (await this.under(key)).length > 0 || key === "";
-    throw new Error(isDirectory ? `The path ${path} is not a file.` : `The path ${path} does not exist. Please provide a valid path.`);
+    throw new Error(
+      isDirectory ? `The path ${path} is not a file.` : `The path ${path} does not exist. Please provide a valid path.`,
+    );
   }
 
   /** The files below a directory: `{ key, bytes }`. */
@@ -172,7 +186,8 @@ class Files {
 }
 
 function listing(path: string, key: string, files: File[]): string {
-  if (files.length === 0 && key !== "") throw new Error(`The path ${path} does not exist. Please provide a valid path.`);
+  if (files.length === 0 && key !== "")
+    throw new Error(`The path ${path} does not exist. Please provide a valid path.`);
   const sizes = new Map<string, number>();
   for (const { key: file, bytes } of files) {
     const steps = file.slice(key === "" ? 0 : key.length + 1).split("/");
@@ -183,9 +198,15 @@ function listing(path: string, key: string, files: File[]): string {
     }
   }
   const base = path.replace(/\/+$/, "");
-  const lines = [...sizes].sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, bytes]) => `${sizeOf(bytes)}\t${base}/${name}`);
+  const lines = [...sizes]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, bytes]) => `${sizeOf(bytes)}\t${base}/${name}`);
   const total = sizeOf(files.reduce((sum, { bytes }) => sum + bytes, 0));
-  return [`Here're the files and directories up to ${LISTED_DEPTH} levels deep in ${path}, excluding hidden items and node_modules:`, `${total}\t${path}`, ...lines].join("\n");
+  return [
+    `Here're the files and directories up to ${LISTED_DEPTH} levels deep in ${path}, excluding hidden items and node_modules:`,
+    `${total}\t${path}`,
+    ...lines,
+  ].join("\n");
 }
 
 function numbered(path: string, content: string, range: number[] | undefined): string {
@@ -195,12 +216,14 @@ function numbered(path: string, content: string, range: number[] | undefined): s
   return `Here's the content of ${path} with line numbers:\n${number(lines.slice(from - 1, to), from - 1)}`;
 }
 
-const number = (lines: string[], before: number): string => lines.map((line, n) => `${String(before + n + 1).padStart(LINE_DIGITS)}\t${line}`).join("\n");
+const number = (lines: string[], before: number): string =>
+  lines.map((line, n) => `${String(before + n + 1).padStart(LINE_DIGITS)}\t${line}`).join("\n");
 
 /** The numbers of the lines in which a text begins. */
 function linesWith(content: string, text: string): number[] {
   const found: number[] = [];
-  for (let at = content.indexOf(text); at >= 0; at = content.indexOf(text, at + text.length)) found.push(content.slice(0, at).split("\n").length);
+  for (let at = content.indexOf(text); at >= 0; at = content.indexOf(text, at + text.length))
+    found.push(content.slice(0, at).split("\n").length);
   return found;
 }
 

@@ -45,6 +45,7 @@ export interface SessionAgentService {
 /** Every operation as a method of an agent's object: plain values in and out. A refusal is thrown. */
 export type ObjectOperations = {
   [Name in keyof Operations]: (
+    // biome-ignore lint/complexity/noBannedTypes: whether every field may be left out is asked so.
     ...given: {} extends Operations[Name]["input"]
       ? [input?: Operations[Name]["input"], options?: ObjectRpcOptions]
       : [input: Operations[Name]["input"], options?: ObjectRpcOptions]

@@ -6,7 +6,8 @@ export function base64Of(bytes: Uint8Array): string {
   return btoa(text);
 }
 
-export const bytesOf = (base64: string): Uint8Array => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+export const bytesOf = (base64: string): Uint8Array =>
+  Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 
 /** A stream of UTF-8 as pieces of text. */
 export function textReaderOf(stream: ReadableStream<Uint8Array>): ReadableStreamDefaultReader<string> {

@@ -27,7 +27,12 @@ export interface ChatChunk {
 }
 
 /** Begins a turn when it is iterated. `message` may be a text. */
-export async function* chat(connection: Connection, id: string, input: string | ChatInput, { signal, retry }: CallOptions = {}): AsyncGenerator<ChatChunk, void, undefined> {
+export async function* chat(
+  connection: Connection,
+  id: string,
+  input: string | ChatInput,
+  { signal, retry }: CallOptions = {},
+): AsyncGenerator<ChatChunk, void, undefined> {
   const { message, ...more }: ChatInput = typeof input === "string" ? { message: input } : input;
   const body = JSON.stringify({ ...more, id, ...(message !== undefined && { message: messageOf(message) }) });
   const init = { method: "POST", headers: { "content-type": "application/json" }, body };
@@ -35,7 +40,11 @@ export async function* chat(connection: Connection, id: string, input: string | 
   yield* chunksOf(response, signal);
 }
 
-export async function* resumeChat(connection: Connection, id: string, { signal, retry }: CallOptions = {}): AsyncGenerator<ChatChunk, void, undefined> {
+export async function* resumeChat(
+  connection: Connection,
+  id: string,
+  { signal, retry }: CallOptions = {},
+): AsyncGenerator<ChatChunk, void, undefined> {
   const path = `/chat/${segmentOf(id, "A session's id in an address")}/stream`;
   const response = await connection.request("chat", path, {}, { signal, retry, isRepeatable: true });
   if (response.status !== 204) yield* chunksOf(response, signal);
@@ -47,7 +56,10 @@ function messageOf(message: string | { [field: string]: any }) {
 }
 
 /** The data of the events, until `[DONE]`. A stream without it was cut off. */
-async function* chunksOf(response: Response, signal: AbortSignal | undefined): AsyncGenerator<ChatChunk, void, undefined> {
+async function* chunksOf(
+  response: Response,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ChatChunk, void, undefined> {
   const reader = textReaderOf(response.body!);
   try {
     for (let text = ""; ; ) {
@@ -60,7 +72,10 @@ async function* chunksOf(response: Response, signal: AbortSignal | undefined): A
       text = events.pop() ?? "";
       for (const event of events) {
         // An event without data keeps the connection open.
-        const data = event.split("\n").find((line) => line.startsWith("data: "))?.slice("data: ".length);
+        const data = event
+          .split("\n")
+          .find((line) => line.startsWith("data: "))
+          ?.slice("data: ".length);
         if (data === "[DONE]") return;
         if (data !== undefined) yield JSON.parse(data);
       }
@@ -68,5 +83,7 @@ async function* chunksOf(response: Response, signal: AbortSignal | undefined): A
   } finally {
     await reader.cancel().catch(() => {});
   }
-  throw new NetworkError("The connection ended before the answer did. `resumeChat` gives the whole answer.", { operation: "chat" });
+  throw new NetworkError("The connection ended before the answer did. `resumeChat` gives the whole answer.", {
+    operation: "chat",
+  });
 }

@@ -19,23 +19,36 @@ export class Connection {
   #retry: AgentOptions["retry"];
 
   constructor(target: Target, name: string, options: AgentOptions) {
-    if (typeof name !== "string" || name === "") throw new TypeError("The second argument of sessionAgent is the agent's name.");
+    if (typeof name !== "string" || name === "")
+      throw new TypeError("The second argument of sessionAgent is the agent's name.");
     this.#target = targetOf(target, name, options);
     this.#token = options.token;
     this.#retry = options.retry;
   }
 
   /** Runs an operation. `reads`: it changes nothing; `isRepeatable`: running it twice is as good as once. */
-  async operate(operation: string, input: object, { reads, isRepeatable }: { reads: boolean; isRepeatable: boolean }, { signal, retry }: CallOptions = {}): Promise<any> {
+  async operate(
+    operation: string,
+    input: object,
+    { reads, isRepeatable }: { reads: boolean; isRepeatable: boolean },
+    { signal, retry }: CallOptions = {},
+  ): Promise<any> {
     // The name stands in an address, where others than names lead elsewhere.
-    if (!OPERATION_NAME.test(operation)) throw new TypeError("An operation's name is letters and digits, as in `loadEvents`.");
+    if (!OPERATION_NAME.test(operation))
+      throw new TypeError("An operation's name is letters and digits, as in `loadEvents`.");
     const json = JSON.stringify(input);
-    const attempt = async () => JSON.parse((await this.#ask(operation, json, reads, signal)) ?? (await this.#post(operation, json, signal)));
+    const attempt = async () =>
+      JSON.parse((await this.#ask(operation, json, reads, signal)) ?? (await this.#post(operation, json, signal)));
     return await this.#retrying(attempt, isRepeatable, { signal, retry });
   }
 
   /** The answer of another address of this agent, as a `Response` whose status is good. */
-  async request(operation: string, path: string, init: RequestInit = {}, { signal, retry, isRepeatable = false }: CallOptions & { isRepeatable?: boolean } = {}): Promise<Response> {
+  async request(
+    operation: string,
+    path: string,
+    init: RequestInit = {},
+    { signal, retry, isRepeatable = false }: CallOptions & { isRepeatable?: boolean } = {},
+  ): Promise<Response> {
     return await this.#retrying(() => this.#fetch(operation, path, init, signal), isRepeatable, { signal, retry });
   }
 
@@ -44,7 +57,11 @@ export class Connection {
     return await this.#retrying(() => this.#fetch(operation, path, {}, options.signal, ""), true, options);
   }
 
-  #retrying<Answer>(work: () => Promise<Answer>, isRepeatable: boolean, { signal, retry }: CallOptions): Promise<Answer> {
+  #retrying<Answer>(
+    work: () => Promise<Answer>,
+    isRepeatable: boolean,
+    { signal, retry }: CallOptions,
+  ): Promise<Answer> {
     return retrying(work, { isRepeatable, signal, policy: policyOf(retry ?? this.#retry) });
   }
 
@@ -77,13 +94,27 @@ export class Connection {
     return await readText(response, operation, signal);
   }
 
-  async #fetch(operation: string, path: string, init: RequestInit, signal: AbortSignal | undefined, base: string = this.#target.base): Promise<Response> {
+  async #fetch(
+    operation: string,
+    path: string,
+    init: RequestInit,
+    signal: AbortSignal | undefined,
+    base: string = this.#target.base,
+  ): Promise<Response> {
     const token = await this.#readToken();
-    const headers: { [name: string]: string } = { ...(init.headers as { [name: string]: string }), ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+    const headers: { [name: string]: string } = {
+      ...(init.headers as { [name: string]: string }),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    };
     let response: Response;
     try {
       // Where a redirect leads, neither the token nor the body may go.
-      response = await this.#target.fetch(`${this.#target.root}${base}${path}`, { ...init, headers, redirect: "manual", ...(signal && { signal }) });
+      response = await this.#target.fetch(`${this.#target.root}${base}${path}`, {
+        ...init,
+        headers,
+        redirect: "manual",
+        ...(signal && { signal }),
+      });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       throw lost(operation, error);
@@ -103,7 +134,8 @@ export class Connection {
 }
 
 /** A browser hides what a redirect says, its status included. */
-const isRedirect = ({ type, status }: Response): boolean => type === "opaqueredirect" || (status >= 300 && status < 400);
+const isRedirect = ({ type, status }: Response): boolean =>
+  type === "opaqueredirect" || (status >= 300 && status < 400);
 
 function redirected(operation: string, { status, headers }: Response): NetworkError {
   const to = originOf(headers.get("location"));

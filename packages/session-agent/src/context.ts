@@ -24,7 +24,11 @@ export class WorkingContext {
   leafId: string | null | undefined;
   #given: number;
 
-  constructor(systemInstructions: string[] = [], messages: ModelMessage[] = [], metadata: { [field: string]: any } = {}) {
+  constructor(
+    systemInstructions: string[] = [],
+    messages: ModelMessage[] = [],
+    metadata: { [field: string]: any } = {},
+  ) {
     this.systemInstructions = systemInstructions;
     this.messages = messages;
     this.metadata = metadata;
@@ -50,7 +54,11 @@ export class WorkingContext {
 /** A context of these events. `eventToMessage` may be your own; `null` leaves an event out. */
 export function buildWorkingContext<Event extends PlainEvent = SessionEvent>(
   events: Event[],
-  { systemInstructions = [], eventToMessage: mapper = eventToMessage, leafId = events.at(-1)?.id }: ContextBuilderOptions<Event> = {},
+  {
+    systemInstructions = [],
+    eventToMessage: mapper = eventToMessage,
+    leafId = events.at(-1)?.id,
+  }: ContextBuilderOptions<Event> = {},
 ): WorkingContext {
   const messages = events.map((event) => mapper(event)).filter((message) => message !== null);
   const context = new WorkingContext([...systemInstructions], messages);

@@ -100,5 +100,8 @@ export class CorruptRowError extends SessionAgentError {}
 
 function nameOf(code: string | undefined): string {
   const words = String(code ?? "session_agent").split("_");
-  return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")}Error`.replace("NetworkFailed", "Network");
+  return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")}Error`.replace(
+    "NetworkFailed",
+    "Network",
+  );
 }

@@ -4,7 +4,17 @@
 
 import type { AgentClient } from "./agent.js";
 import { AlreadyExistsError } from "./errors.js";
-import { completionsOfLangChain, conversationsOfChatGPT, described, entriesOfMem0, entriesOfZep, type FactsPlan, isObject, knownShape, messagesOfZep } from "./import_others.js";
+import {
+  completionsOfLangChain,
+  conversationsOfChatGPT,
+  described,
+  entriesOfMem0,
+  entriesOfZep,
+  type FactsPlan,
+  isObject,
+  knownShape,
+  messagesOfZep,
+} from "./import_others.js";
 import { type BlockPlan, type Checked, messagesOfTables, type SessionPlan, type TableRow } from "./import_tables.js";
 import { canonical, eventOfItem, type Item, type ItemEvent, snapshotOf } from "./openai_items.js";
 import type { CallOptions } from "./options.js";
@@ -75,14 +85,19 @@ const TWICE = "Another message before it has its id.";
 const ROLES = new Set(["user", "assistant", "system"]);
 
 /** Writes `UIMessage`s of the AI SDK into a session, each after the one before it. */
-export async function importUIMessages(session: SessionClient, messages: Iterable<object>, options: ImportOptions = {}): Promise<ImportReport> {
+export async function importUIMessages(
+  session: SessionClient,
+  messages: Iterable<object>,
+  options: ImportOptions = {},
+): Promise<ImportReport> {
   const plan: MessagesPlan = { messages: [], skipped: [], compactions: [] };
   const ids = new Set<string | undefined>();
   let parentId: string | null = null;
   for (const message of messages as Iterable<any>) {
     const { checked, reason = ids.has(checked?.id) ? TWICE : undefined } = check(message);
     ids.add(checked?.id);
-    if (reason !== undefined || checked === undefined) plan.skipped.push({ id: message?.id ?? null, reason: reason ?? "" });
+    if (reason !== undefined || checked === undefined)
+      plan.skipped.push({ id: message?.id ?? null, reason: reason ?? "" });
     else {
       plan.messages.push({ message: checked, parentId });
       parentId = checked.id;
@@ -92,7 +107,11 @@ export async function importUIMessages(session: SessionClient, messages: Iterabl
 }
 
 /** Writes items of OpenAI's Responses API or Agents SDK, or messages of its chat completions, into a session. */
-export async function importOpenAIItems(session: SessionClient, items: Iterable<object>, options: ImportOptions = {}): Promise<ImportReport> {
+export async function importOpenAIItems(
+  session: SessionClient,
+  items: Iterable<object>,
+  options: ImportOptions = {},
+): Promise<ImportReport> {
   const events: Array<ItemEvent & { id: string }> = [];
   const names = new Map<string, string>();
   let id = "";
@@ -112,7 +131,14 @@ export async function importOpenAIItems(session: SessionClient, items: Iterable<
       options.onProgress?.({ done: Math.min(at + EVENTS_AT_ONCE, fresh.length), total: fresh.length });
     }
   }
-  const outcome = { id: session.id, exists: known.exists, write: fresh.length, known: events.length - fresh.length, compactions: 0, skipped: [] };
+  const outcome = {
+    id: session.id,
+    exists: known.exists,
+    write: fresh.length,
+    known: events.length - fresh.length,
+    compactions: 0,
+    skipped: [],
+  };
   return report(options, [outcome]);
 }
 
@@ -124,12 +150,18 @@ function checkItems(items: any): Item[] {
     throw new TypeError(`importOpenAIItems takes a list of items, and got ${described(items)}.`);
   }
   return Array.from(items as Iterable<any>, (item, n) => {
-    if (!isItem(item)) throw new TypeError(`Item ${n + 1} is no item of OpenAI's API and no message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`);
-    if (!saysSomething(item)) throw new TypeError(`Item ${n + 1} says nothing: a message has a \`content\`, and it is ${described(item)}.`);
+    if (!isItem(item))
+      throw new TypeError(
+        `Item ${n + 1} is no item of OpenAI's API and no message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`,
+      );
+    if (!saysSomething(item))
+      throw new TypeError(`Item ${n + 1} says nothing: a message has a \`content\`, and it is ${described(item)}.`);
     try {
       return snapshotOf(item);
     } catch (error) {
-      throw new TypeError(`Item ${n + 1} can't be stored: ${error instanceof TypeError ? error.message : "reading it failed."}`);
+      throw new TypeError(
+        `Item ${n + 1} can't be stored: ${error instanceof TypeError ? error.message : "reading it failed."}`,
+      );
     }
   });
 }
@@ -150,7 +182,11 @@ function saysSomething({ role, type, content, tool_calls: calls, function_call: 
  * own with its branches. `file` is the text of `conversations.json`, what it holds, or one
  * conversation of it.
  */
-export async function importChatGPT(agent: AgentClient, file: string | object, options: ImportOptions = {}): Promise<ImportReport> {
+export async function importChatGPT(
+  agent: AgentClient,
+  file: string | object,
+  options: ImportOptions = {},
+): Promise<ImportReport> {
   const plans = conversationsOfChatGPT(file, check);
   const outcomes: SessionReport[] = [];
   for (const { id, ...plan } of plans) outcomes.push(await writeSession(agent.session(id), plan, options));
@@ -158,26 +194,46 @@ export async function importChatGPT(agent: AgentClient, file: string | object, o
 }
 
 /** Writes messages of LangChain into a session: its instances, its stored messages, or serialised ones. */
-export async function importLangChainMessages(session: SessionClient, messages: Iterable<object> | string, options: ImportOptions = {}): Promise<ImportReport> {
+export async function importLangChainMessages(
+  session: SessionClient,
+  messages: Iterable<object> | string,
+  options: ImportOptions = {},
+): Promise<ImportReport> {
   return await importOpenAIItems(session, completionsOfLangChain(messages), options);
 }
 
 /** Writes messages of a thread of Zep's into a session. */
-export async function importZepMessages(session: SessionClient, messages: object | string, options: ImportOptions = {}): Promise<ImportReport> {
+export async function importZepMessages(
+  session: SessionClient,
+  messages: object | string,
+  options: ImportOptions = {},
+): Promise<ImportReport> {
   return await importUIMessages(session, messagesOfZep(messages), options);
 }
 
 /** Writes facts of Zep's graph into a searchable block, with the time since when and until when they hold. */
-export async function importZepFacts(agent: AgentClient, facts: object | string, options: FactsOptions = {}): Promise<FactsReport> {
+export async function importZepFacts(
+  agent: AgentClient,
+  facts: object | string,
+  options: FactsOptions = {},
+): Promise<FactsReport> {
   return await writeFacts(agent, entriesOfZep(facts), options);
 }
 
 /** Writes memories of mem0 into a searchable block. */
-export async function importMem0(agent: AgentClient, memories: object | string, options: FactsOptions = {}): Promise<FactsReport> {
+export async function importMem0(
+  agent: AgentClient,
+  memories: object | string,
+  options: FactsOptions = {},
+): Promise<FactsReport> {
   return await writeFacts(agent, entriesOfMem0(memories), options);
 }
 
-async function writeFacts(agent: AgentClient, { entries, skipped }: FactsPlan, { label = "facts", ...options }: FactsOptions): Promise<FactsReport> {
+async function writeFacts(
+  agent: AgentClient,
+  { entries, skipped }: FactsPlan,
+  { label = "facts", ...options }: FactsOptions,
+): Promise<FactsReport> {
   const block = await writeBlock(agent, { label, kind: "searchable", entries }, options);
   return { dryRun: options.dryRun ?? false, block, skipped };
 }
@@ -193,7 +249,8 @@ export async function importAgentsTables(
 ): Promise<TablesReport> {
   const { sessions, blocks, ignored } = await messagesOfTables(file, check);
   const outcomes: SessionReport[] = [];
-  for (const { id, name, ...plan } of sessions) outcomes.push(await writeSession(agent.session(id), { name, ...plan }, options));
+  for (const { id, name, ...plan } of sessions)
+    outcomes.push(await writeSession(agent.session(id), { name, ...plan }, options));
   const written: BlockReport[] = [];
   for (const block of blocks) written.push(await writeBlock(agent, block, options));
   return { ...report(options, outcomes), blocks: written, ignoredTables: ignored };
@@ -205,7 +262,8 @@ const report = ({ dryRun = false }: ImportOptions, sessions: SessionReport[]): I
 function check(message: any): Checked {
   if (typeof message !== "object" || message === null) return { reason: "It is no message." };
   const { content, ...rest } = message;
-  if (!ROLES.has(rest.role)) return { reason: `Its role is ${JSON.stringify(rest.role ?? null)}, not user, assistant or system.` };
+  if (!ROLES.has(rest.role))
+    return { reason: `Its role is ${JSON.stringify(rest.role ?? null)}, not user, assistant or system.` };
   if (typeof rest.id !== "string" || rest.id === "") return { reason: "It has no id." };
   if (rest.createdAt instanceof Date) rest.createdAt = rest.createdAt.getTime();
   if (Array.isArray(rest.parts)) return { checked: content === undefined ? rest : { ...rest, content } };
@@ -214,7 +272,11 @@ function check(message: any): Checked {
   return { reason: "It has no parts." };
 }
 
-async function writeSession(session: SessionClient, { name, messages, compactions, skipped, leafId }: MessagesPlan, options: ImportOptions): Promise<SessionReport> {
+async function writeSession(
+  session: SessionClient,
+  { name, messages, compactions, skipped, leafId }: MessagesPlan,
+  options: ImportOptions,
+): Promise<SessionReport> {
   const known = await idsIn(session, options);
   const seen = new Set<string>();
   const fresh: MessagesPlan["messages"] = [];
@@ -224,7 +286,12 @@ async function writeSession(session: SessionClient, { name, messages, compaction
     seen.add(one.message.id);
   }
   const overlays = known.exists ? (await session.getCompactions({}, options)).compactions : [];
-  const missing = compactions.filter((one) => !overlays.some((overlay) => overlay.fromId === one.fromId && overlay.toId === one.toId && overlay.summary === one.summary));
+  const missing = compactions.filter(
+    (one) =>
+      !overlays.some(
+        (overlay) => overlay.fromId === one.fromId && overlay.toId === one.toId && overlay.summary === one.summary,
+      ),
+  );
   if (!options.dryRun) {
     await haveSession(session, name === undefined ? {} : { name }, options);
     for (const [n, { message, parentId }] of fresh.entries()) {
@@ -234,13 +301,26 @@ async function writeSession(session: SessionClient, { name, messages, compaction
     for (const compaction of missing) await session.addCompaction(compaction, options);
     if (leafId !== undefined && fresh.length > 0) await session.setLeaf({ id: leafId }, options);
   }
-  return { id: session.id, exists: known.exists, write: fresh.length, known: seen.size - fresh.length, compactions: missing.length, skipped };
+  return {
+    id: session.id,
+    exists: known.exists,
+    write: fresh.length,
+    known: seen.size - fresh.length,
+    compactions: missing.length,
+    skipped,
+  };
 }
 
-async function writeBlock(agent: AgentClient, { label, kind, content = "", entries = [] }: BlockPlan, options: ImportOptions): Promise<BlockReport> {
+async function writeBlock(
+  agent: AgentClient,
+  { label, kind, content = "", entries = [] }: BlockPlan,
+  options: ImportOptions,
+): Promise<BlockReport> {
   const block = await agent.getBlock({ label }, options);
-  if (block !== null && block.kind !== kind) return { label, kind, write: false, reason: `There is a block of this label, and it is ${block.kind}.` };
-  if (kind === "writable" && block?.content === content) return { label, kind, write: false, reason: "The block says this already." };
+  if (block !== null && block.kind !== kind)
+    return { label, kind, write: false, reason: `There is a block of this label, and it is ${block.kind}.` };
+  if (kind === "writable" && block?.content === content)
+    return { label, kind, write: false, reason: "The block says this already." };
   if (!options.dryRun) {
     if (block === null) await agent.defineBlock({ label, kind }, options);
     if (kind === "writable") await agent.setBlock({ label, content }, options);
@@ -253,7 +333,10 @@ async function writeBlock(agent: AgentClient, { label, kind, content = "", entri
 }
 
 /** The ids that a session has already, of all its branches. */
-async function idsIn(session: SessionClient, { signal, retry }: CallOptions): Promise<{ exists: boolean; ids: Set<string> }> {
+async function idsIn(
+  session: SessionClient,
+  { signal, retry }: CallOptions,
+): Promise<{ exists: boolean; ids: Set<string> }> {
   const ids = new Set<string>();
   if ((await session.getSession({}, { signal, retry })) === null) return { exists: false, ids };
   for await (const { id } of session.events({ signal, retry })) ids.add(id);
@@ -269,13 +352,33 @@ async function haveSession(session: SessionClient, input: { name?: string }, opt
 /** A result of a tool knows its call alone, and the call the tool's name. */
 function eventOfAnyItem(item: Item, names: Map<string, string>): ItemEvent {
   const called = names.get(item.call_id ?? item.tool_call_id);
-  if (item.role === "tool") return { action: "tool_result", content: textOf(item.content), toolCallId: item.tool_call_id, toolName: called ?? "function" };
+  if (item.role === "tool")
+    return {
+      action: "tool_result",
+      content: textOf(item.content),
+      toolCallId: item.tool_call_id,
+      toolName: called ?? "function",
+    };
   if (!Array.isArray(item.tool_calls) || item.tool_calls.length === 0) return eventOfItem(item, called);
-  const toolCalls = item.tool_calls.map((call: any) => eventOfItem({ type: "function_call", callId: call.id, name: call.function?.name, arguments: call.function?.arguments }).toolCalls![0]!);
+  const toolCalls = item.tool_calls.map(
+    (call: any) =>
+      eventOfItem({
+        type: "function_call",
+        callId: call.id,
+        name: call.function?.name,
+        arguments: call.function?.arguments,
+      }).toolCalls![0]!,
+  );
   return { action: "tool_call_request", content: textOf(item.content), toolCalls };
 }
 
-const textOf = (content: any): string => (typeof content === "string" ? content : [content ?? []].flat().map(({ text = "" }) => text).join("\n"));
+const textOf = (content: any): string =>
+  typeof content === "string"
+    ? content
+    : [content ?? []]
+        .flat()
+        .map(({ text = "" }) => text)
+        .join("\n");
 
 async function digestOf(text: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));

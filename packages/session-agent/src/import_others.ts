@@ -18,7 +18,8 @@ export interface FactsPlan {
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
-export const isObject = (value: unknown): value is Thing => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is Thing =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The conversations of ChatGPT's `conversations.json`: its text, its list, or one of the list. */
 export function conversationsOfChatGPT(file: unknown, check: Check): ConversationPlan[] {
@@ -27,7 +28,9 @@ export function conversationsOfChatGPT(file: unknown, check: Check): Conversatio
   return list.map((conversation, n) => {
     const id = conversation?.conversation_id ?? conversation?.id;
     if (!isObject(conversation) || !isObject(conversation.mapping) || typeof id !== "string") {
-      throw new TypeError(`importChatGPT takes ChatGPT's \`conversations.json\`, whose conversations have an \`id\` and a \`mapping\`. Conversation ${n + 1} is ${described(conversation)}.`);
+      throw new TypeError(
+        `importChatGPT takes ChatGPT's \`conversations.json\`, whose conversations have an \`id\` and a \`mapping\`. Conversation ${n + 1} is ${described(conversation)}.`,
+      );
     }
     return conversationOf(id, conversation, check);
   });
@@ -77,9 +80,11 @@ function messageOfChatGPT(id: string, { message }: Thing, check: Check): Checked
   const { parts, text, content_type: type } = message.content ?? {};
   const texts = [text ?? [], parts ?? []].flat().filter((part) => typeof part === "string" && part !== "");
   const others = (Array.isArray(parts) ? parts : []).filter((part) => typeof part !== "string").length;
-  if (texts.length === 0) return others === 0 ? {} : { reason: `It is \`${type}\` without a text. The export has its files apart.` };
+  if (texts.length === 0)
+    return others === 0 ? {} : { reason: `It is \`${type}\` without a text. The export has its files apart.` };
   if (role === "tool") return { reason: `It is what the tool \`${message.author.name}\` answered.` };
-  if (typeof message.recipient === "string" && message.recipient !== "all") return { reason: `It is a call of the tool \`${message.recipient}\`.` };
+  if (typeof message.recipient === "string" && message.recipient !== "all")
+    return { reason: `It is a call of the tool \`${message.recipient}\`.` };
   const time = typeof message.create_time === "number" ? { createdAt: Math.round(message.create_time * 1000) } : {};
   return check({ id, role, parts: texts.map((part) => ({ type: "text", text: part })), ...time });
 }
@@ -87,20 +92,37 @@ function messageOfChatGPT(id: string, { message }: Thing, check: Check): Checked
 /** Messages of LangChain, in any of its shapes, as messages of chat completions. */
 export function completionsOfLangChain(messages: unknown): Thing[] {
   const list: any = typeof messages === "string" ? parsed(messages, "importLangChainMessages") : messages;
-  if (typeof list !== "object" || list === null || typeof list[Symbol.iterator] !== "function") throw new TypeError(`importLangChainMessages takes a list of messages, and got ${described(list)}.`);
+  if (typeof list !== "object" || list === null || typeof list[Symbol.iterator] !== "function")
+    throw new TypeError(`importLangChainMessages takes a list of messages, and got ${described(list)}.`);
   return Array.from(list as Iterable<unknown>, (message, n) => {
     const { kind, fields } = langChain(message);
     const role = LANGCHAIN_ROLES[kind ?? ""] ?? (kind === "generic" || kind === "chat" ? fields.role : undefined);
-    if (role === undefined) throw new TypeError(`Message ${n + 1} is no message of LangChain's: it is ${described(message)}.`);
+    if (role === undefined)
+      throw new TypeError(`Message ${n + 1} is no message of LangChain's: it is ${described(message)}.`);
     const content = plainContent(fields.content);
     if (role === "tool") return { role, tool_call_id: fields.tool_call_id ?? "", content };
     const calls = Array.isArray(fields.tool_calls) ? fields.tool_calls : [];
     if (calls.length === 0) return { role, content };
-    return { role, content, tool_calls: calls.map(({ id, name, args }: Thing) => ({ id: id ?? "", type: "function", function: { name, arguments: JSON.stringify(args ?? {}) } })) };
+    return {
+      role,
+      content,
+      tool_calls: calls.map(({ id, name, args }: Thing) => ({
+        id: id ?? "",
+        type: "function",
+        function: { name, arguments: JSON.stringify(args ?? {}) },
+      })),
+    };
   });
 }
 
-const LANGCHAIN_ROLES: { [kind: string]: string } = { human: "user", ai: "assistant", system: "system", developer: "system", tool: "tool", function: "tool" };
+const LANGCHAIN_ROLES: { [kind: string]: string } = {
+  human: "user",
+  ai: "assistant",
+  system: "system",
+  developer: "system",
+  tool: "tool",
+  function: "tool",
+};
 const SERIALISED = /^(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?$/;
 
 /** An instance, a stored message (`{ type, data }`) or a serialised one (`{ lc, kwargs }`). */
@@ -109,17 +131,29 @@ export function langChain(message: unknown): { kind?: string; fields: Thing } {
   if (message.lc === 1 && Array.isArray(message.id) && isObject(message.kwargs)) {
     return { kind: SERIALISED.exec(String(message.id.at(-1)))?.[1]?.toLowerCase(), fields: message.kwargs };
   }
-  if (isObject(message.data) && "content" in message.data && typeof message.type === "string") return { kind: message.type, fields: message.data };
-  for (const method of ["getType", "_getType"]) if (typeof message[method] === "function") return { kind: message[method](), fields: message };
+  if (isObject(message.data) && "content" in message.data && typeof message.type === "string")
+    return { kind: message.type, fields: message.data };
+  for (const method of ["getType", "_getType"])
+    if (typeof message[method] === "function") return { kind: message[method](), fields: message };
   // As Python's `message.model_dump()` gives it.
-  if (typeof message.type === "string" && Object.hasOwn(LANGCHAIN_ROLES, message.type) && "content" in message && !("role" in message)) return { kind: message.type, fields: message };
+  if (
+    typeof message.type === "string" &&
+    Object.hasOwn(LANGCHAIN_ROLES, message.type) &&
+    "content" in message &&
+    !("role" in message)
+  )
+    return { kind: message.type, fields: message };
   return { fields: {} };
 }
 
 /** The texts of a content. LangChain's blocks have other names than OpenAI's. */
 function plainContent(content: any): string {
   if (typeof content === "string") return content;
-  return [content ?? []].flat().map((part) => (typeof part === "string" ? part : (part?.text ?? ""))).filter((text) => text !== "").join("\n");
+  return [content ?? []]
+    .flat()
+    .map((part) => (typeof part === "string" ? part : (part?.text ?? "")))
+    .filter((text) => text !== "")
+    .join("\n");
 }
 
 /** Memories of mem0: what `getAll` gives, or its list. Each is an entry under its own id. */
@@ -127,7 +161,11 @@ export function entriesOfMem0(memories: unknown): FactsPlan {
   return factsOf(memories, "results", "importMem0", (memory) => {
     const text = memory.memory ?? memory.data?.memory;
     if (typeof text !== "string") return undefined;
-    return { key: memory.id, content: text, ...from(memory.updated_at ?? memory.created_at ?? memory.updatedAt ?? memory.createdAt) };
+    return {
+      key: memory.id,
+      content: text,
+      ...from(memory.updated_at ?? memory.created_at ?? memory.updatedAt ?? memory.createdAt),
+    };
   });
 }
 
@@ -145,14 +183,23 @@ export function entriesOfZep(facts: unknown): FactsPlan {
   });
 }
 
-function factsOf(given: unknown, field: string, name: string, entryOf: (fact: Thing) => Required<BlockPlan>["entries"][number] | undefined): FactsPlan {
+function factsOf(
+  given: unknown,
+  field: string,
+  name: string,
+  entryOf: (fact: Thing) => Required<BlockPlan>["entries"][number] | undefined,
+): FactsPlan {
   const value: any = typeof given === "string" ? parsed(given, name) : given;
   const list = Array.isArray(value) ? value : (value?.[field] ?? value?.facts ?? value?.relevant_facts);
-  if (!Array.isArray(list)) throw new TypeError(`${name} takes a list, or an object with the list under \`${field}\`, and got ${described(value)}.`);
+  if (!Array.isArray(list))
+    throw new TypeError(
+      `${name} takes a list, or an object with the list under \`${field}\`, and got ${described(value)}.`,
+    );
   const plan: FactsPlan = { entries: [], skipped: [] };
   list.forEach((fact, n) => {
     const entry = isObject(fact) ? entryOf(fact) : undefined;
-    if (entry === undefined) throw new TypeError(`Number ${n + 1} of the list can't be imported: it is ${described(fact)}.`);
+    if (entry === undefined)
+      throw new TypeError(`Number ${n + 1} of the list can't be imported: it is ${described(fact)}.`);
     if (typeof entry.key !== "string" || entry.key === "") plan.skipped.push({ id: null, reason: "It has no id." });
     else if (entry.content === "") plan.skipped.push({ id: entry.key, reason: "It has no text." });
     else plan.entries.push(entry);
@@ -164,12 +211,17 @@ function factsOf(given: unknown, field: string, name: string, entryOf: (fact: Th
 export function messagesOfZep(messages: unknown): Thing[] {
   const value: any = typeof messages === "string" ? parsed(messages, "importZepMessages") : messages;
   const list = Array.isArray(value) ? value : value?.messages;
-  if (!Array.isArray(list)) throw new TypeError(`importZepMessages takes a list of messages, or an object with \`messages\`, and got ${described(value)}.`);
+  if (!Array.isArray(list))
+    throw new TypeError(
+      `importZepMessages takes a list of messages, or an object with \`messages\`, and got ${described(value)}.`,
+    );
   return list.map((message, n) => {
-    if (!isObject(message) || typeof message.content !== "string") throw new TypeError(`Message ${n + 1} is no message of Zep's: it is ${described(message)}.`);
+    if (!isObject(message) || typeof message.content !== "string")
+      throw new TypeError(`Message ${n + 1} is no message of Zep's: it is ${described(message)}.`);
     const role = message.role_type ?? message.roleType ?? message.role;
     const time = timeOf(message.created_at ?? message.createdAt);
-    const named = message.role_type !== undefined && message.role_type !== message.role && typeof message.role === "string";
+    const named =
+      message.role_type !== undefined && message.role_type !== message.role && typeof message.role === "string";
     return {
       id: message.uuid ?? message.uuid_,
       role: role === "ai" ? "assistant" : role,
@@ -209,19 +261,24 @@ export function described(value: unknown): string {
   if (known !== undefined) return known;
   const fields = Object.keys(value as Thing);
   const shown = fields.slice(0, SHOWN_FIELDS).map((field) => `\`${field}\``);
-  return fields.length === 0 ? "an empty object" : `an object with ${shown.join(", ")}${fields.length > SHOWN_FIELDS ? " and more" : ""}`;
+  return fields.length === 0
+    ? "an empty object"
+    : `an object with ${shown.join(", ")}${fields.length > SHOWN_FIELDS ? " and more" : ""}`;
 }
 
 /** The name of a shape that another function of this module takes. */
 export function knownShape(value: unknown): string | undefined {
   if (!isObject(value)) return undefined;
   if (isObject(value.mapping)) return "a conversation of ChatGPT's data export, which `importChatGPT` takes";
-  if (isObject(value.author) && isObject(value.content)) return "a message of ChatGPT's data export. `importChatGPT` takes the whole `conversations.json`";
-  if (isObject(value.message) && "parent" in value) return "a node of ChatGPT's data export. `importChatGPT` takes the whole `conversations.json`";
+  if (isObject(value.author) && isObject(value.content))
+    return "a message of ChatGPT's data export. `importChatGPT` takes the whole `conversations.json`";
+  if (isObject(value.message) && "parent" in value)
+    return "a node of ChatGPT's data export. `importChatGPT` takes the whole `conversations.json`";
   if (langChain(value).kind !== undefined) return "a message of LangChain's, which `importLangChainMessages` takes";
   if ("role_type" in value || "roleType" in value) return "a message of Zep's, which `importZepMessages` takes";
   if (typeof value.fact === "string") return "a fact of Zep's, which `importZepFacts` takes";
   if (typeof value.memory === "string") return "a memory of mem0's, which `importMem0` takes";
-  if (typeof value.role === "string" && Array.isArray(value.parts) && !("content" in value)) return "a message of the AI SDK, which `importUIMessages` takes";
+  if (typeof value.role === "string" && Array.isArray(value.parts) && !("content" in value))
+    return "a message of the AI SDK, which `importUIMessages` takes";
   return undefined;
 }

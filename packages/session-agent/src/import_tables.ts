@@ -58,10 +58,17 @@ const OTHERS = [
 ];
 
 /** `{ sessions, blocks, ignored }`. `check` says whether a message can be stored. */
-export async function messagesOfTables(file: unknown, check: (message: unknown) => Checked): Promise<{ sessions: SessionPlan[]; blocks: BlockPlan[]; ignored: string[] }> {
+export async function messagesOfTables(
+  file: unknown,
+  check: (message: unknown) => Checked,
+): Promise<{ sessions: SessionPlan[]; blocks: BlockPlan[]; ignored: string[] }> {
   const tables = await tablesOf(file);
   const rows: Rows = (name) => tables.get(name) ?? [];
-  const chunks = joined(rows("cf_agents_session_message_chunks"), ({ session_id: session, id }) => JSON.stringify([session, id]), "content");
+  const chunks = joined(
+    rows("cf_agents_session_message_chunks"),
+    ({ session_id: session, id }) => JSON.stringify([session, id]),
+    "content",
+  );
   const media = mediaOf(rows);
   const sessions = new Map<string, Reading>();
   const sessionOf = (id: string | null | undefined): Reading => {
@@ -77,7 +84,11 @@ export async function messagesOfTables(file: unknown, check: (message: unknown) 
     addMessage(sessionOf(row.session_id), row, rest, media, check);
   }
   for (const row of COMPACTIONS.flatMap((name) => inOrder(rows(name)))) {
-    sessionOf(row.session_id).compactions.push({ summary: row.summary, fromId: row.from_message_id, toId: row.to_message_id });
+    sessionOf(row.session_id).compactions.push({
+      summary: row.summary,
+      fromId: row.from_message_id,
+      toId: row.to_message_id,
+    });
   }
   for (const { id, name } of rows("assistant_sessions")) {
     const session = sessions.get(id);
@@ -91,7 +102,13 @@ export async function messagesOfTables(file: unknown, check: (message: unknown) 
   };
 }
 
-function addMessage(session: Reading, row: Row, rest: string, media: Media, check: (message: unknown) => Checked): void {
+function addMessage(
+  session: Reading,
+  row: Row,
+  rest: string,
+  media: Media,
+  check: (message: unknown) => Checked,
+): void {
   const skip = (reason: string): void => {
     session.skipped.push({ id: row.id, reason });
     // What followed it follows what it followed.
@@ -103,11 +120,16 @@ function addMessage(session: Reading, row: Row, rest: string, media: Media, chec
   if (parsed === undefined) return skip("Its content is no JSON.");
   const message = { ...restored(parsed, media, 0), id: row.id };
   const createdAt = timeOf(row.created_at);
-  const { checked, reason } = check(message.createdAt === undefined && createdAt !== undefined ? { ...message, createdAt } : message);
+  const { checked, reason } = check(
+    message.createdAt === undefined && createdAt !== undefined ? { ...message, createdAt } : message,
+  );
   if (reason !== undefined || checked === undefined) return skip(reason ?? "");
   const before = session.messages.at(-1)?.message.id ?? null;
   // The oldest tables have no tree.
-  session.messages.push({ message: checked, parentId: row.parent_id === undefined ? before : ancestor(row.parent_id, session) });
+  session.messages.push({
+    message: checked,
+    parentId: row.parent_id === undefined ? before : ancestor(row.parent_id, session),
+  });
 }
 
 function ancestor(id: string | null | undefined, { parents }: Reading): string | null {
@@ -117,7 +139,9 @@ function ancestor(id: string | null | undefined, { parents }: Reading): string |
 }
 
 function blocksOf(rows: Rows): BlockPlan[] {
-  const texts = rows("cf_agents_context_blocks").map(({ label, content }): BlockPlan => ({ label, kind: "writable", content }));
+  const texts = rows("cf_agents_context_blocks").map(
+    ({ label, content }): BlockPlan => ({ label, kind: "writable", content }),
+  );
   const found = new Map<string, Required<Pick<BlockPlan, "label" | "kind" | "entries">>>();
   for (const { label, key, content } of rows("cf_agents_search_fts")) {
     if (!found.has(label)) found.set(label, { label, kind: "searchable", entries: [] });
@@ -128,13 +152,19 @@ function blocksOf(rows: Rows): BlockPlan[] {
 
 function mediaOf(rows: Rows): Media {
   const data = joined(rows("cf_agents_session_attachment_chunks"), ({ hash }) => hash, "data");
-  return new Map(rows("cf_agents_session_attachment_meta").map(({ hash, media_type: type }) => [hash, { type, base64: data.get(hash) ?? "" }]));
+  return new Map(
+    rows("cf_agents_session_attachment_meta").map(({ hash, media_type: type }) => [
+      hash,
+      { type, base64: data.get(hash) ?? "" },
+    ]),
+  );
 }
 
 /** The pieces of each key together, by `idx`. */
 function joined(rows: Row[], keyOf: (row: Row) => string, column: string): Map<string, string> {
   const whole = new Map<string, string>();
-  for (const row of [...rows].sort((one, other) => one.idx - other.idx)) whole.set(keyOf(row), `${whole.get(keyOf(row)) ?? ""}${row[column]}`);
+  for (const row of [...rows].sort((one, other) => one.idx - other.idx))
+    whole.set(keyOf(row), `${whole.get(keyOf(row)) ?? ""}${row[column]}`);
   if (column === "data") for (const [key, text] of whole) whole.set(key, rejoined(text));
   return whole;
 }
@@ -142,7 +172,12 @@ function joined(rows: Row[], keyOf: (row: Row) => string, column: string): Map<s
 /** Base64 of pieces whose ends have padding, as base64 of the whole. */
 function rejoined(base64: string): string {
   if (!/=[^=]/.test(base64)) return base64;
-  return btoa(base64.split(/(?<==)(?=[^=])/).map((piece) => atob(piece)).join(""));
+  return btoa(
+    base64
+      .split(/(?<==)(?=[^=])/)
+      .map((piece) => atob(piece))
+      .join(""),
+  );
 }
 
 /** The message with its media in place of the pointers to them. */
@@ -152,7 +187,10 @@ function restored(value: any, media: Media, depth: number): any {
   for (const field of ["url", "data"]) {
     const kept = media.get(POINTER.exec(value[field])?.[1] ?? "");
     if (kept === undefined) continue;
-    return { ...value, [field]: field === "url" ? `data:${value.mediaType ?? kept.type};base64,${kept.base64}` : kept.base64 };
+    return {
+      ...value,
+      [field]: field === "url" ? `data:${value.mediaType ?? kept.type};base64,${kept.base64}` : kept.base64,
+    };
   }
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, restored(one, media, depth + 1)]));
 }
@@ -160,7 +198,9 @@ function restored(value: any, media: Media, depth: number): any {
 function inOrder(rows: Row[]): Row[] {
   const place = (row: Row, n: number): [number, number] => [row.seq ?? timeOf(row.created_at) ?? 0, n];
   const placed = rows.map((row, n) => ({ row, place: place(row, n) }));
-  return placed.sort((one, other) => one.place[0] - other.place[0] || one.place[1] - other.place[1]).map(({ row }) => row);
+  return placed
+    .sort((one, other) => one.place[0] - other.place[0] || one.place[1] - other.place[1])
+    .map(({ row }) => row);
 }
 
 /** Milliseconds of a number, or of the text that SQLite's CURRENT_TIMESTAMP writes. */
@@ -176,7 +216,8 @@ async function tablesOf(file: unknown): Promise<Map<string, Row[]>> {
   for await (const line of linesOf(file)) {
     number += 1;
     const { table, row } = (typeof line === "string" ? parse(line) : line) ?? {};
-    if (typeof table !== "string" || typeof row !== "object" || row === null) throw new TypeError(`Line ${number} of the export is not { "table": …, "row": { … } }.`);
+    if (typeof table !== "string" || typeof row !== "object" || row === null)
+      throw new TypeError(`Line ${number} of the export is not { "table": …, "row": { … } }.`);
     const rows = tables.get(table) ?? [];
     rows.push(row);
     tables.set(table, rows);
@@ -190,7 +231,14 @@ async function* linesOf(file: any): AsyncGenerator<any, void, undefined> {
     yield* file.split("\n").filter((line) => line.trim() !== "");
     return;
   }
-  const stream: ReadableStream<Uint8Array> | null | undefined = file instanceof ReadableStream ? file : file instanceof Blob ? file.stream() : file instanceof Response ? file.body : undefined;
+  const stream: ReadableStream<Uint8Array> | null | undefined =
+    file instanceof ReadableStream
+      ? file
+      : file instanceof Blob
+        ? file.stream()
+        : file instanceof Response
+          ? file.body
+          : undefined;
   if (!stream) {
     yield* file;
     return;

@@ -8,7 +8,16 @@ export { namespaceOf, serviceOf } from "./bindings.js";
 export type { ChatChunk, ChatInput } from "./chat.js";
 export { buildWorkingContext, type ContextBuilderOptions, WorkingContext } from "./context.js";
 export * from "./errors.js";
-export { dehydrateEvent, EventAction, eventToMessage, hydrateEvent, messageToEvent, type ModelMessage, type PlainEvent, type StoredEvent } from "./events.js";
+export {
+  dehydrateEvent,
+  EventAction,
+  eventToMessage,
+  hydrateEvent,
+  messageToEvent,
+  type ModelMessage,
+  type PlainEvent,
+  type StoredEvent,
+} from "./events.js";
 export type * from "./operations.js";
 export type { AgentOptions, CallOptions, RetryOptions } from "./options.js";
 export type { ChangesOptions } from "./pages.js";

@@ -95,7 +95,10 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     return text ? await this.#tupleOf(thread, namespace, JSON.parse(text), new Map()) : undefined;
   }
 
-  async *list(config: RunnableConfig, { limit, before, filter }: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
+  async *list(
+    config: RunnableConfig,
+    { limit, before, filter }: CheckpointListOptions = {},
+  ): AsyncGenerator<CheckpointTuple> {
     const { thread, namespace, checkpointId } = placeOf(config ?? {});
     const earlierThan = before?.configurable?.checkpoint_id;
     const wanted = Object.entries(filter ?? {}).filter(([, value]) => value !== undefined);
@@ -116,7 +119,12 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     }
   }
 
-  async put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, newVersions: Record<string, string | number>): Promise<RunnableConfig> {
+  async put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: Record<string, string | number>,
+  ): Promise<RunnableConfig> {
     const thread = needed(config, "thread_id");
     const { namespace, checkpointId: parent } = placeOf(config);
     const { channel_values: values = {}, ...rest } = checkpoint;
@@ -129,41 +137,67 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     };
     const changed = Object.keys(newVersions).filter((channel) => values[channel] !== undefined);
     const events: AppendEventsInput["events"] = await Promise.all(
-      changed.map(async (channel) => ({ id: await valueId(channel, newVersions[channel]), action: VALUE, content: await this.#encode(values[channel]) })),
+      changed.map(async (channel) => ({
+        id: await valueId(channel, newVersions[channel]),
+        action: VALUE,
+        content: await this.#encode(values[channel]),
+      })),
     );
     events.push({ id: await idOf(checkpoint.id), action: CHECKPOINT, content: JSON.stringify(stored) });
     const parentId = parent === undefined ? null : await idOf(parent);
-    const isFork = parent === undefined || this.#mayFork || metadata?.source === "fork" || metadata?.source === "update";
+    const isFork =
+      parent === undefined || this.#mayFork || metadata?.source === "fork" || metadata?.source === "update";
     await this.#append(thread, namespace, { events, parentId, ...(!isFork && { expectedLeafId: parentId }) });
     return configOf(thread, namespace, checkpoint.id);
   }
 
-  async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath: string = ""): Promise<void> {
+  async putWrites(
+    config: RunnableConfig,
+    writes: PendingWrite[],
+    taskId: string,
+    taskPath: string = "",
+  ): Promise<void> {
     const [thread, checkpointId] = [needed(config, "thread_id"), needed(config, "checkpoint_id")];
     const { namespace } = placeOf(config);
     const marker = await markerOf(namespace, checkpointId);
     const events = await Promise.all(
       writes.map(async ([channel, value], n) => {
         const index = WRITES_IDX_MAP[channel] ?? n;
-        const content = JSON.stringify({ task: taskId, path: taskPath, index, channel, value: await this.#encode(value) });
-        return { id: await idOf(namespace, checkpointId, taskId, index), parentId: marker, action: WRITE, content } as const;
+        const content = JSON.stringify({
+          task: taskId,
+          path: taskPath,
+          index,
+          channel,
+          value: await this.#encode(value),
+        });
+        return {
+          id: await idOf(namespace, checkpointId, taskId, index),
+          parentId: marker,
+          action: WRITE,
+          content,
+        } as const;
       }),
     );
     const session = this.#agent.session(await writesOf(thread));
-    const append = () => session.appendEvents({ events: [{ id: marker, parentId: null, action: VALUE, content: "" }, ...events] });
+    const append = () =>
+      session.appendEvents({ events: [{ id: marker, parentId: null, action: VALUE, content: "" }, ...events] });
     const outcome = await append().catch(async (error) => {
       if (!(error instanceof SessionNotFoundError)) throw error;
       await this.#create(await writesOf(thread), { langgraph: "writes", thread });
       return await append();
     });
     // What a task wrote stays. An error or an interrupt of a second try takes the first one's place.
-    const known = outcome.events.slice(1).flatMap(({ inserted }, n) => (inserted || WRITES_IDX_MAP[writes[n]![0]] === undefined ? [] : [events[n]!]));
-    for (const { id, content } of known) await session.updateMessage({ message: { id, role: "user", parts: [{ type: "text", text: content }] } });
+    const known = outcome.events
+      .slice(1)
+      .flatMap(({ inserted }, n) => (inserted || WRITES_IDX_MAP[writes[n]![0]] === undefined ? [] : [events[n]!]));
+    for (const { id, content } of known)
+      await session.updateMessage({ message: { id, role: "user", parts: [{ type: "text", text: content }] } });
   }
 
   async deleteThread(threadId: string): Promise<void> {
     const thread = String(threadId);
-    for await (const { namespace } of this.#places(thread)) await this.#agent.deleteSession({ sessionId: await checkpointsOf(thread, namespace) });
+    for await (const { namespace } of this.#places(thread))
+      await this.#agent.deleteSession({ sessionId: await checkpointsOf(thread, namespace) });
     // It names the others, so it goes last.
     await this.#agent.deleteSession({ sessionId: await writesOf(thread) });
   }
@@ -182,7 +216,9 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
       ...stored.channels.map(read),
     ]);
     const found = channels.filter((channel): channel is [string, string] => channel[1] !== undefined);
-    checkpoint.channel_values = Object.fromEntries(await Promise.all(found.map(async ([channel, text]) => [channel, await this.#decode(text)])));
+    checkpoint.channel_values = Object.fromEntries(
+      await Promise.all(found.map(async ([channel, text]) => [channel, await this.#decode(text)])),
+    );
     if (checkpoint.v < 4 && stored.parent !== undefined) this.#moveSends(checkpoint, sends);
     return {
       config: configOf(thread, namespace, stored.id),
@@ -197,7 +233,10 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   #moveSends(checkpoint: Checkpoint, writes: Array<[string, string, unknown]>): void {
     const versions = (checkpoint.channel_versions ??= {});
     checkpoint.channel_values[TASKS] = writes.filter(([, channel]) => channel === TASKS).map(([, , value]) => value);
-    versions[TASKS] = Object.keys(versions).length > 0 ? maxChannelVersion(...(Object.values(versions) as string[])) : this.getNextVersion(undefined);
+    versions[TASKS] =
+      Object.keys(versions).length > 0
+        ? maxChannelVersion(...(Object.values(versions) as string[]))
+        : this.getNextVersion(undefined);
   }
 
   /** The pending writes of a checkpoint, in the order in which a superstep applies them. */
@@ -206,8 +245,18 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     const messageId = await markerOf(namespace, checkpointId);
     const messages = (await orNothing(async () => (await session.getBranches({ messageId })).messages)) ?? [];
     const writes: any[] = messages.map((message) => JSON.parse(textOf(message) ?? ""));
-    writes.sort((one, other) => compareWritesSortKeys([one.path, one.task, one.index], [other.path, other.task, other.index]));
-    return await Promise.all(writes.map(async ({ task, channel, value }): Promise<[string, string, unknown]> => [task, channel, await this.#decode(value)]));
+    writes.sort((one, other) =>
+      compareWritesSortKeys([one.path, one.task, one.index], [other.path, other.task, other.index]),
+    );
+    return await Promise.all(
+      writes.map(
+        async ({ task, channel, value }): Promise<[string, string, unknown]> => [
+          task,
+          channel,
+          await this.#decode(value),
+        ],
+      ),
+    );
   }
 
   /** The namespaces of a thread, or of all threads. */
@@ -232,7 +281,9 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   async *#checkpointsDown({ thread, namespace }: Namespace): AsyncGenerator<Stored, void, undefined> {
     const session = this.#agent.session(await checkpointsOf(thread, namespace));
     for (let beforeSeq: number | undefined; ; ) {
-      const page = (await orNothing(() => session.loadEvents({ tail: true, limit: PAGE, actions: [CHECKPOINT], beforeSeq }))) ?? [];
+      const page =
+        (await orNothing(() => session.loadEvents({ tail: true, limit: PAGE, actions: [CHECKPOINT], beforeSeq }))) ??
+        [];
       for (const { content } of page.slice().reverse()) yield JSON.parse(content);
       if (page.length === 0) return;
       beforeSeq = page[0]!.seq;
@@ -240,7 +291,11 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   }
 
   /** Appends to a namespace, whose session is made when the first checkpoint comes. */
-  async #append(thread: string, namespace: string, input: Omit<AppendEventsInput, "sessionId">): Promise<AppendOutcome> {
+  async #append(
+    thread: string,
+    namespace: string,
+    input: Omit<AppendEventsInput, "sessionId">,
+  ): Promise<AppendOutcome> {
     const session = this.#agent.session(await checkpointsOf(thread, namespace));
     try {
       return await session.appendEvents(input);
@@ -249,7 +304,12 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     }
     await this.#create(await writesOf(thread), { langgraph: "writes", thread });
     // The thread knows its namespaces before there is anything in them.
-    const named: AppendEventsInput["events"][number] = { id: await idOf("namespace", namespace), parentId: null, action: NAMESPACE, content: JSON.stringify(namespace) };
+    const named: AppendEventsInput["events"][number] = {
+      id: await idOf("namespace", namespace),
+      parentId: null,
+      action: NAMESPACE,
+      content: JSON.stringify(namespace),
+    };
     await this.#agent.session(await writesOf(thread)).appendEvents({ events: [named] });
     await this.#create(await checkpointsOf(thread, namespace), { langgraph: "checkpoints", thread, namespace });
     return await session.appendEvents(input);
@@ -279,19 +339,32 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
 const hasNamespace = (config: RunnableConfig | undefined): boolean => config?.configurable?.checkpoint_ns !== undefined;
 
 /** What a config names. */
-function placeOf({ configurable }: RunnableConfig = {}): { thread: string | undefined; namespace: string; checkpointId: string | undefined } {
+function placeOf({ configurable }: RunnableConfig = {}): {
+  thread: string | undefined;
+  namespace: string;
+  checkpointId: string | undefined;
+} {
   const { thread_id: thread, checkpoint_ns: namespace = "", checkpoint_id: checkpointId } = configurable ?? {};
-  return { thread: thread === undefined ? undefined : String(thread), namespace, checkpointId: checkpointId || undefined };
+  return {
+    thread: thread === undefined ? undefined : String(thread),
+    namespace,
+    checkpointId: checkpointId || undefined,
+  };
 }
 
 /** A field of a config that a write needs. */
 function needed(config: RunnableConfig, field: "thread_id" | "checkpoint_id"): string {
   const value = config?.configurable?.[field];
-  if (value === undefined) throw new TypeError(`The config has no \`configurable.${field}\`. Name the thread, as in { configurable: { thread_id: "1" } }.`);
+  if (value === undefined)
+    throw new TypeError(
+      `The config has no \`configurable.${field}\`. Name the thread, as in { configurable: { thread_id: "1" } }.`,
+    );
   return String(value);
 }
 
-const configOf = (thread: string, namespace: string, id: string): RunnableConfig => ({ configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id } });
+const configOf = (thread: string, namespace: string, id: string): RunnableConfig => ({
+  configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
+});
 
 const checkpointsOf = (thread: string, namespace: string) => idOf("checkpoints", thread, namespace);
 const writesOf = (thread: string) => idOf("writes", thread);

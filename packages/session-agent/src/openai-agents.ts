@@ -54,7 +54,9 @@ const READS = 50;
 const MARK = "openaiOperation";
 
 /** Keeps the history of OpenAI's Agents SDK in a session of an agent. */
-export class SessionAgentSession implements Session, SessionHistoryRewriteAwareSession, SessionHistoryTransactionAwareSession {
+export class SessionAgentSession
+  implements Session, SessionHistoryRewriteAwareSession, SessionHistoryTransactionAwareSession
+{
   #session: SessionClient;
   #logger: SessionLogger | undefined;
 
@@ -147,13 +149,23 @@ export class SessionAgentSession implements Session, SessionHistoryRewriteAwareS
       const { expectedSuffix = [], replacement = transaction.items ?? [] } = transaction;
       const end = await this.#cut(expectedSuffix);
       const items = [...end.kept, ...replacement].map((item, n) => ({ id: `${name}-${n + 1}`, ...eventOfItem(item) }));
-      const mark: Events[number] = { id: name, action: "system_instruction", content: "", metadata: { [MARK]: digest } };
+      const mark: Events[number] = {
+        id: name,
+        action: "system_instruction",
+        content: "",
+        metadata: { [MARK]: digest },
+      };
       if (await this.#branch([mark, ...items], end.parentId, end.leafId, attempt)) return;
     }
   }
 
   /** Appends events after `parentId`, unless the branch has moved on. `false`: it has. */
-  async #branch(events: Events, parentId: string | null, expectedLeafId: string | null, attempt: number): Promise<boolean> {
+  async #branch(
+    events: Events,
+    parentId: string | null,
+    expectedLeafId: string | null,
+    attempt: number,
+  ): Promise<boolean> {
     try {
       await this.#append({ events, parentId, expectedLeafId });
       return true;
@@ -173,7 +185,9 @@ export class SessionAgentSession implements Session, SessionHistoryRewriteAwareS
     const mark = await orNothing(() => this.#session.getMessage({ messageId: name }));
     if (!mark) return false;
     if (mark.metadata?.[MARK] === digest) return true;
-    throw new Error("Session history operation was already applied with a different transaction. A transaction of its own needs an `operationId` of its own.");
+    throw new Error(
+      "Session history operation was already applied with a different transaction. A transaction of its own needs an `operationId` of its own.",
+    );
   }
 
   /** Where the history ends without `suffix`. `kept` are items of an event that the cut goes through. */
@@ -206,7 +220,10 @@ export class SessionAgentSession implements Session, SessionHistoryRewriteAwareS
       const path = await this.#readPath(count);
       if (path !== null) return path;
     }
-    throw new LeafMovedError("The history changed each time that it was read. Try again.", { code: "leaf_moved", operation: "loadEvents" });
+    throw new LeafMovedError("The history changed each time that it was read. Try again.", {
+      code: "leaf_moved",
+      operation: "loadEvents",
+    });
   }
 
   /** `null`: an event of the branch was removed after the branch's end was read. */
@@ -247,13 +264,16 @@ export class SessionAgentSession implements Session, SessionHistoryRewriteAwareS
   }
 }
 
-const placedItems = (events: SessionEvent[]): Placed[] => events.flatMap((event) => itemsOfEvent(event).map((item, n) => ({ event, item, n })));
+const placedItems = (events: SessionEvent[]): Placed[] =>
+  events.flatMap((event) => itemsOfEvent(event).map((item, n) => ({ event, item, n })));
 
 function copyOf(item: Item, n: number): Item {
   try {
     return snapshotOf(item);
   } catch (error) {
-    throw new TypeError(`Item ${n + 1} can't be stored: ${error instanceof TypeError ? error.message : "reading it failed."}`);
+    throw new TypeError(
+      `Item ${n + 1} can't be stored: ${error instanceof TypeError ? error.message : "reading it failed."}`,
+    );
   }
 }
 
@@ -265,22 +285,31 @@ function readTransaction(args: SessionHistoryTransactionArgs): { operationId: st
   } catch {
     throw new TypeError("Session history transaction arguments are invalid.");
   }
-  if (typeof operationId !== "string" || operationId.trim() === "") throw new TypeError("Session history transaction operationId must be a non-empty string.");
-  if (typeof transaction !== "object" || transaction === null) throw new TypeError("Session history transaction must be an object.");
+  if (typeof operationId !== "string" || operationId.trim() === "")
+    throw new TypeError("Session history transaction operationId must be a non-empty string.");
+  if (typeof transaction !== "object" || transaction === null)
+    throw new TypeError("Session history transaction must be an object.");
   let copy: any;
   try {
     copy = snapshotOf(transaction);
     // Fails for a proxy, which no look at its properties tells.
     structuredClone(transaction);
-    for (const items of [copy.items, copy.expectedSuffix, copy.replacement]) if (Array.isArray(items)) items.forEach(snapshotOf);
+    for (const items of [copy.items, copy.expectedSuffix, copy.replacement])
+      if (Array.isArray(items)) items.forEach(snapshotOf);
   } catch {
     throw new TypeError("Session history transaction items contain invalid or unsupported data.");
   }
-  const lists: { [type: string]: string[] } = { append_items: ["items"], replace_suffix: ["expectedSuffix", "replacement"] };
-  if (!Object.hasOwn(lists, String(copy.type))) throw new TypeError("Unsupported session history transaction type: it is `append_items` or `replace_suffix`.");
+  const lists: { [type: string]: string[] } = {
+    append_items: ["items"],
+    replace_suffix: ["expectedSuffix", "replacement"],
+  };
+  if (!Object.hasOwn(lists, String(copy.type)))
+    throw new TypeError("Unsupported session history transaction type: it is `append_items` or `replace_suffix`.");
   const fields = lists[copy.type]!;
   if (Object.keys(copy).length !== fields.length + 1 || !fields.every((field) => Array.isArray(copy[field]))) {
-    throw new TypeError(`Session history ${copy.type === "append_items" ? "append" : "suffix"} transaction fields are invalid.`);
+    throw new TypeError(
+      `Session history ${copy.type === "append_items" ? "append" : "suffix"} transaction fields are invalid.`,
+    );
   }
   return { operationId, transaction: copy };
 }
@@ -288,8 +317,10 @@ function readTransaction(args: SessionHistoryTransactionArgs): { operationId: st
 function readMutation(given: any, n: number): Mutation {
   const mutation = copyOf(given, n);
   const { type, callId, replacement } = mutation;
-  if (type !== "replace_function_call") throw new TypeError(`A mutation of the history is \`replace_function_call\`, not \`${type}\`.`);
-  if (typeof callId !== "string" || typeof replacement !== "object" || replacement === null) throw new TypeError("A `replace_function_call` has a `callId` and a `replacement`.");
+  if (type !== "replace_function_call")
+    throw new TypeError(`A mutation of the history is \`replace_function_call\`, not \`${type}\`.`);
+  if (typeof callId !== "string" || typeof replacement !== "object" || replacement === null)
+    throw new TypeError("A `replace_function_call` has a `callId` and a `replacement`.");
   return mutation;
 }
 
@@ -308,9 +339,13 @@ function mutated(items: Item[], mutations: Mutation[]): Item[] {
       continue;
     }
     const open = items.filter((item) => isCall(item) && !taken.has(item));
-    if (open.length === 0) throw new Error("Session history mutation could not find the function call that it expects.");
+    if (open.length === 0)
+      throw new Error("Session history mutation could not find the function call that it expects.");
     const found = open.find((item) => canonical(item) === canonical(expected));
-    if (found === undefined) throw new Error("Session history items could not be compared safely: no function call is the one that the mutation expects.");
+    if (found === undefined)
+      throw new Error(
+        "Session history items could not be compared safely: no function call is the one that the mutation expects.",
+      );
     taken.add(found);
     after = after.map((item) => (item === found ? replacement : item));
   }

@@ -44,7 +44,11 @@ export function canonical(item: Item): string {
   const sorted = (value: any): any => {
     if (Array.isArray(value)) return value.map(sorted);
     if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]));
+    return Object.fromEntries(
+      Object.keys(value)
+        .sort()
+        .map((key) => [key, sorted(value[key])]),
+    );
   };
   return JSON.stringify(sorted(JSON.parse(textWithBytes(item))));
 }
@@ -53,7 +57,11 @@ function plainEvent(item: Item, called: string = "function"): ItemEvent {
   const name = item.name ?? item.type ?? "item";
   const callId = item.callId ?? item.call_id;
   if (item.type === "function_call" && callId) {
-    return { action: "tool_call_request", content: "", toolCalls: [{ id: callId, name, arguments: argumentsOf(item.arguments) }] };
+    return {
+      action: "tool_call_request",
+      content: "",
+      toolCalls: [{ id: callId, name, arguments: argumentsOf(item.arguments) }],
+    };
   }
   if ((item.type === "function_call_result" || item.type === "function_call_output") && callId) {
     const content = textOf(item.output) ?? JSON.stringify(item.output ?? "");
@@ -67,18 +75,37 @@ function plainEvent(item: Item, called: string = "function"): ItemEvent {
 }
 
 function plainItems({ action, content, toolCalls, toolCallId, toolName }: Said): Item[] {
-  const said = { type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text: content }] };
+  const said = {
+    type: "message",
+    role: "assistant",
+    status: "completed",
+    content: [{ type: "output_text", text: content }],
+  };
   switch (action) {
     case "user_message":
       return [{ type: "message", role: "user", content }];
     case "agent_message":
       return content === "" ? [] : [said];
     case "tool_call_request": {
-      const calls = (toolCalls ?? []).map((call) => ({ type: "function_call", callId: call.id, name: call.name, status: "completed", arguments: JSON.stringify(call.arguments) }));
+      const calls = (toolCalls ?? []).map((call) => ({
+        type: "function_call",
+        callId: call.id,
+        name: call.name,
+        status: "completed",
+        arguments: JSON.stringify(call.arguments),
+      }));
       return content === "" ? calls : [said, ...calls];
     }
     case "tool_result":
-      return [{ type: "function_call_result", name: toolName ?? "", callId: toolCallId, status: "completed", output: { type: "text", text: content } }];
+      return [
+        {
+          type: "function_call_result",
+          name: toolName ?? "",
+          callId: toolCallId,
+          status: "completed",
+          output: { type: "text", text: content },
+        },
+      ];
     default:
       return content === "" ? [] : [{ type: "message", role: "system", content }];
   }
@@ -115,7 +142,8 @@ function revive(_: string, inner: any): any {
   return typeof held === "string" ? bytesOf(held) : { [BYTES]: held[0] };
 }
 
-const looksLikeBytes = (value: any): boolean => typeof value === "object" && value !== null && Object.hasOwn(value, BYTES) && Object.keys(value).length === 1;
+const looksLikeBytes = (value: any): boolean =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, BYTES) && Object.keys(value).length === 1;
 
 /**
  * A copy of an item that JSON and base64 can carry whole. Throws `UnsupportedValue` for any
@@ -155,7 +183,12 @@ function copied(value: any, path: string[], above: Set<object>): any {
     if (isList && key !== String(copy.length)) throw new UnsupportedValue(at, "an item of a list with gaps");
     // A field that is `undefined` says no more than a field that is not there.
     if (inner === undefined && !isList) continue;
-    Object.defineProperty(copy, key, { value: copied(inner, at, above), configurable: true, enumerable: true, writable: true });
+    Object.defineProperty(copy, key, {
+      value: copied(inner, at, above),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
   }
   if (isList && copy.length !== value.length) throw new UnsupportedValue(path, "a list with gaps");
   above.delete(value);

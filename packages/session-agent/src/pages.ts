@@ -34,7 +34,10 @@ export async function* pagesOf<Page extends { cursor?: string | null }, Item>(
   }
 }
 
-export async function* historyPagesOf(session: SessionClient, { signal, retry, before, ...input }: HistoryOptions = {}): AsyncGenerator<HistoryPage, void, undefined> {
+export async function* historyPagesOf(
+  session: SessionClient,
+  { signal, retry, before, ...input }: HistoryOptions = {},
+): AsyncGenerator<HistoryPage, void, undefined> {
   for (let cursor: string | null | undefined = before; cursor !== null; ) {
     const page: HistoryPage = await session.getHistory({ ...input, before: cursor }, { signal, retry });
     yield page;
@@ -42,11 +45,17 @@ export async function* historyPagesOf(session: SessionClient, { signal, retry, b
   }
 }
 
-export async function* historyOf(session: SessionClient, options?: HistoryOptions): AsyncGenerator<UiMessage, void, undefined> {
+export async function* historyOf(
+  session: SessionClient,
+  options?: HistoryOptions,
+): AsyncGenerator<UiMessage, void, undefined> {
   for await (const { messages } of historyPagesOf(session, options)) yield* messages.reverse();
 }
 
-export async function* eventsOf(session: SessionClient, { signal, retry, afterSeq, limit = EVENTS_PAGE, ...input }: EventsOptions = {}): AsyncGenerator<SessionEvent, void, undefined> {
+export async function* eventsOf(
+  session: SessionClient,
+  { signal, retry, afterSeq, limit = EVENTS_PAGE, ...input }: EventsOptions = {},
+): AsyncGenerator<SessionEvent, void, undefined> {
   for (let after = afterSeq ?? 0; ; ) {
     const page = await session.loadEvents({ ...input, afterSeq: after, limit }, { signal, retry });
     yield* page;

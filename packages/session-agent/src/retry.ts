@@ -17,7 +17,11 @@ export function policyOf(retry: RetryOptions | false | undefined): Required<Retr
 /** Runs `work` until it succeeds. `isRepeatable`: whether running it twice is as good as once. */
 export async function retrying<Answer>(
   work: () => Promise<Answer>,
-  { isRepeatable, policy, signal }: { isRepeatable: boolean; policy: Required<RetryOptions>; signal?: AbortSignal | undefined },
+  {
+    isRepeatable,
+    policy,
+    signal,
+  }: { isRepeatable: boolean; policy: Required<RetryOptions>; signal?: AbortSignal | undefined },
 ): Promise<Answer> {
   for (let attempt = 1; ; attempt += 1) {
     signal?.throwIfAborted();
@@ -32,7 +36,11 @@ export async function retrying<Answer>(
 }
 
 /** The milliseconds to wait after a failure, or `null`: the failure is final. */
-function pauseAfter(error: any, attempt: number, { attempts, pauseMs, longestPauseMs }: Required<RetryOptions>): number | null {
+function pauseAfter(
+  error: any,
+  attempt: number,
+  { attempts, pauseMs, longestPauseMs }: Required<RetryOptions>,
+): number | null {
   if (attempt >= attempts || !PASSING.has(error?.code)) return null;
   // An answer that came in full and is none of ours won't change by asking again.
   if (error instanceof NetworkError && (error.status ?? 500) < 500) return null;

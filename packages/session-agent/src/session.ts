@@ -2,7 +2,16 @@
 // changes as async iterators, chat, and the AI SDK's turn.
 
 import { type AiMessage, type MemoryTool, promptOf, toolsOf } from "./ai_sdk.js";
-import { type AiTurn, itemsOfMessages, nameItems, type Persisted, type Place, readTurn, usageOf, writeItems } from "./ai_sdk_turn.js";
+import {
+  type AiTurn,
+  itemsOfMessages,
+  nameItems,
+  type Persisted,
+  type Place,
+  readTurn,
+  usageOf,
+  writeItems,
+} from "./ai_sdk_turn.js";
 import { type ChatChunk, type ChatInput, chat, resumeChat } from "./chat.js";
 import type { Connection } from "./connection.js";
 import type { WorkingContext } from "./context.js";
@@ -29,9 +38,34 @@ import {
   type UiMessage,
 } from "./operations.js";
 import type { CallOptions } from "./options.js";
-import { type ChangesOptions, changesOf, type EventsOptions, eventsOf, type HistoryOptions, historyOf, historyPagesOf, pagesOf } from "./pages.js";
-import { type ExportLine, exportLines, exportSession, type ImportFile, importSession, type TransferOptions } from "./transfer.js";
-import { type AppendedMessages, type AppendMessages, appendMessages, persistWorkingContext, type SetBlock, type SetEntry, setBlock, setEntry } from "./writes.js";
+import {
+  type ChangesOptions,
+  changesOf,
+  type EventsOptions,
+  eventsOf,
+  type HistoryOptions,
+  historyOf,
+  historyPagesOf,
+  pagesOf,
+} from "./pages.js";
+import {
+  type ExportLine,
+  exportLines,
+  exportSession,
+  type ImportFile,
+  importSession,
+  type TransferOptions,
+} from "./transfer.js";
+import {
+  type AppendedMessages,
+  type AppendMessages,
+  appendMessages,
+  persistWorkingContext,
+  type SetBlock,
+  type SetEntry,
+  setBlock,
+  setEntry,
+} from "./writes.js";
 
 /** The most events that one context is built from. */
 const MOST_EVENTS = 1000;
@@ -72,6 +106,7 @@ type Operate = (connection: Connection, operation: string, input: object, option
 /** One session, with the operations on sessions as methods. `agent.session(id)` names it. */
 export interface SessionClient extends SessionOperations {}
 
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods of the operations are made from their table.
 export class SessionClient {
   readonly id: string;
   #connection: Connection;
@@ -87,7 +122,11 @@ export class SessionClient {
   }
 
   /** Any operation by its name, with this session's id. */
-  call<Name extends keyof Operations>(operation: Name, input: Omit<Operations[Name]["input"], "sessionId">, options?: CallOptions): Promise<Operations[Name]["output"]>;
+  call<Name extends keyof Operations>(
+    operation: Name,
+    input: Omit<Operations[Name]["input"], "sessionId">,
+    options?: CallOptions,
+  ): Promise<Operations[Name]["output"]>;
   call(operation: string, input?: object, options?: CallOptions): Promise<any>;
   call(operation: string, input: object = {}, options?: CallOptions): Promise<any> {
     return this.#operate(this.#connection, operation, { ...input, sessionId: this.id }, options);
@@ -108,7 +147,10 @@ export class SessionClient {
   }
 
   /** Appends what a turn added to its context: all of it or nothing. Takes the messages, or the `WorkingContext`. */
-  persistWorkingContext(input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext, options?: CallOptions): Promise<AppendOutcome> {
+  persistWorkingContext(
+    input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext,
+    options?: CallOptions,
+  ): Promise<AppendOutcome> {
     return persistWorkingContext(this.call.bind(this), input, options);
   }
 
@@ -150,13 +192,25 @@ export class SessionClient {
   }
 
   /** All entries of a searchable block of this session. */
-  entries(input: Omit<ListEntriesInput, "cursor" | "sessionId">, options?: CallOptions): AsyncGenerator<Entry, void, undefined> {
-    return pagesOf((cursor) => this.listEntries({ ...input, cursor }, options), ({ entries }) => entries);
+  entries(
+    input: Omit<ListEntriesInput, "cursor" | "sessionId">,
+    options?: CallOptions,
+  ): AsyncGenerator<Entry, void, undefined> {
+    return pagesOf(
+      (cursor) => this.listEntries({ ...input, cursor }, options),
+      ({ entries }) => entries,
+    );
   }
 
   /** All documents of a loadable block of this session, without their contents. */
-  skills(input: Omit<ListSkillsInput, "cursor" | "sessionId">, options?: CallOptions): AsyncGenerator<Skill, void, undefined> {
-    return pagesOf((cursor) => this.listSkills({ ...input, cursor }, options), ({ skills }) => skills);
+  skills(
+    input: Omit<ListSkillsInput, "cursor" | "sessionId">,
+    options?: CallOptions,
+  ): AsyncGenerator<Skill, void, undefined> {
+    return pagesOf(
+      (cursor) => this.listSkills({ ...input, cursor }, options),
+      ({ skills }) => skills,
+    );
   }
 
   /** Runs a chat turn when it is iterated. A text stands for a new message of the user. */
@@ -173,15 +227,31 @@ export class SessionClient {
    * What the AI SDK's `streamText` and `generateText` need of this session, and the place
    * where `persist` writes the turn.
    */
-  async modelInput({ systemInstructions, maxTokens, limit, keepMedia, leafId, signal, retry }: ModelInputOptions = {}): Promise<ModelInput> {
+  async modelInput({
+    systemInstructions,
+    maxTokens,
+    limit,
+    keepMedia,
+    leafId,
+    signal,
+    retry,
+  }: ModelInputOptions = {}): Promise<ModelInput> {
     const options = { signal, retry };
     // Who says how much fits means the tokens, and not a number of events.
     const most = limit ?? (maxTokens === undefined ? undefined : MOST_EVENTS);
-    const context = await this.buildWorkingContext({ systemInstructions, maxTokens, limit: most, keepMedia, leafId, memory: true }, options);
+    const context = await this.buildWorkingContext(
+      { systemInstructions, maxTokens, limit: most, keepMedia, leafId, memory: true },
+      options,
+    );
     // A turn after an older message is a branch, and no other write is in its way.
     const place = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
     this.#place = { ...place, tokensEstimate: context.tokensEstimate };
-    return { ...promptOf(context), tools: this.#toolsOf(context.tools ?? [], options), leafId: context.leafId, ...this.#place };
+    return {
+      ...promptOf(context),
+      tools: this.#toolsOf(context.tools ?? [], options),
+      leafId: context.leafId,
+      ...this.#place,
+    };
   }
 
   /** The tools on the agent's memory and on this session's, as tools of the AI SDK. A tool that fails throws. */
@@ -191,7 +261,9 @@ export class SessionClient {
   }
 
   #toolsOf(listed: ListedTool[], options?: CallOptions): { [name: string]: MemoryTool } {
-    return toolsOf(listed, (name, input, signal) => this.callTool({ name, arguments: input }, { ...options, signal: signal ?? options?.signal }));
+    return toolsOf(listed, (name, input, signal) =>
+      this.callTool({ name, arguments: input }, { ...options, signal: signal ?? options?.signal }),
+    );
   }
 
   /**
@@ -208,12 +280,16 @@ export class SessionClient {
     const items = itemsOfMessages(messages);
     const read = placeOf(from) === undefined ? this.#place : from;
     const place = read && placeOf(read);
-    if (place === undefined) throw new TypeError("`persist` has to know what the turn follows: give it what `modelInput` gave, as in `persist(result, input)`.");
+    if (place === undefined)
+      throw new TypeError(
+        "`persist` has to know what the turn follows: give it what `modelInput` gave, as in `persist(result, input)`.",
+      );
     const after = place.parentId ?? place.expectedLeafId ?? null;
     if (items.length === 0) return { events: [], leafId: after };
     const name = await nameItems(items, after);
     const outcome = await writeItems(this, items, place, { signal, retry });
-    if (usage !== undefined) await this.#report({ id: name, ...usageOf(usage, read?.tokensEstimate) }, { signal, retry });
+    if (usage !== undefined)
+      await this.#report({ id: name, ...usageOf(usage, read?.tokensEstimate) }, { signal, retry });
     return outcome;
   }
 

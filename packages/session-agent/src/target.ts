@@ -23,12 +23,22 @@ export interface Ways {
 const HOST = "https://session-agent";
 
 /** The ways to the agent `name`. `transport`: "auto", "call" or "fetch". */
-export function targetOf(target: Target, name: string, { transport = "auto", fetch: ownFetch }: AgentOptions = {}): Ways {
+export function targetOf(
+  target: Target,
+  name: string,
+  { transport = "auto", fetch: ownFetch }: AgentOptions = {},
+): Ways {
   const base = `/agents/session-agent/${segmentOf(name, "An agent's name")}`;
   if (typeof target === "string" || target instanceof URL) {
     const root = String(target).replace(/\/+$/, "");
     // Called without a receiver: a browser's `fetch` refuses any other than the window.
-    return { root, base, request: null, fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init), giveUpRequests() {} };
+    return {
+      root,
+      base,
+      request: null,
+      fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init),
+      giveUpRequests() {},
+    };
   }
   const binding = bindingOf(target, name);
   return {
@@ -64,17 +74,27 @@ function bindingOf(target: any, name: string): { stub: () => any; request: Ask }
   // A service binding has a `fetch`, and so has an object's stub. A namespace has none.
   // No other property tells them apart: a stub has every name that is asked for.
   if (typeof target.fetch !== "function") {
-    const stub = () => (typeof target.getByName === "function" ? target.getByName(name) : target.get(target.idFromName(name)));
-    return { stub, request: (operation, json, options: ObjectRpcOptions) => stub().request(operation, json, { ...options, agent: name }) };
+    const stub = () =>
+      typeof target.getByName === "function" ? target.getByName(name) : target.get(target.idFromName(name));
+    return {
+      stub,
+      request: (operation, json, options: ObjectRpcOptions) =>
+        stub().request(operation, json, { ...options, agent: name }),
+    };
   }
   // An object's stub has its id as a plain property.
   if (typeof target.id === "object" && target.id !== null) {
-    return { stub: () => target, request: (operation, json, options) => target.request(operation, json, { ...options, agent: name }) };
+    return {
+      stub: () => target,
+      request: (operation, json, options) => target.request(operation, json, { ...options, agent: name }),
+    };
   }
   return { stub: () => target, request: (operation, json, options) => target.request(name, operation, json, options) };
 }
 
 /** Whether an error says that the other end has no such method. Nothing has run then. */
 export function saysNoSuchMethod(error: any): boolean {
-  return /does not implement the method|does not support RPC|not allow its methods to be called over RPC/.test(error?.message);
+  return /does not implement the method|does not support RPC|not allow its methods to be called over RPC/.test(
+    error?.message,
+  );
 }

@@ -40,14 +40,22 @@ const PIECE_BYTES = 64 * 1024;
 const END_BYTES = 16 * 1024;
 
 /** The file as a stream of bytes. The stream fails where the file was cut off or broke. */
-export async function exportSession(connection: Connection, id: string, { signal, retry, onProgress }: TransferOptions = {}): Promise<ReadableStream<Uint8Array>> {
+export async function exportSession(
+  connection: Connection,
+  id: string,
+  { signal, retry, onProgress }: TransferOptions = {},
+): Promise<ReadableStream<Uint8Array>> {
   const path = `/sessions/${segmentOf(id, "A session's id in an address")}/export`;
   const response = await connection.request("exportSession", path, {}, { signal, retry, isRepeatable: true });
   return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole());
 }
 
 /** The lines of the file as values. The last one is the `end`. */
-export async function* exportLines(connection: Connection, id: string, options: TransferOptions = {}): AsyncGenerator<ExportLine, void, undefined> {
+export async function* exportLines(
+  connection: Connection,
+  id: string,
+  options: TransferOptions = {},
+): AsyncGenerator<ExportLine, void, undefined> {
   const file = await exportSession(connection, id, options);
   const reader = textReaderOf(file);
   try {
@@ -82,7 +90,8 @@ export async function importSession(
   return (await response.json()) as Imported;
 }
 
-const isBytes = (file: unknown): file is ArrayBuffer | ArrayBufferView => file instanceof ArrayBuffer || ArrayBuffer.isView(file);
+const isBytes = (file: unknown): file is ArrayBuffer | ArrayBufferView =>
+  file instanceof ArrayBuffer || ArrayBuffer.isView(file);
 const isWhole = (file: unknown): boolean => typeof file === "string" || isBytes(file) || file instanceof Blob;
 
 function streamOf(file: ImportFile): ReadableStream<Uint8Array> {
@@ -91,7 +100,8 @@ function streamOf(file: ImportFile): ReadableStream<Uint8Array> {
   if (file instanceof Response) return file.body!;
   if (typeof file === "string") return streamOf(new TextEncoder().encode(file));
   const pieces = isBytes(file) ? cut(file) : file;
-  const iterator: AsyncIterator<string | Uint8Array> = (pieces as any)[Symbol.asyncIterator]?.() ?? (pieces as any)[Symbol.iterator]();
+  const iterator: AsyncIterator<string | Uint8Array> =
+    (pieces as any)[Symbol.asyncIterator]?.() ?? (pieces as any)[Symbol.iterator]();
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await iterator.next();
@@ -105,7 +115,10 @@ function streamOf(file: ImportFile): ReadableStream<Uint8Array> {
 }
 
 function* cut(bytes: ArrayBuffer | ArrayBufferView): Generator<Uint8Array> {
-  const all = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const all =
+    bytes instanceof ArrayBuffer
+      ? new Uint8Array(bytes)
+      : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at < all.length; at += PIECE_BYTES) yield all.subarray(at, at + PIECE_BYTES);
 }
 

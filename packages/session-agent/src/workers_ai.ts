@@ -21,7 +21,8 @@ export const workersAIAdapter: ModelFormatAdapter<{ messages: WorkersAIChatMessa
 
   /** The input of `env.AI.run(model, input)`. */
   toModelMessages(systemInstructions, messages) {
-    const system: WorkersAIChatMessage[] = systemInstructions.length > 0 ? [{ role: "system", content: systemInstructions.join("\n\n") }] : [];
+    const system: WorkersAIChatMessage[] =
+      systemInstructions.length > 0 ? [{ role: "system", content: systemInstructions.join("\n\n") }] : [];
     return { messages: [...system, ...messages.map(toMessage)] };
   },
 };

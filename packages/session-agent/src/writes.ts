@@ -3,7 +3,15 @@
 
 import type { WorkingContext } from "./context.js";
 import { BlockNotFoundError } from "./errors.js";
-import type { AppendedMessage, AppendOutcome, Entry, Block, PersistWorkingContextInput, SetBlockInput, SetEntryInput } from "./operations.js";
+import type {
+  AppendedMessage,
+  AppendOutcome,
+  Entry,
+  Block,
+  PersistWorkingContextInput,
+  SetBlockInput,
+  SetEntryInput,
+} from "./operations.js";
 import type { CallOptions } from "./options.js";
 
 /** Runs an operation, as `call` of an agent or a session does. */
@@ -37,8 +45,16 @@ export interface AppendedMessages {
   leafId: string | null;
 }
 
-export async function setBlock(run: Run, { kind, description, maxTokens, ...input }: SetBlock, options?: CallOptions): Promise<Block> {
-  const defined = { kind, ...(description !== undefined && { description }), ...(maxTokens !== undefined && { maxTokens }) };
+export async function setBlock(
+  run: Run,
+  { kind, description, maxTokens, ...input }: SetBlock,
+  options?: CallOptions,
+): Promise<Block> {
+  const defined = {
+    kind,
+    ...(description !== undefined && { description }),
+    ...(maxTokens !== undefined && { maxTokens }),
+  };
   // Without a kind, the agent says what it thinks of the other two.
   if (kind === undefined) return await run("setBlock", { ...input, ...defined }, options);
   try {
@@ -55,7 +71,11 @@ export async function setEntry(run: Run, input: SetEntry, options?: CallOptions)
   return await run("setEntry", { ...input, key: input.key ?? crypto.randomUUID() }, options);
 }
 
-export async function appendMessages(run: Run, { messages, ...place }: AppendMessages, options?: CallOptions): Promise<AppendedMessages> {
+export async function appendMessages(
+  run: Run,
+  { messages, ...place }: AppendMessages,
+  options?: CallOptions,
+): Promise<AppendedMessages> {
   const appended: AppendedMessage[] = [];
   let at: object = place;
   let leafId: string | null = place.parentId ?? place.expectedLeafId ?? null;
@@ -69,11 +89,19 @@ export async function appendMessages(run: Run, { messages, ...place }: AppendMes
 }
 
 /** What the context gained since it was built or last written. Then it counts as written. */
-export async function persistWorkingContext(run: Run, input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext, options?: CallOptions): Promise<AppendOutcome> {
+export async function persistWorkingContext(
+  run: Run,
+  input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext,
+  options?: CallOptions,
+): Promise<AppendOutcome> {
   if (!("getNewMessages" in input)) return await run("persistWorkingContext", input, options);
   const messages = input.getNewMessages();
   const { leafId } = input;
-  const outcome: AppendOutcome = await run("persistWorkingContext", { messages, ...(leafId !== undefined && { expectedLeafId: leafId }) }, options);
+  const outcome: AppendOutcome = await run(
+    "persistWorkingContext",
+    { messages, ...(leafId !== undefined && { expectedLeafId: leafId }) },
+    options,
+  );
   input.written(messages.length, outcome.leafId);
   return outcome;
 }

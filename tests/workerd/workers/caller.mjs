@@ -20,8 +20,7 @@ const MADE = {
   bigint: 1n,
 };
 
-const made = (value) =>
-  value !== null && typeof value === "object" && "$made" in value ? MADE[value.$made] : value;
+const made = (value) => (value !== null && typeof value === "object" && "$made" in value ? MADE[value.$made] : value);
 
 async function call({ via, agent, method, given }, env) {
   const target = via === "service" ? env.SERVICE : env.OBJECT.getByName(agent);

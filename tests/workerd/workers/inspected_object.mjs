@@ -82,7 +82,11 @@ export class SessionAgent extends DurableObject {
    * frames, and ends the module's instance as a panic does.
    */
   #crash() {
-    const request = { get method() { throw new Error("crashed by a test"); } };
+    const request = {
+      get method() {
+        throw new Error("crashed by a test");
+      },
+    };
     try {
       this.real.fetch(request).catch(() => {});
     } catch {

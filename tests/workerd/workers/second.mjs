@@ -10,19 +10,34 @@ import { contextProvider } from "../../../packages/session-agent/dist/agents-con
 import { SessionAgentSaver } from "../../../packages/session-agent/dist/langgraph.js";
 import { SessionAgentSession } from "../../../packages/session-agent/dist/openai-agents.js";
 
-const checkpoint = (id) => ({ v: 4, id, ts: "2026-01-01T00:00:00.000Z", channel_values: {}, channel_versions: {}, versions_seen: {} });
+const checkpoint = (id) => ({
+  v: 4,
+  id,
+  ts: "2026-01-01T00:00:00.000Z",
+  channel_values: {},
+  channel_versions: {},
+  versions_seen: {},
+});
 
 /** A program for each adapter: it writes first, where nothing is yet, and reads back. */
 const ADAPTERS = {
   async openaiAgents(agent) {
     const session = new SessionAgentSession(agent.session("s"));
     await session.addItems([{ type: "message", role: "user", content: "Hello" }]);
-    await session.applyHistoryTransaction({ operationId: "1", transaction: { type: "append_items", items: [{ type: "message", role: "user", content: "again" }] } });
+    await session.applyHistoryTransaction({
+      operationId: "1",
+      transaction: { type: "append_items", items: [{ type: "message", role: "user", content: "again" }] },
+    });
     return (await session.getItems()).map(({ content }) => content);
   },
   async langgraph(agent) {
     const saver = new SessionAgentSaver(agent);
-    const config = await saver.put({ configurable: { thread_id: "t", checkpoint_ns: "" } }, checkpoint("c1"), { source: "input", step: 0, parents: {} }, {});
+    const config = await saver.put(
+      { configurable: { thread_id: "t", checkpoint_ns: "" } },
+      checkpoint("c1"),
+      { source: "input", step: 0, parents: {} },
+      {},
+    );
     await saver.putWrites(config, [["channel", "value"]], "task");
     const { checkpoint: read, pendingWrites } = await saver.getTuple({ configurable: { thread_id: "t" } });
     return [read.id, pendingWrites];
@@ -40,7 +55,16 @@ const ADAPTERS = {
   },
 };
 
-const shown = ({ name, code, status, details, message, operation, constructor }) => ({ name, code, status, details, message, operation, class: constructor.name, isOurs: true });
+const shown = ({ name, code, status, details, message, operation, constructor }) => ({
+  name,
+  code,
+  status,
+  details,
+  message,
+  operation,
+  class: constructor.name,
+  isOurs: true,
+});
 
 /**
  * A target that asks for one operation in place of every other: what an adapter is refused
@@ -49,13 +73,23 @@ const shown = ({ name, code, status, details, message, operation, constructor })
 function asking(kind, target, { method, input }) {
   const json = JSON.stringify(input);
   const request = (on, before, options) => on.request(...before, method, json, options);
-  const go = (fetch) => (address, init) => fetch(String(address).replace(/\/rpc\/\w+$/, `/rpc/${method}`), { ...init, method: "POST", body: json });
+  const go = (fetch) => (address, init) =>
+    fetch(String(address).replace(/\/rpc\/\w+$/, `/rpc/${method}`), { ...init, method: "POST", body: json });
   if (kind === "url") return { target, fetch: go((...given) => fetch(...given)) };
   // A service binding seems to have every method.
-  if (kind === "service") return { target: { fetch: go((...given) => target.fetch(...given)), request: (agent, _operation, _json, options) => request(target, [agent], options) } };
+  if (kind === "service")
+    return {
+      target: {
+        fetch: go((...given) => target.fetch(...given)),
+        request: (agent, _operation, _json, options) => request(target, [agent], options),
+      },
+    };
   const stubOf = (name) => {
     const stub = target.getByName(name);
-    return { fetch: go((...given) => stub.fetch(...given)), request: (_operation, _json, options) => request(stub, [], options) };
+    return {
+      fetch: go((...given) => stub.fetch(...given)),
+      request: (_operation, _json, options) => request(stub, [], options),
+    };
   };
   return { target: { getByName: stubOf } };
 }
@@ -76,7 +110,12 @@ async function answer({ target, agent: name, options, session, method, given, ad
 /** What a binding itself gives, without the client. */
 async function raw({ target, agent, method, given }, targets) {
   try {
-    if (target === "url") return { answer: await (await fetch(`${targets.url}/agents/session-agent/${encodeURIComponent(agent)}/rpc/${method}`, given)).json() };
+    if (target === "url")
+      return {
+        answer: await (
+          await fetch(`${targets.url}/agents/session-agent/${encodeURIComponent(agent)}/rpc/${method}`, given)
+        ).json(),
+      };
     const on = target === "service" ? targets.service : targets.namespace.getByName(agent);
     return { answer: await on[method](...given) };
   } catch (error) {

@@ -21,5 +21,7 @@ function map(value, replace) {
 }
 
 function bytes(item) {
-  return item instanceof ArrayBuffer ? new Uint8Array(item) : new Uint8Array(item.buffer, item.byteOffset, item.byteLength);
+  return item instanceof ArrayBuffer
+    ? new Uint8Array(item)
+    : new Uint8Array(item.buffer, item.byteOffset, item.byteLength);
 }

@@ -15,8 +15,15 @@ interface Props {
 }
 
 export function Chat({ agent, sessionId, onTurn }: Props) {
-  const socket = useAgent({ agent: "SessionAgent", name: agent.name, query: async () => ({ sessionId, token: await token() }), queryDeps: [sessionId] });
-  const { messages, setMessages, sendMessage, regenerate, addToolApprovalResponse, status, stop, error } = useAgentChat({ agent: socket });
+  const socket = useAgent({
+    agent: "SessionAgent",
+    name: agent.name,
+    query: async () => ({ sessionId, token: await token() }),
+    queryDeps: [sessionId],
+  });
+  const { messages, setMessages, sendMessage, regenerate, addToolApprovalResponse, status, stop, error } = useAgentChat(
+    { agent: socket },
+  );
   const [text, setText] = useState("");
   const [answers, setAnswers] = useState<UiMessage[]>([]);
   const isBusy = status === "submitted" || status === "streaming";
@@ -57,16 +64,25 @@ export function Chat({ agent, sessionId, onTurn }: Props) {
   return (
     <section aria-label="Chat">
       <ol className="messages" aria-live="polite">
-        {messages.filter(({ role }) => role !== "system").map((message) => (
-          <li key={message.id} className={message.role}>
-            {message.parts.map((part, n) => <Part key={n} part={part} decide={addToolApprovalResponse} />)}
-          </li>
-        ))}
+        {messages
+          .filter(({ role }) => role !== "system")
+          .map((message) => (
+            <li key={message.id} className={message.role}>
+              {message.parts.map((part, n) => (
+                <Part key={n} part={part} decide={addToolApprovalResponse} />
+              ))}
+            </li>
+          ))}
       </ol>
       {answers.length > 1 && (
         <p className="branches">
           {answers.map((answer, n) => (
-            <button key={answer.id} aria-pressed={answer.id === last?.id} disabled={isBusy} onClick={() => show(answer)}>
+            <button
+              key={answer.id}
+              aria-pressed={answer.id === last?.id}
+              disabled={isBusy}
+              onClick={() => show(answer)}
+            >
               Answer {n + 1}
             </button>
           ))}
@@ -74,9 +90,22 @@ export function Chat({ agent, sessionId, onTurn }: Props) {
       )}
       {error && <p role="alert">{error.message}</p>}
       <form onSubmit={submit}>
-        <input aria-label="Message" placeholder="Say something" value={text} onChange={({ target }) => setText(target.value)} />
-        {isBusy ? <button type="button" onClick={() => stop()}>Stop</button> : <button>Send</button>}
-        <button type="button" disabled={isBusy || last?.role !== "assistant"} onClick={() => regenerate()}>Answer anew</button>
+        <input
+          aria-label="Message"
+          placeholder="Say something"
+          value={text}
+          onChange={({ target }) => setText(target.value)}
+        />
+        {isBusy ? (
+          <button type="button" onClick={() => stop()}>
+            Stop
+          </button>
+        ) : (
+          <button>Send</button>
+        )}
+        <button type="button" disabled={isBusy || last?.role !== "assistant"} onClick={() => regenerate()}>
+          Answer anew
+        </button>
       </form>
     </section>
   );
@@ -102,7 +131,9 @@ function Part({ part, decide }: PartProps) {
   return (
     <>
       <details>
-        <summary>{name} {visible(part.input)}</summary>
+        <summary>
+          {name} {visible(part.input)}
+        </summary>
         <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>
       </details>
       {part.state === "approval-requested" && (

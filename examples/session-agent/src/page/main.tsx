@@ -47,8 +47,12 @@ function Page({ name }: { name: string }) {
         <ul>
           {sessions.map(({ id, name }) => (
             <li key={id} className={id === open ? "open" : ""}>
-              <button aria-current={id === open} onClick={() => setOpen(id)}>{name ?? id}</button>
-              <button aria-label={`Delete ${name ?? id}`} onClick={() => remove(id)}>×</button>
+              <button aria-current={id === open} onClick={() => setOpen(id)}>
+                {name ?? id}
+              </button>
+              <button aria-label={`Delete ${name ?? id}`} onClick={() => remove(id)}>
+                ×
+              </button>
             </li>
           ))}
         </ul>

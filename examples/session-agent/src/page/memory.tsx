@@ -23,11 +23,20 @@ export function Memory({ agent, changes }: { agent: Agent; changes: number }) {
         <section key={`${block.label} ${block.version}`}>
           <h2>{block.label}</h2>
           {block.kind === "writable" ? (
-            <textarea aria-label={block.label} rows={6} defaultValue={block.content} onBlur={({ target }) => save(block, target.value)} />
+            <textarea
+              aria-label={block.label}
+              rows={6}
+              defaultValue={block.content}
+              onBlur={({ target }) => save(block, target.value)}
+            />
           ) : (
             <p>{block.content}</p>
           )}
-          {block.maxTokens !== null && <small>{block.tokens} of {block.maxTokens} tokens</small>}
+          {block.maxTokens !== null && (
+            <small>
+              {block.tokens} of {block.maxTokens} tokens
+            </small>
+          )}
         </section>
       ))}
     </aside>

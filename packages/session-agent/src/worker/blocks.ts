@@ -69,7 +69,9 @@ export class OwnBlocks {
           return Response.json(found(await provider.search?.(asked.query ?? "", asked)));
         default: {
           const document = loaded(await provider.load?.(asked.key ?? "", asked));
-          return document === null ? new Response("There is no such document.", { status: 404 }) : Response.json(document);
+          return document === null
+            ? new Response("There is no such document.", { status: 404 })
+            : Response.json(document);
         }
       }
     } catch (error) {

@@ -20,7 +20,10 @@ export class OwnCounter {
     try {
       const counted = this.#count(text);
       if (typeof (counted as Promise<unknown>)?.then !== "function") return whole(counted);
-      (counted as Promise<unknown>).then((late) => this.#remember(text, whole(late)), (error) => this.#tell(error));
+      (counted as Promise<unknown>).then(
+        (late) => this.#remember(text, whole(late)),
+        (error) => this.#tell(error),
+      );
     } catch (error) {
       this.#tell(error);
     }

@@ -7,7 +7,9 @@ import { VERSIONS } from "../versions.js";
 const NEEDED = "rpc";
 
 /** What is wrong with the Worker's date and flags, or `null`. Older runtimes don't say them. */
-export function problemOfDate(flags: { [flag: string]: boolean } | undefined = (globalThis as any).Cloudflare?.compatibilityFlags): string | null {
+export function problemOfDate(
+  flags: { [flag: string]: boolean } | undefined = (globalThis as any).Cloudflare?.compatibilityFlags,
+): string | null {
   if (flags === undefined || flags[NEEDED] === true) return null;
   const { oldest, newest } = VERSIONS.compatibilityDate;
   return `The Worker's \`compatibility_date\` is older than ${oldest}, or it has the flag \`no_rpc\`. Write a date from ${oldest} to ${newest} into its wrangler.toml.`;
@@ -21,7 +23,13 @@ export function problemOfModel({ specificationVersion }: { specificationVersion?
 }
 
 /** What is wrong with the version of a tool, or `null`. Version 4 called its schema `parameters`. */
-export function problemOfTool({ inputSchema, parameters }: { inputSchema?: unknown; parameters?: unknown }): string | null {
+export function problemOfTool({
+  inputSchema,
+  parameters,
+}: {
+  inputSchema?: unknown;
+  parameters?: unknown;
+}): string | null {
   if (inputSchema !== undefined || parameters === undefined) return null;
   return `it has \`parameters\` and no \`inputSchema\`, as tools of \`ai\` 4. ${taken()} ${advice(false)}`;
 }

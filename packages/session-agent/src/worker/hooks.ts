@@ -134,7 +134,9 @@ export class HookedObject {
       notice: (kind: string, told: string) => this.#notice(kind, told),
       count: undefined as ((text: string) => number | undefined) | undefined,
     };
-    Object.defineProperty(service, "count", { get: () => (this.#has("countTokens") ? (text: string) => this.#counter.count(text) : undefined) });
+    Object.defineProperty(service, "count", {
+      get: () => (this.#has("countTokens") ? (text: string) => this.#counter.count(text) : undefined),
+    });
     const added: { [name: string]: () => unknown } = {
       [SERVICE]: () => (this.#isReady ? service : undefined),
       MODEL: () => this.#modelName() ?? this.#env.MODEL,
@@ -148,7 +150,18 @@ export class HookedObject {
 
   /** Asks the class what it has. What fails is left out, and the log says why. */
   async prepare(): Promise<void> {
-    const asked = ["model", "tools", "blocks", "summarize", "embed", "countTokens", "onTurnEnd", "onCompaction", "onCompactionError", "onStatus"] as const;
+    const asked = [
+      "model",
+      "tools",
+      "blocks",
+      "summarize",
+      "embed",
+      "countTokens",
+      "onTurnEnd",
+      "onCompaction",
+      "onCompactionError",
+      "onStatus",
+    ] as const;
     if (!asked.some((name) => this.#has(name))) return;
     const [model, tools, blocks] = await Promise.all([
       this.#listed("model", () => this.#hooks.model?.()),
@@ -243,7 +256,8 @@ export class HookedObject {
   }
 
   async #answer(asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
-    if (asked.model === SUMMARY && this.#has("summarize")) return lateAnswer((async () => await this.#hooks.summarize!(promptIn(asked)))());
+    if (asked.model === SUMMARY && this.#has("summarize"))
+      return lateAnswer((async () => await this.#hooks.summarize!(promptIn(asked)))());
     try {
       // Asked for each answer: what a model holds may expire.
       const model = await within(LISTING_MS, "model", () => this.#hooks.model?.());
@@ -273,13 +287,18 @@ export class HookedObject {
     const { error, ...happened } = JSON.parse(told);
     const hooks = this.#hooks;
     if (kind === "status") this.#tellLater("onStatus", () => hooks.onStatus?.(happened.phase, happened));
-    else if (error) this.#tellLater("onCompactionError", () => hooks.onCompactionError?.(Object.assign(new Error(error.message), happened, error)));
+    else if (error)
+      this.#tellLater("onCompactionError", () =>
+        hooks.onCompactionError?.(Object.assign(new Error(error.message), happened, error)),
+      );
     else this.#tellLater("onCompaction", () => hooks.onCompaction?.(happened));
   }
 
   #tellLater(name: keyof Hooks, work: () => Late<void>): void {
     if (!this.#has(name)) return;
-    this.#noticed = this.#noticed.then(() => within(NOTICE_MS, name, work)).catch((error) => tell(`\`${name}\` failed`, error));
+    this.#noticed = this.#noticed
+      .then(() => within(NOTICE_MS, name, work))
+      .catch((error) => tell(`\`${name}\` failed`, error));
   }
 
   async #ended(turn: EndedTurn): Promise<Response> {

@@ -12,7 +12,14 @@ import { OPERATIONS } from "../operations.js";
 import { problemOfDate } from "./fitting.js";
 import { HookedObject, type Hooks } from "./hooks.js";
 
-export type { ObjectOperations, ObjectRpcOptions, RpcAnswer, SessionAgentNamespace, SessionAgentObject, SessionAgentService } from "../bindings.js";
+export type {
+  ObjectOperations,
+  ObjectRpcOptions,
+  RpcAnswer,
+  SessionAgentNamespace,
+  SessionAgentObject,
+  SessionAgentService,
+} from "../bindings.js";
 export type * from "../operations.js";
 export type { AskedBlock, BlockProvider, OwnBlock } from "./blocks.js";
 export type { Compacted, EndedTurn, FailedCompaction, Grant, Hooks, Status } from "./hooks.js";

@@ -67,29 +67,43 @@ export class OwnModel {
 
   #optionsOf(model: LanguageModelLike, asked: AskedModel, abortSignal: AbortSignal): object {
     const isNewest = !["v2", "v3"].includes(model.specificationVersion);
-    const tools = (asked.tools ?? []).map(({ function: { name, description, parameters } }) => ({ type: "function", name, description, inputSchema: parameters }));
+    const tools = (asked.tools ?? []).map(({ function: { name, description, parameters } }) => ({
+      type: "function",
+      name,
+      description,
+      inputSchema: parameters,
+    }));
     const effort = asked.reasoning_effort;
     return {
       prompt: this.#promptOf(asked.messages, isNewest),
       ...(tools.length > 0 && { tools, toolChoice: { type: "auto" } }),
       ...(asked.max_tokens !== undefined && { maxOutputTokens: asked.max_tokens }),
       ...(asked.temperature !== undefined && { temperature: asked.temperature }),
-      ...(effort !== undefined && (isNewest ? { reasoning: effort } : { providerOptions: { openai: { reasoningEffort: effort } } })),
+      ...(effort !== undefined &&
+        (isNewest ? { reasoning: effort } : { providerOptions: { openai: { reasoningEffort: effort } } })),
       abortSignal,
       includeRawChunks: false,
     };
   }
 
   #promptOf(messages: ChatMessage[], isNewest: boolean): object[] {
-    const names = new Map(messages.flatMap(({ tool_calls: calls = [] }) => calls.map((call) => [call.id, call.function.name] as const)));
+    const names = new Map(
+      messages.flatMap(({ tool_calls: calls = [] }) => calls.map((call) => [call.id, call.function.name] as const)),
+    );
     const prompt: Array<{ role: string; content: any }> = [];
     for (const message of messages) {
       if (message.role === "system") prompt.push({ role: "system", content: textOf(message.content) });
-      else if (message.role === "user") prompt.push({ role: "user", content: partsOf(message.content).map((part) => userPart(part, isNewest)) });
+      else if (message.role === "user")
+        prompt.push({ role: "user", content: partsOf(message.content).map((part) => userPart(part, isNewest)) });
       else if (message.role === "assistant") prompt.push({ role: "assistant", content: this.#said(message) });
       else {
         const id = message.tool_call_id ?? "";
-        const result = { type: "tool-result", toolCallId: id, toolName: message.name ?? names.get(id) ?? "", output: { type: "text", value: textOf(message.content) } };
+        const result = {
+          type: "tool-result",
+          toolCallId: id,
+          toolName: message.name ?? names.get(id) ?? "",
+          output: { type: "text", value: textOf(message.content) },
+        };
         // The results of one step are one message.
         const last = prompt.at(-1);
         if (last?.role === "tool") last.content.push(result);
@@ -107,7 +121,13 @@ export class OwnModel {
       ...(text === "" ? [] : [{ type: "text", text }]),
       ...calls.map((call) => {
         const providerOptions = this.#kept.get(call.id)?.providerOptions;
-        return { type: "tool-call", toolCallId: call.id, toolName: call.function.name, input: objectIn(call.function.arguments), ...(providerOptions !== undefined && { providerOptions }) };
+        return {
+          type: "tool-call",
+          toolCallId: call.id,
+          toolName: call.function.name,
+          input: objectIn(call.function.arguments),
+          ...(providerOptions !== undefined && { providerOptions }),
+        };
       }),
     ];
   }
@@ -187,11 +207,15 @@ class EventWriter {
       case "tool-call": {
         // What a provider runs itself is no call of ours.
         if (part.providerExecuted) return "";
-        const reasoning = this.#indexes.size === 0 || this.#indexes.get(part.toolCallId) === 0 ? [...this.#reasoning.values()] : [];
+        const reasoning =
+          this.#indexes.size === 0 || this.#indexes.get(part.toolCallId) === 0 ? [...this.#reasoning.values()] : [];
         this.#keep(part.toolCallId, { reasoning, ...optionsOf(part) });
         if (this.#streamed.has(part.toolCallId)) return "";
         const input = typeof part.input === "string" ? part.input : JSON.stringify(part.input ?? {});
-        return this.#call(part.toolCallId, { ...(!this.#indexes.has(part.toolCallId) && { name: part.toolName }), arguments: input });
+        return this.#call(part.toolCallId, {
+          ...(!this.#indexes.has(part.toolCallId) && { name: part.toolName }),
+          arguments: input,
+        });
       }
       case "finish":
         this.#usage = usageOf(part.usage);
@@ -207,14 +231,19 @@ class EventWriter {
   }
 
   end(): string {
-    const finish = { choices: [{ index: 0, delta: {}, finish_reason: this.#reason ?? "stop" }], ...(this.#usage && { usage: this.#usage }) };
+    const finish = {
+      choices: [{ index: 0, delta: {}, finish_reason: this.#reason ?? "stop" }],
+      ...(this.#usage && { usage: this.#usage }),
+    };
     return `${eventOf(finish)}data: [DONE]\n\n`;
   }
 
   #call(id: string, called: { name?: string; arguments: string }): string {
     const isNew = !this.#indexes.has(id);
     if (isNew) this.#indexes.set(id, this.#indexes.size);
-    return this.#choice({ tool_calls: [{ index: this.#indexes.get(id), ...(isNew && { id, type: "function" }), function: called }] });
+    return this.#choice({
+      tool_calls: [{ index: this.#indexes.get(id), ...(isNew && { id, type: "function" }), function: called }],
+    });
   }
 
   #choice(delta: object): string {
@@ -224,7 +253,8 @@ class EventWriter {
 
 const eventOf = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
-const optionsOf = ({ providerMetadata }: any): { providerOptions?: unknown } => (providerMetadata === undefined ? {} : { providerOptions: providerMetadata });
+const optionsOf = ({ providerMetadata }: any): { providerOptions?: unknown } =>
+  providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
 
 /** Tokens as each version of the SDK counts them. */
 function usageOf({ inputTokens: input, outputTokens: output, cachedInputTokens: cached }: any = {}): object {
@@ -239,22 +269,36 @@ const numberOf = (value: unknown): number => (typeof value === "number" ? value 
 
 function reasonOf(reason: any): string {
   const unified = typeof reason === "string" ? reason : (reason?.unified ?? "other");
-  return ({ stop: "stop", length: "length", "content-filter": "content_filter", "tool-calls": "tool_calls" } as { [name: string]: string })[unified] ?? unified;
+  return (
+    (
+      { stop: "stop", length: "length", "content-filter": "content_filter", "tool-calls": "tool_calls" } as {
+        [name: string]: string;
+      }
+    )[unified] ?? unified
+  );
 }
 
 /** An error before the answer began, with the status that the provider gave. */
 function refusalOf(error: any): Response {
   console.error("session-agent: the model refused", error);
-  const status = Number.isInteger(error?.statusCode) && error.statusCode >= 400 && error.statusCode < 600 ? error.statusCode : 500;
+  const status =
+    Number.isInteger(error?.statusCode) && error.statusCode >= 400 && error.statusCode < 600 ? error.statusCode : 500;
   const retryAfter = error?.responseHeaders?.["retry-after"];
-  return Response.json({ error: problemOf(error) }, { status, headers: retryAfter === undefined ? {} : { "retry-after": retryAfter } });
+  return Response.json(
+    { error: problemOf(error) },
+    { status, headers: retryAfter === undefined ? {} : { "retry-after": retryAfter } },
+  );
 }
 
 function problemOf(error: any): object {
-  return { message: String(error?.message ?? error), ...(error?.statusCode !== undefined && { code: error.statusCode }) };
+  return {
+    message: String(error?.message ?? error),
+    ...(error?.statusCode !== undefined && { code: error.statusCode }),
+  };
 }
 
-const partsOf = (content: ChatMessage["content"]): ChatPart[] => (Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]);
+const partsOf = (content: ChatMessage["content"]): ChatPart[] =>
+  Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }];
 
 export const textOf = (content: ChatMessage["content"]): string =>
   partsOf(content)
@@ -263,7 +307,8 @@ export const textOf = (content: ChatMessage["content"]): string =>
 
 function userPart(part: ChatPart, isNewest: boolean): object {
   if (part.type === "text") return part;
-  if (part.type === "file") return { ...fileOf(part.file.file_data, "application/pdf", isNewest), filename: part.file.filename };
+  if (part.type === "file")
+    return { ...fileOf(part.file.file_data, "application/pdf", isNewest), filename: part.file.filename };
   return fileOf(part.image_url.url, "image/*", isNewest);
 }
 
@@ -285,7 +330,10 @@ function objectIn(json: string): unknown {
 
 /** The whole text of a request: what a function that summarises is given. */
 export function promptIn({ messages }: AskedModel): string {
-  return messages.map(({ content }) => textOf(content)).filter((text) => text !== "").join("\n\n");
+  return messages
+    .map(({ content }) => textOf(content))
+    .filter((text) => text !== "")
+    .join("\n\n");
 }
 
 /** How often an answer that is still made says so, so that it is not given up as silent. */

@@ -13,7 +13,11 @@ export interface RouteOptions {
  * `session-agent`, or the name of a binding as the Agents SDK writes it: `my-agent` for
  * `MyAgent` or `MY_AGENT`. The object itself checks who asks.
  */
-export async function routeSessionAgent(request: Request, env: any, options: RouteOptions = {}): Promise<Response | null> {
+export async function routeSessionAgent(
+  request: Request,
+  env: any,
+  options: RouteOptions = {},
+): Promise<Response | null> {
   const url = new URL(request.url);
   const [, first, kind, agent] = url.pathname.split("/");
   if (first !== "agents" || !kind || !agent) return null;
@@ -25,7 +29,13 @@ export async function routeSessionAgent(request: Request, env: any, options: Rou
   } catch {
     return null;
   }
-  const asked = kind === ADDRESS ? request : new Request(Object.assign(url, { pathname: url.pathname.replace(`/agents/${kind}/`, `/agents/${ADDRESS}/`) }), request);
+  const asked =
+    kind === ADDRESS
+      ? request
+      : new Request(
+          Object.assign(url, { pathname: url.pathname.replace(`/agents/${kind}/`, `/agents/${ADDRESS}/`) }),
+          request,
+        );
   return await namespace.get(namespace.idFromName(name)).fetch(asked);
 }
 
@@ -40,6 +50,7 @@ function namespaceOf(kind: string, env: any): any {
 
 /** A binding's name as it stands in an address. */
 function kebab(name: string): string {
-  const words = name === name.toUpperCase() ? name.toLowerCase() : name.replaceAll(/(?<!^)([A-Z])/g, "-$1").toLowerCase();
+  const words =
+    name === name.toUpperCase() ? name.toLowerCase() : name.replaceAll(/(?<!^)([A-Z])/g, "-$1").toLowerCase();
   return words.replaceAll("_", "-");
 }

@@ -15,25 +15,37 @@ export interface InputSchema {
 
 /** Reads the schema of a tool's input. */
 export async function schemaOf(given: any): Promise<InputSchema> {
-  if (given === undefined || given === null) return { json: { type: "object", properties: {} }, check: async (input) => input };
-  if (typeof given === "function" && given[SCHEMA] === undefined && given["~standard"] === undefined) return await schemaOf(given());
+  if (given === undefined || given === null)
+    return { json: { type: "object", properties: {} }, check: async (input) => input };
+  if (typeof given === "function" && given[SCHEMA] === undefined && given["~standard"] === undefined)
+    return await schemaOf(given());
   if (given[SCHEMA] === true) {
-    return { json: await given.jsonSchema, check: async (input) => (given.validate === undefined ? input : valueOf(await given.validate(input))) };
+    return {
+      json: await given.jsonSchema,
+      check: async (input) => (given.validate === undefined ? input : valueOf(await given.validate(input))),
+    };
   }
   const standard = given["~standard"];
-  if (standard !== undefined) return { json: jsonOf(given, standard), check: async (input) => checked(await standard.validate(input)) };
-  if (typeof given === "object" && (given.type === "object" || given.properties !== undefined)) return { json: given, check: async (input) => input };
-  throw new TypeError("its `inputSchema` is no schema of the AI SDK, no Standard JSON Schema (Zod 4.2 and later, or Valibot with `toStandardJsonSchema`) and no JSON Schema");
+  if (standard !== undefined)
+    return { json: jsonOf(given, standard), check: async (input) => checked(await standard.validate(input)) };
+  if (typeof given === "object" && (given.type === "object" || given.properties !== undefined))
+    return { json: given, check: async (input) => input };
+  throw new TypeError(
+    "its `inputSchema` is no schema of the AI SDK, no Standard JSON Schema (Zod 4.2 and later, or Valibot with `toStandardJsonSchema`) and no JSON Schema",
+  );
 }
 
 function jsonOf(given: any, standard: any): object {
   if (typeof standard.jsonSchema?.input === "function") return standard.jsonSchema.input({ target: DRAFT });
   if (typeof given.toJSONSchema === "function") return given.toJSONSchema({ target: DRAFT, io: "input" });
-  throw new TypeError(`its \`inputSchema\` of \`${standard.vendor}\` says no JSON Schema: use Zod 4.2 or later, or Valibot with \`toStandardJsonSchema\``);
+  throw new TypeError(
+    `its \`inputSchema\` of \`${standard.vendor}\` says no JSON Schema: use Zod 4.2 or later, or Valibot with \`toStandardJsonSchema\``,
+  );
 }
 
 function valueOf(outcome: any): unknown {
-  if (outcome?.success === false) throw new Error(`The arguments are wrong: ${outcome.error?.message ?? outcome.error}`);
+  if (outcome?.success === false)
+    throw new Error(`The arguments are wrong: ${outcome.error?.message ?? outcome.error}`);
   return outcome?.success === true ? outcome.value : outcome;
 }
 

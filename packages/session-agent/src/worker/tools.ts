@@ -51,13 +51,20 @@ export class OwnToolbox {
     const defined: object[] = [];
     for (const [name, tool] of Object.entries(tools as { [name: string]: OwnTool })) {
       try {
-        if (typeof tool?.execute !== "function") throw new TypeError("it has no `execute`; a page brings its own tools with its request");
+        if (typeof tool?.execute !== "function")
+          throw new TypeError("it has no `execute`; a page brings its own tools with its request");
         const problem = problemOfTool(tool);
         if (problem !== null) throw new TypeError(problem);
         const schema = await within(SCHEMA_MS, "inputSchema", () => schemaOf(tool.inputSchema));
         this.#tools.set(name, { tool, schema });
         const needsApproval = typeof tool.needsApproval === "function" || tool.needsApproval === true;
-        defined.push({ name, description: typeof tool.description === "string" ? tool.description : "", parameters: schema.json, service, needsApproval });
+        defined.push({
+          name,
+          description: typeof tool.description === "string" ? tool.description : "",
+          parameters: schema.json,
+          service,
+          needsApproval,
+        });
       } catch (error) {
         tellOf(`the tool \`${name}\` is left out`, error);
       }
@@ -66,7 +73,11 @@ export class OwnToolbox {
   }
 
   /** Runs a call. What goes wrong is told to the model. */
-  async run({ name, arguments: given, agent, sessionId }: AskedTool, toolCallId: string | null, abortSignal: AbortSignal | undefined): Promise<Response> {
+  async run(
+    { name, arguments: given, agent, sessionId }: AskedTool,
+    toolCallId: string | null,
+    abortSignal: AbortSignal | undefined,
+  ): Promise<Response> {
     const listed = this.#tools.get(name);
     if (listed === undefined) return new Response(`There is no tool \`${name}\` any more.`, { status: 404 });
     try {
@@ -83,7 +94,8 @@ export class OwnToolbox {
   async #shown({ toModelOutput }: OwnTool, toolCallId: string, input: unknown, output: unknown): Promise<unknown> {
     if (typeof toModelOutput !== "function") return output;
     const shown = await toModelOutput({ toolCallId, input, output });
-    if (shown?.type === "error-text" || shown?.type === "error-json") throw new Error(typeof shown.value === "string" ? shown.value : JSON.stringify(shown.value));
+    if (shown?.type === "error-text" || shown?.type === "error-json")
+      throw new Error(typeof shown.value === "string" ? shown.value : JSON.stringify(shown.value));
     if (shown?.type !== "content") return shown?.value;
     return shown.value.flatMap((part: any) => (part.type === "text" ? [part.text] : [])).join("\n");
   }

@@ -13,7 +13,10 @@ interface Env {
 const never = new Promise<never>(() => {});
 
 /** What an operator's cookie allows. Of what needs the secret, nothing. */
-const OPERATIONS = "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction estimateTokens compact search getConfig".split(" ");
+const OPERATIONS =
+  "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction estimateTokens compact search getConfig".split(
+    " ",
+  );
 
 export class Assistant extends SessionAgent<Env> {
   #greeting = "You are kind.";
@@ -24,8 +27,17 @@ export class Assistant extends SessionAgent<Env> {
 
   tools() {
     return {
-      weather: tool({ description: "The weather of a city", inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => ({ city, sky: "rain" }) }),
-      pay: tool({ description: "Pays", inputSchema: z.object({ amount: z.number().max(100) }), needsApproval: true, execute: async ({ amount }) => `Paid ${amount}.` }),
+      weather: tool({
+        description: "The weather of a city",
+        inputSchema: z.object({ city: z.string() }),
+        execute: async ({ city }) => ({ city, sky: "rain" }),
+      }),
+      pay: tool({
+        description: "Pays",
+        inputSchema: z.object({ amount: z.number().max(100) }),
+        needsApproval: true,
+        execute: async ({ amount }) => `Paid ${amount}.`,
+      }),
       broken: tool({
         description: "Fails",
         inputSchema: z.object({}),
@@ -41,7 +53,13 @@ export class Assistant extends SessionAgent<Env> {
           return "Noted.";
         },
       }),
-      count: tool({ description: "Counts", inputSchema: jsonSchema<{ to: number }>({ type: "object", properties: { to: { type: "integer" } } }), execute: async function* ({ to }) { for (let n = 1; n <= to; n += 1) yield `${n}`; } }),
+      count: tool({
+        description: "Counts",
+        inputSchema: jsonSchema<{ to: number }>({ type: "object", properties: { to: { type: "integer" } } }),
+        execute: async function* ({ to }) {
+          for (let n = 1; n <= to; n += 1) yield `${n}`;
+        },
+      }),
       // No schema that anybody knows: left out, and the others hold.
       odd: { description: "Odd", inputSchema: 7, execute: async () => "" },
     };
@@ -54,13 +72,29 @@ export class Assistant extends SessionAgent<Env> {
         label: "notes",
         kind: "writable" as const,
         maxTokens: 500,
-        provider: { get: () => this.ctx.storage.get<string>("notes"), set: (content: string) => this.ctx.storage.put("notes", content) },
+        provider: {
+          get: () => this.ctx.storage.get<string>("notes"),
+          set: (content: string) => this.ctx.storage.put("notes", content),
+        },
       },
-      { label: "facts", kind: "searchable" as const, provider: { search: (query: string) => [{ key: "tea", content: `Known of ${query}: tea.` }] } },
-      { label: "guides", kind: "loadable" as const, provider: { get: () => [{ key: "deploy", description: "How we deploy" }], load: (key: string) => (key === "deploy" ? "Test, then ship." : null) } },
+      {
+        label: "facts",
+        kind: "searchable" as const,
+        provider: { search: (query: string) => [{ key: "tea", content: `Known of ${query}: tea.` }] },
+      },
+      {
+        label: "guides",
+        kind: "loadable" as const,
+        provider: {
+          get: () => [{ key: "deploy", description: "How we deploy" }],
+          load: (key: string) => (key === "deploy" ? "Test, then ship." : null),
+        },
+      },
       { label: "lost", kind: "readonly" as const, provider: { get: () => Promise.reject(new Error("away")) } },
       // Each prompt waits for such a block as long as for a service: one agent alone has it.
-      ...(this.ctx.id.name === "homes" ? [{ label: "slow", kind: "readonly" as const, provider: { get: () => never } }] : []),
+      ...(this.ctx.id.name === "homes"
+        ? [{ label: "slow", kind: "readonly" as const, provider: { get: () => never } }]
+        : []),
     ];
   }
 
@@ -75,7 +109,11 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   embed(texts: string[]) {
-    return texts.map((text) => [text.includes("tea") || text.includes("drink") ? 1 : 0, text.includes("rain") ? 1 : 0, 0.1]);
+    return texts.map((text) => [
+      text.includes("tea") || text.includes("drink") ? 1 : 0,
+      text.includes("rain") ? 1 : 0,
+      0.1,
+    ]);
   }
 
   authorize(request: Request) {
@@ -83,7 +121,9 @@ export class Assistant extends SessionAgent<Env> {
     if (user === "operator") return { operations: OPERATIONS, allow: { agentMessages: true } };
     if (user === "confused") throw new Error("no such key");
     if (user === "patient") return never;
-    return user === undefined ? null : { preset: "chat" as const, sessionId: `of-${user}`, operations: ["createSession"] };
+    return user === undefined
+      ? null
+      : { preset: "chat" as const, sessionId: `of-${user}`, operations: ["createSession"] };
   }
 
   async onTurnEnd({ sessionId, finishReason, usage }: EndedTurn) {
@@ -118,9 +158,13 @@ export default {
       case "/own/events":
         return Response.json(await env.SESSION_AGENT.getByName(agent).loadEvents({ sessionId: "notebook" }));
       case "/own/refused":
-        return Response.json(await env.SESSION_AGENT.getByName(agent).request("loadEvents", JSON.stringify({ sessionId: "notebook" }), {}));
+        return Response.json(
+          await env.SESSION_AGENT.getByName(agent).request("loadEvents", JSON.stringify({ sessionId: "notebook" }), {}),
+        );
       case "/own/heard":
-        return Response.json((await env.SESSION_AGENT.getByName(agent).heard(url.searchParams.get("of") ?? "")) ?? null);
+        return Response.json(
+          (await env.SESSION_AGENT.getByName(agent).heard(url.searchParams.get("of") ?? "")) ?? null,
+        );
       default:
         return (await routeSessionAgent(request, env)) ?? new Response("Nothing here.", { status: 404 });
     }

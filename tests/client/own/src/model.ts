@@ -3,7 +3,10 @@
 
 import { MockLanguageModelV4 } from "ai/test";
 
-const USAGE = { inputTokens: { total: 10, noCache: 8, cacheRead: 2, cacheWrite: 0 }, outputTokens: { total: 3, text: 3, reasoning: 0 } };
+const USAGE = {
+  inputTokens: { total: 10, noCache: 8, cacheRead: 2, cacheWrite: 0 },
+  outputTokens: { total: 3, text: 3, reasoning: 0 },
+};
 
 type Part = { [field: string]: any };
 
@@ -29,11 +32,18 @@ const calls = (toolName: string, input: object): Part[] => [
   { type: "reasoning-start", id: "r" },
   { type: "reasoning-delta", id: "r", delta: `I use ${toolName}.` },
   { type: "reasoning-end", id: "r", providerMetadata: { maker: { signature: "signed" } } },
-  { type: "tool-call", toolCallId: `call-${toolName}`, toolName, input: JSON.stringify(input), providerMetadata: { maker: { thought: "kept" } } },
+  {
+    type: "tool-call",
+    toolCallId: `call-${toolName}`,
+    toolName,
+    input: JSON.stringify(input),
+    providerMetadata: { maker: { thought: "kept" } },
+  },
   { type: "finish", finishReason: { unified: "tool-calls", raw: "tool_calls" }, usage: USAGE },
 ];
 
-const textOf = (content: any): string => (typeof content === "string" ? content : content.map(({ text = "" }) => text).join(""));
+const textOf = (content: any): string =>
+  typeof content === "string" ? content : content.map(({ text = "" }) => text).join("");
 
 async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]> {
   const last = prompt.at(-1);
@@ -41,7 +51,8 @@ async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]>
   if (last.role === "tool") {
     const [said] = prompt.at(-2).content;
     const call = prompt.at(-2).content.at(-1);
-    const signed = said.providerOptions?.maker?.signature === "signed" && call.providerOptions?.maker?.thought === "kept";
+    const signed =
+      said.providerOptions?.maker?.signature === "signed" && call.providerOptions?.maker?.thought === "kept";
     return says(`The tool says: ${last.content[0].output.value}${signed ? "" : " (unsigned)"}`);
   }
   const [word, ...rest] = asked.split(" ");
@@ -67,4 +78,7 @@ async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]>
   }
 }
 
-export const model = new MockLanguageModelV4({ modelId: "mock-1", doStream: async (options: any) => ({ stream: stream(await answer(options)) }) } as any);
+export const model = new MockLanguageModelV4({
+  modelId: "mock-1",
+  doStream: async (options: any) => ({ stream: stream(await answer(options)) }),
+} as any);

@@ -26,7 +26,8 @@ export class Assistant extends SessionAgent<Env> {
   /** An agent's name says which version it has: `model:5`. */
   model() {
     const [, version] = this.ctx.id.name!.split(":");
-    if (version === "4") return { specificationVersion: "v1", provider: "old", modelId: "old", doStream: async () => ({}) };
+    if (version === "4")
+      return { specificationVersion: "v1", provider: "old", modelId: "old", doStream: async () => ({}) };
     const create = PROVIDERS[version as unknown as 5] ?? openai7;
     return create({ baseURL: this.env.MODEL_URL, apiKey: "none" }).chat("test");
   }
@@ -36,9 +37,22 @@ export class Assistant extends SessionAgent<Env> {
       five: tool5({ description: "Of version 5", inputSchema: city, execute }),
       six: tool6({ description: "Of version 6", inputSchema: city, execute }),
       seven: tool7({ description: "Of version 7", inputSchema: city, execute }),
-      valibot: tool7({ description: "Its input by Valibot", inputSchema: toStandardJsonSchema(v.object({ city: v.pipe(v.string(), v.maxLength(20)) })), execute }),
-      standard: { description: "Its input by a schema itself", inputSchema: toStandardJsonSchema(v.object({ city: v.string() })), execute },
-      decided: tool7({ description: "Asks by its input", inputSchema: city, needsApproval: ({ city }) => city !== "Oslo", execute }),
+      valibot: tool7({
+        description: "Its input by Valibot",
+        inputSchema: toStandardJsonSchema(v.object({ city: v.pipe(v.string(), v.maxLength(20)) })),
+        execute,
+      }),
+      standard: {
+        description: "Its input by a schema itself",
+        inputSchema: toStandardJsonSchema(v.object({ city: v.string() })),
+        execute,
+      },
+      decided: tool7({
+        description: "Asks by its input",
+        inputSchema: city,
+        needsApproval: ({ city }) => city !== "Oslo",
+        execute,
+      }),
       old: { description: "Of version 4", parameters: city, execute },
     };
   }
@@ -56,7 +70,10 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   authorize() {
-    return { operations: ["createSession", "runTurn", "appendEvents", "configureCompaction", "compact", "getHistory"], allow: { agentMessages: true } };
+    return {
+      operations: ["createSession", "runTurn", "appendEvents", "configureCompaction", "compact", "getHistory"],
+      allow: { agentMessages: true },
+    };
   }
 }
 
@@ -73,10 +90,16 @@ export class Closed extends SessionAgent<Env> {
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname } = new URL(request.url);
-    if (!pathname.startsWith("/own/")) return (await routeSessionAgent(request, env)) ?? new Response("Nothing here.", { status: 404 });
+    if (!pathname.startsWith("/own/"))
+      return (await routeSessionAgent(request, env)) ?? new Response("Nothing here.", { status: 404 });
     if (pathname === "/own/ready") return new Response("Ready.");
     // A method of an object, called over the binding: { binding, agent, method, given }.
-    const { binding, agent, method, given } = await request.json<{ binding: "CLOSED"; agent: string; method: string; given: unknown[] }>();
+    const { binding, agent, method, given } = await request.json<{
+      binding: "CLOSED";
+      agent: string;
+      method: string;
+      given: unknown[];
+    }>();
     try {
       return Response.json({ answer: await (env[binding].getByName(agent) as any)[method](...given) });
     } catch (error) {

@@ -56,6 +56,9 @@ export class Assistant extends SessionAgent<Env> {
 
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
-    return (await routeSessionAgent(request, env)) ?? new Response("POST /agents/session-agent/{agent}/chat\n", { status: 404 });
+    return (
+      (await routeSessionAgent(request, env)) ??
+      new Response("POST /agents/session-agent/{agent}/chat\n", { status: 404 })
+    );
   },
 };
