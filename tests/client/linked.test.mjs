@@ -20,7 +20,10 @@ after(() => rm(folder, { recursive: true, force: true }));
 
 // `npm link` writes into a folder of the machine, which is one of this test's.
 await mkdir(join(folder, "machine/lib"), { recursive: true });
-const env = { ...quietly(), npm_config_prefix: join(folder, "machine") };
+// As in a user's shell: what `npm test` sets for its programs, such as the repository's own
+// `ignore-scripts`, is not theirs.
+const shell = Object.fromEntries(Object.entries(quietly()).filter(([name]) => !name.startsWith("npm_")));
+const env = { ...shell, npm_config_prefix: join(folder, "machine") };
 
 const npm = (cwd, ...args) =>
   runFile("npm", [...args, "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps"], { cwd, env });

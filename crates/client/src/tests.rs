@@ -541,6 +541,6 @@ fn found_words_say_where_they_stand() {
         "seq": 1, "createdAt": 5, "snippet": "Penguins swim.", "score": 1.5, "highlights": [[0, 8]]
     });
     let script = Script::of([(200, json!({"results": [hit]}))]);
-    let found = run(script.agent().call(&Search::new("penguin"))).unwrap();
+    let found = run(script.agent().call(&Search::new().query("penguin"))).unwrap();
     assert_eq!(found.results[0].highlights, [[0, 8]]);
 }

@@ -31,7 +31,7 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
         }
         Method::Get => match query_of(&request)? {
             Some(query) => {
-                let found = agent.call(&Search::new(query).limit(SHOWN)).await?;
+                let found = agent.call(&Search::new().query(query).limit(SHOWN)).await?;
                 Response::from_json(&json!({"found": found.results}))
             }
             None => {
