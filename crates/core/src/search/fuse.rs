@@ -27,7 +27,7 @@ const BEND: f64 = 8.0;
 pub const MAX_NEAREST: usize = 100;
 
 /// The share of its nearness that a turn lends to the turns right before and after it.
-pub const NEIGHBOUR_SHARE: f64 = 0.2;
+pub const NEIGHBOUR_SHARE: f64 = 0.1;
 
 /// How near each text is with its neighbours, whose numbers are one less and one more. What
 /// has no neighbour counts as if its neighbour were as near as the average.
