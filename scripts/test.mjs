@@ -75,7 +75,7 @@ async function orFailed(run) {
 
 async function native(filters) {
   console.log("\n── native\n");
-  const { code, output } = await runKeeping("cargo", ["test", "--locked", "--workspace", ...filters], { cwd: ROOT });
+  const { code, output } = await runKeeping("cargo", ["test", "--locked", ...filters], { cwd: ROOT });
   return fromCargo(output, code);
 }
 
