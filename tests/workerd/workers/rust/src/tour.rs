@@ -29,7 +29,9 @@ pub async fn run(agent: &Agent) -> Result<Value> {
         Some(update) => agent.call(update).await?,
         None => None,
     };
-    let found = agent.call(&Search::new().query("penguin").session_id("s")).await?;
+    let found = agent
+        .call(&Search::new().query("penguin").session_id("s"))
+        .await?;
 
     let mut events = agent.items(LoadEvents::new("s").limit(2));
     let mut actions = Vec::new();
@@ -65,7 +67,9 @@ pub async fn run(agent: &Agent) -> Result<Value> {
         .await?;
     let mut entries = agent.items(ListEntries::new("facts"));
     let entry = entries.next().await?;
-    let facts = agent.call(&SearchContext::new("facts").query("tea")).await?;
+    let facts = agent
+        .call(&SearchContext::new("facts").query("tea"))
+        .await?;
     let frozen = agent.call(&FreezePrompt::new().session_id("s")).await?;
     let context = BuildWorkingContext::new("s")
         .memory(true)
