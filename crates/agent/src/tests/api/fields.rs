@@ -53,6 +53,7 @@ const CONTENT: &[&str] = &[
     "reason",
     "arguments",
     "query",
+    "queries",
     "defaultContent",
     "inputTokens",
     "outputTokens",
