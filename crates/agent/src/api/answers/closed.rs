@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// The schema of a value that has no unnamed fields.
@@ -53,7 +53,17 @@ pub fn close_within(schema: &Value, is_open: bool) -> Value {
     Value::Object(closed)
 }
 
-/// JSON in which no object has a field twice.
+/// Fields whose values are callers' own JSON, which is answered as it was sent.
+const CALLERS: &[&str] = &[
+    "metadata",
+    "arguments",
+    "parameters",
+    "parts",
+    "result",
+    "toolCalls",
+];
+
+/// JSON in which no object has a field twice, save within what callers sent.
 pub struct OnceNamed;
 
 impl<'de> Deserialize<'de> for OnceNamed {
@@ -79,8 +89,15 @@ impl<'de> Visitor<'de> for Walk {
                     "the field `{name}` stands there twice"
                 )));
             }
+            match CALLERS.contains(&name.as_str()) {
+                true => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                false => {
+                    map.next_value::<OnceNamed>()?;
+                }
+            }
             names.insert(name);
-            map.next_value::<OnceNamed>()?;
         }
         Ok(OnceNamed)
     }
