@@ -78,10 +78,10 @@ pub fn answer(
         reservation.resize(0);
     }
     let pieces = match body {
-        Sent::String(text) if text.length() <= MAX_WHOLE_LENGTH => {
+        Sent::String(text) if length <= MAX_WHOLE_LENGTH => {
             return respond(status, text, Some(cost), headers);
         }
-        Sent::Bytes(bytes) if bytes.length() <= MAX_WHOLE_LENGTH => {
+        Sent::Bytes(bytes) if length <= MAX_WHOLE_LENGTH => {
             return respond(status, bytes, Some(cost), headers);
         }
         Sent::String(text) => stream::of_text(text.clone(), reservation),

@@ -2,14 +2,13 @@
 // blocks, its login, and what becomes of it when one of its methods fails.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { promisify } from "node:util";
-import { ROOT, TSC } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/places.mjs";
 import { startWorkerd } from "../../scripts/workerd.mjs";
+import { compiled } from "./compiled.mjs";
 import { dev, project, wrangler } from "./packed.mjs";
 
 /** Where people copy a class from. */
@@ -88,16 +87,6 @@ test("the_class_is_bundled_and_deployed_dry", async () => {
 });
 
 test("the_types_of_the_package_hold_for_a_class", async () => {
-  const compilerOptions = {
-    strict: true,
-    noEmit: true,
-    target: "esnext",
-    module: "esnext",
-    moduleResolution: "bundler",
-    lib: ["esnext"],
-    types: ["@cloudflare/workers-types"],
-    skipLibCheck: false,
-  };
   const files = ["src/index.ts", "src/providers.d.ts"];
   await writeFile(join(made.folder, "src/providers.d.ts"), PROVIDERS);
   for (const guide of GUIDES) {
@@ -109,11 +98,7 @@ test("the_types_of_the_package_hold_for_a_class", async () => {
       await writeFile(join(made.folder, files.at(-1)), block);
     }
   }
-  await writeFile(join(made.folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files }));
-  const told = await promisify(execFile)(process.execPath, [TSC, "--project", made.folder, "--pretty", "false"]).then(
-    () => "",
-    ({ stdout }) => stdout,
-  );
+  const told = await compiled(made.folder, files, { skipLibCheck: false });
   // Other packages' types are not ours to mend.
   const ours = told.split(/\n(?! )/).filter((error) => error !== "" && !/node_modules\/(?!session-agent)/.test(error));
   assert.deepEqual(ours, []);

@@ -3,15 +3,15 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { VERSIONS } from "../../client/dist/versions.js";
-import { TSC } from "../../scripts/places.mjs";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
 import { callTool, say, startModel } from "../workerd/model_server.mjs";
+import { compiled } from "./compiled.mjs";
 import { dev, project, wrangler } from "./packed.mjs";
 
 const SOURCES = join(import.meta.dirname, "own_versions");
@@ -102,22 +102,7 @@ for (const [major, name] of [
 }
 
 test("the_types_of_each_ai_fit_a_class", async () => {
-  const compilerOptions = {
-    strict: true,
-    noEmit: true,
-    target: "esnext",
-    module: "esnext",
-    moduleResolution: "bundler",
-    lib: ["esnext"],
-    types: ["@cloudflare/workers-types"],
-    skipLibCheck: true,
-  };
-  await writeFile(join(made.folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["src/index.ts"] }));
-  const told = await promisify(execFile)(NODE, [TSC, "--project", made.folder, "--pretty", "false"]).then(
-    () => "",
-    ({ stdout }) => stdout,
-  );
-  assert.equal(told, "");
+  assert.equal(await compiled(made.folder, ["src/index.ts"], { skipLibCheck: true }), "");
 });
 
 test("a_model_and_a_tool_of_an_older_ai_are_said_in_a_sentence", async () => {

@@ -23,7 +23,7 @@ use crate::search::asked::AskedWords;
 use crate::search::candidates::most_candidates;
 use crate::search::counter::{Candidate, TermCounter, asked};
 use crate::search::document::EVERY_DOCUMENT;
-use crate::search::fuse::{Nearest, fuse};
+use crate::search::fuse::{Nearest, fuse_found};
 use crate::search::merge::merge;
 use crate::search::query::WordQuery;
 use crate::search::rank::Ranking;
@@ -269,10 +269,7 @@ pub fn find(
             matching.extend(load_then(db, block, query, at_ms)?);
         }
         let ranked = rank(&matching, query, &terms);
-        rankings.push(match nearest.get(place) {
-            Some(nearest) if !nearest.items.is_empty() => fuse(&ranked, nearest),
-            _ => ranked,
-        });
+        rankings.push(fuse_found(ranked, nearest.get(place)));
         rows.extend(matching.into_iter().map(|row| (row.number, row)));
         stems.extend(terms.into_iter().map(|term| term.stem));
     }

@@ -205,7 +205,7 @@ impl VectorStore for Entries<'_> {
             .collect())
     }
 
-    fn keep(&self, text: &PendingText, model: &str, vector: &str) -> Result<()> {
+    fn store(&self, text: &PendingText, model: &str, vector: &str) -> Result<()> {
         let sql = format!(
             "INSERT INTO cf_agents_entry_vectors (number, model, vector)
              SELECT e.number, ?2, ?3

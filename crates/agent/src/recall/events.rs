@@ -182,7 +182,7 @@ impl VectorStore for Events<'_> {
         Ok(said.into_iter().map(|SaidRow(text)| text).collect())
     }
 
-    fn keep(&self, text: &PendingText, model: &str, vector: &str) -> Result<()> {
+    fn store(&self, text: &PendingText, model: &str, vector: &str) -> Result<()> {
         let (session, seq) = split_place(text.number);
         let sql = format!(
             "INSERT INTO cf_agents_event_vectors (place, model, vector)

@@ -82,7 +82,7 @@ pub trait VectorStore {
 
     /// Stores a vector, if the stored text is still the one that the vector was made of.
     /// Must run in a transaction.
-    fn keep(&self, text: &PendingText, model: &str, vector: &str) -> Result<()>;
+    fn store(&self, text: &PendingText, model: &str, vector: &str) -> Result<()>;
 }
 
 /// A text that needs a vector.
@@ -329,7 +329,7 @@ pub async fn embed_missing(
         let mut made = Vec::with_capacity(texts.len());
         for (text, vector) in texts.iter().zip(&vectors) {
             let packed = pack(vector);
-            store.keep(text, &name, &packed)?;
+            store.store(text, &name, &packed)?;
             made.push((text.number, packed));
         }
         Ok(made)

@@ -9,7 +9,7 @@ use super::asked::AskedWords;
 use super::candidates::{IndexMatch, IndexMatches, load_candidates};
 use super::counter::{Candidate, TermCounter, asked};
 use super::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
-use super::fuse::{Nearest, fuse};
+use super::fuse::{Nearest, fuse_found};
 use super::merge::merge;
 use super::progress::find_number;
 use super::query::WordQuery;
@@ -30,8 +30,8 @@ use crate::base::error::Result;
 const MAX_SURROUNDED: usize = 20;
 const SURROUNDING: i64 = 2;
 
-/// If it is none: the most candidates that ask something, best first, whose next turn becomes a
-/// candidate too.
+/// If the query is not a question: the most candidates that ask something, best first, whose
+/// next turn becomes a candidate too.
 const MAX_ANSWERED: usize = 10;
 
 /// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
@@ -128,10 +128,7 @@ pub fn find_by(
         }
         let offer = load_candidates(db, search, query, number)?;
         let ranked = rank(db, search, query, &offer, weights)?;
-        rankings.push(match nearest.get(place) {
-            Some(nearest) if !nearest.items.is_empty() => fuse(&ranked, nearest),
-            _ => ranked,
-        });
+        rankings.push(fuse_found(ranked, nearest.get(place)));
         stems.extend(offer.terms.into_iter().map(|term| term.stem));
     }
     let prefixes: Vec<String> = queries
@@ -162,7 +159,7 @@ fn rank(
         candidates: Vec::new(),
     };
     reader.read(&offer.events)?;
-    // What answers a question, or goes on with a thought, may repeat none of its words.
+    // An answer to a question, or the rest of a thought, may repeat none of its words.
     if query.is_open() {
         let neighbours = reader.find_neighbours(query.is_question);
         reader.read(&neighbours)?;
@@ -211,8 +208,8 @@ impl CandidateReader<'_> {
         Ok(())
     }
 
-    /// What stands around the best candidates, unless they are candidates already. If the
-    /// query is no question, only the turns right after others' questions.
+    /// The turns around the best candidates that are not candidates yet. If the query is not
+    /// a question: only the turns right after candidates that are questions.
     fn find_neighbours(&self, query_asks: bool) -> Vec<IndexMatch> {
         let scores = self.ranking.scores(&self.candidates);
         let mut best: Vec<(f64, &Candidate)> = scores

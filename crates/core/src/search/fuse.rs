@@ -29,8 +29,8 @@ pub const MAX_NEAREST: usize = 100;
 /// The share of its nearness that a turn lends to the turns right before and after it.
 pub const NEIGHBOUR_SHARE: f64 = 0.1;
 
-/// How near each text is with its neighbours, whose numbers are one less and one more. What
-/// has no neighbour counts as if its neighbour were as near as the average.
+/// How near each text is with its neighbours, whose numbers are one less and one more. A text
+/// without a neighbour counts as if its neighbour were as near as the average.
 pub fn with_neighbours(found: &[(i64, f64)], share: f64) -> Vec<(i64, f64)> {
     let nearness: HashMap<i64, f64> = found.iter().copied().collect();
     let sum: f64 = found.iter().map(|(_, nearness)| nearness).sum();
@@ -90,6 +90,17 @@ pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) ->
         .collect();
     fused.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     fused
+}
+
+/// The ranking by words, with the nearest items where there are some.
+pub fn fuse_found<T: Copy + Eq + Hash>(
+    by_words: Vec<(T, f64)>,
+    nearest: Option<&Nearest<T>>,
+) -> Vec<(T, f64)> {
+    match nearest {
+        Some(nearest) if !nearest.items.is_empty() => fuse(&by_words, nearest),
+        _ => by_words,
+    }
 }
 
 /// How scores lie around their average.

@@ -135,8 +135,8 @@ impl Ranking<'_> {
             .sum()
     }
 
-    /// The factors of what the user said and of what the agent said: who says less in a
-    /// turn, says more in a word.
+    /// The factors of the user's texts and of the agent's texts. The texts of the role whose
+    /// texts are shorter are lifted: each of their words tells more.
     fn role_lifts(&self, candidates: &[Candidate]) -> (f64, f64) {
         let mean = |role: Role| {
             let of_role = candidates.iter().filter(|candidate| candidate.role == role);

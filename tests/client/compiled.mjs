@@ -1,0 +1,29 @@
+// What TypeScript's compiler says of files of a folder, as a project on Workers compiles them.
+
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { TSC } from "../../scripts/places.mjs";
+import { NODE } from "../../scripts/wrangler.mjs";
+
+const runFile = promisify(execFile);
+
+/** The compiler's errors; "": it has none. `options` are added to its options. */
+export async function compiled(folder, files, options = {}) {
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    target: "esnext",
+    module: "esnext",
+    moduleResolution: "bundler",
+    lib: ["esnext"],
+    types: ["@cloudflare/workers-types"],
+    ...options,
+  };
+  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files }));
+  return await runFile(NODE, [TSC, "--project", folder, "--pretty", "false"], { cwd: folder }).then(
+    () => "",
+    ({ stdout, message }) => stdout || message,
+  );
+}
