@@ -47,6 +47,14 @@ extern "C" {
         cost: Option<&Statements>,
         more: Option<&str>,
     ) -> JsValue;
+
+    #[wasm_bindgen(js_name = respondInTime)]
+    fn respond_in_time(
+        status: u16,
+        bytes: &Uint8Array,
+        cost: Option<&Statements>,
+        more: Option<&str>,
+    ) -> JsValue;
 }
 
 /// An error here is a failure of the runtime, never the caller's fault.
@@ -76,6 +84,12 @@ pub fn answer(
     };
     if length <= MAX_UNCOUNTED_LENGTH {
         reservation.resize(0);
+    }
+    if let Sent::Bytes(bytes) = body
+        && (MAX_WHOLE_LENGTH + 1..=MAX_UNCOUNTED_LENGTH).contains(&length)
+    {
+        let more = shown(headers);
+        return Ok(respond_in_time(status, bytes, Some(cost), more.as_deref()).unchecked_into());
     }
     let pieces = match body {
         Sent::String(text) if length <= MAX_WHOLE_LENGTH => {
@@ -152,8 +166,13 @@ pub fn respond(
     cost: Option<&Statements>,
     extra: &[(&str, &str)],
 ) -> ResponseResult {
-    let more = (!extra.is_empty()).then(|| json::text(&object_of(extra)));
+    let more = shown(extra);
     Ok(respond_with(status, body, cost, more.as_deref()).unchecked_into())
+}
+
+/// Further headers, as the JSON of an object.
+fn shown(headers: &[(&str, &str)]) -> Option<String> {
+    (!headers.is_empty()).then(|| json::text(&object_of(headers)))
 }
 
 /// A successful answer without a body.
