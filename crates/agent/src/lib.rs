@@ -29,6 +29,8 @@ use session_agent_core::{access, base, log, messages, search, store};
 
 pub mod memory;
 
+pub mod directory;
+
 pub mod models;
 
 pub mod recall;

@@ -56,6 +56,11 @@ impl Id {
         Self(format!("d-{}", random_text(host)))
     }
 
+    /// Mints the id by which the directory knows one life of an agent's name.
+    pub fn mint_life(host: &dyn Host) -> Self {
+        Self(format!("l-{}", random_text(host)))
+    }
+
     /// Mints the id of a token whose turns are counted.
     pub fn mint_token(host: &dyn Host) -> Self {
         Self(format!("k-{}", random_text(host)))

@@ -134,6 +134,8 @@ pub enum Endpoint {
     Service { binding: String, path: String },
     /// An operation of another agent of this Worker.
     Agent { name: String, operation: String },
+    /// A part of the directory of agents.
+    Directory { part: String },
 }
 
 /// A POST of JSON.

@@ -47,6 +47,7 @@ settings! {
     MemoryBlocks = "MEMORY_BLOCKS": Variable;
     SkillsBucket = "SKILLS_BUCKET": Binding;
     Ai = "AI": Binding;
+    Directory = "DIRECTORY": Binding;
     Model = "MODEL": Variable;
     OpenAiBaseUrl = "OPENAI_BASE_URL": Variable;
     OpenAiApiKey = "OPENAI_API_KEY": Secret;

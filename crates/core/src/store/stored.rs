@@ -20,6 +20,10 @@ pub const SEARCH: &str = "search";
 /// `edge/object/name.rs`.
 pub const NAME: &str = "name";
 
+/// The key of the agent's place in the directory of agents; see
+/// `crates/agent/src/directory/membership.rs`.
+pub const DIRECTORY: &str = "directory";
+
 /// Finds the JSON of a value.
 pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
     let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";

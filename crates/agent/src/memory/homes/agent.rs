@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{ask, away, unavailable};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::{self, json};
-use crate::base::outbound::Endpoint;
+use crate::base::outbound::{Endpoint, Outbound};
 use crate::base::settings::Setting;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
@@ -30,6 +30,12 @@ pub fn parse_via(header: Option<&str>) -> Vec<String> {
         .and_then(|header| URL_SAFE_NO_PAD.decode(header).ok())
         .and_then(|json| json::decode_bytes(&json).ok())
         .unwrap_or_default()
+}
+
+/// The header by which another object of this Worker lets this one in, if there is a secret.
+pub fn secret_header(outbound: &dyn Outbound) -> Option<(String, String)> {
+    let secret = outbound.find_setting(Setting::SessionAgentToken)?;
+    Some(("authorization".to_owned(), format!("Bearer {secret}")))
 }
 
 /// Another agent, and its block that holds the content of this agent's block.
@@ -99,9 +105,7 @@ async fn send(
         VIA_HEADER.to_owned(),
         URL_SAFE_NO_PAD.encode(json::encode(&via)?),
     )];
-    if let Some(secret) = memory.outbound.find_setting(Setting::SessionAgentToken) {
-        headers.push(("authorization".to_owned(), format!("Bearer {secret}")));
-    }
+    headers.extend(secret_header(memory.outbound));
     let place = Endpoint::Agent {
         name: home.name.to_owned(),
         operation: operation.to_owned(),

@@ -26,6 +26,12 @@ const CREATE_MIGRATIONS_TABLE: &str = "
       applied_at INTEGER NOT NULL
     )";
 
+/// Makes the table of a part of the directory of agents, unless it is there. Such an object
+/// has no other table; see `directory/part.rs`.
+pub fn make_directory(db: &dyn Database) -> Result<()> {
+    db.run(include_str!("directory.sql"), &[])
+}
+
 /// The number of the newest migration.
 #[cfg(feature = "testing")]
 pub fn newest() -> i64 {

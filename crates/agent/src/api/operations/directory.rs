@@ -1,0 +1,303 @@
+//! Operations over the agents of a directory: to list them, to search in them, and to
+//! destroy them.
+//!
+//! All need the secret, since they reach beyond the agent that is asked. Any agent may be
+//! asked, and one that nobody has used stays unused.
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::search::Search;
+use crate::access::{Effect, Needs};
+use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::api::operations::agent::Destroy;
+use crate::base::error::{Error, Result};
+use crate::base::json::{self, Limit, json};
+use crate::base::outbound::{CallLimits, CallPurpose, Endpoint, OutboundRequest, read_all};
+use crate::directory::list::{AgentPage, list_agents};
+use crate::memory::homes::agent::secret_header;
+
+/// The most agents that one search asks, and that one request destroys.
+const MAX_AGENTS: usize = 32;
+
+/// The most agents that are asked at once.
+const AT_ONCE: usize = 6;
+
+/// How long an agent may take, and the most bytes of its answer.
+const ANSWER: CallLimits = CallLimits {
+    wait_ms: 10_000,
+    silence_ms: 20_000,
+    mute_ms: None,
+    total_ms: 20_000,
+    max_bytes: 1 << 20,
+};
+
+/// Lists the agents whose names begin so, in the order of their names' bytes. The Worker
+/// needs the binding `DIRECTORY`. `GET /agents/session-agent?prefix=` gives the same.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListAgents {
+    /// The beginning of the names, for instance `user:42:`. Left out: all agents.
+    #[serde(default)]
+    prefix: String,
+    #[serde(default)]
+    limit: Limit<100, 1000>,
+    /// Of the page before.
+    cursor: Option<String>,
+}
+
+impl Operation for ListAgents {
+    const NAME: &'static str = "listAgents";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(test)]
+    type Output = AgentPage;
+}
+
+impl RunWaiting for ListAgents {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let after = self.cursor.as_deref().unwrap_or_default();
+        let limit = usize::try_from(self.limit.0).unwrap_or(1);
+        Reply::json(&list_agents(agent.outbound, &self.prefix, after, limit).await?)
+    }
+}
+
+/// Searches in the agents whose names begin so, at most 32 of them: each agent searches by
+/// itself, as `search` does.
+///
+/// The scores of two agents can't be compared. So the best results of all agents come first,
+/// then the second ones of all, and so on; among these, those that show more of the words.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SearchAgents {
+    /// The beginning of the agents' names, for instance `user:42:`.
+    prefix: String,
+    #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "Search"))]
+    search: serde_json::Map<String, Value>,
+}
+
+/// The results of several agents.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FoundInAgents {
+    /// As `search` gives them, each with the name of its `agent`.
+    results: Vec<Value>,
+    /// The agents that were asked.
+    agents: Vec<String>,
+    /// The agents that gave no answer. Ask again.
+    failed: Vec<String>,
+    /// More agents have names that begin so: a longer prefix finds them.
+    more: bool,
+    /// An agent still builds its index; search again later.
+    pending: bool,
+}
+
+impl Operation for SearchAgents {
+    const NAME: &'static str = "searchAgents";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = FoundInAgents;
+}
+
+impl RunWaiting for SearchAgents {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_prefix(&self.prefix)?;
+        if self.search.contains_key("sessionId") {
+            return Err(Error::invalid(
+                "sessionId",
+                "`sessionId` names a session of one agent: ask that agent with `search`.",
+            ));
+        }
+        let body = json::text(&Value::from(self.search));
+        // What an agent would refuse is refused before anybody is asked.
+        let search: Search = json::parse(body.as_bytes())?;
+        let limit = search.limit();
+        let page = list_agents(agent.outbound, &self.prefix, "", MAX_AGENTS).await?;
+        let asked = page.agents.into_iter().map(|listed| {
+            let body = body.clone();
+            async move {
+                let answer = ask(agent, &listed.name, Search::NAME, body).await;
+                (listed.name, answer)
+            }
+        });
+        let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let mut found = FoundInAgents {
+            results: Vec::new(),
+            agents: Vec::new(),
+            failed: Vec::new(),
+            more: page.cursor.is_some(),
+            pending: false,
+        };
+        let mut ranked = Vec::new();
+        for (name, answer) in answers {
+            match answer {
+                Ok(mut answer) => {
+                    found.pending |= answer.get("pending") == Some(&Value::Bool(true));
+                    let results = answer.get_mut("results").map(Value::take);
+                    let results = results.and_then(|results| results.as_array().cloned());
+                    for (rank, mut hit) in results.unwrap_or_default().into_iter().enumerate() {
+                        if let Some(fields) = hit.as_object_mut() {
+                            fields.insert("agent".to_owned(), name.as_str().into());
+                        }
+                        ranked.push((rank, shown_words(&hit), hit));
+                    }
+                }
+                Err(_) => found.failed.push(name.clone()),
+            }
+            found.agents.push(name);
+        }
+        ranked.sort_by_key(|(rank, words, _)| (*rank, std::cmp::Reverse(*words)));
+        found.results = ranked.into_iter().map(|(_, _, hit)| hit).collect();
+        found.results.truncate(limit);
+        Reply::json(&found)
+    }
+}
+
+/// How many different words of the query a result shows.
+fn shown_words(hit: &Value) -> usize {
+    let text: Vec<u16> = hit
+        .get("snippet")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .encode_utf16()
+        .collect();
+    let spans = hit.get("highlights").and_then(Value::as_array);
+    let words = spans.into_iter().flatten().filter_map(|span| {
+        let at = |end: usize| usize::try_from(span.get(end)?.as_u64()?).ok();
+        let word = text.get(at(0)?..at(1)?)?;
+        Some(String::from_utf16_lossy(word).to_lowercase())
+    });
+    words.collect::<std::collections::BTreeSet<_>>().len()
+}
+
+/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one
+/// request. Where the prefix ends with a colon, the agent of the name before the colon goes,
+/// too: it is the home of what these agents share.
+///
+/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again.
+/// What lives in a bucket or behind a service stays: `homes` names it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EraseAgents {
+    /// The beginning of the agents' names, for instance `user:42:`.
+    prefix: String,
+    /// The prefix once more, which guards against mistakes.
+    confirm: String,
+}
+
+/// What became of the agents.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ErasedAgents {
+    /// The agents that are gone, each with the receipt of its `destroy`.
+    agents: Vec<Value>,
+    /// The agents that are still there, since they gave no answer. Ask again.
+    failed: Vec<String>,
+    /// More agents are left. Ask again.
+    more: bool,
+}
+
+impl Operation for EraseAgents {
+    const NAME: &'static str = "eraseAgents";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(test)]
+    type Output = ErasedAgents;
+}
+
+impl RunWaiting for EraseAgents {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_prefix(&self.prefix)?;
+        if self.confirm != self.prefix {
+            return Err(Error::invalid(
+                "confirm",
+                "`confirm` must be the prefix, to the letter. Nothing was destroyed.",
+            ));
+        }
+        let page = list_agents(agent.outbound, &self.prefix, "", MAX_AGENTS).await?;
+        let mut erased = ErasedAgents {
+            agents: Vec::new(),
+            failed: Vec::new(),
+            more: page.cursor.is_some(),
+        };
+        let mut names: Vec<String> = page.agents.into_iter().map(|listed| listed.name).collect();
+        names.extend(find_home(agent, &self.prefix).await?);
+        // The agent that is asked goes last: after that it can do nothing more.
+        let own = names.iter().position(|name| name == agent.name);
+        let own = own.map(|at| names.remove(at));
+        for name in names {
+            let body = json::text(&json!({"confirm": name}));
+            match ask(agent, &name, Destroy::NAME, body).await {
+                Ok(receipt) => erased.agents.push(receipt_of(name, receipt)),
+                Err(_) => erased.failed.push(name),
+            }
+        }
+        let Some(own) = own else {
+            return Reply::json(&erased);
+        };
+        let (receipt, _) = super::agent::destroy(agent).await?;
+        erased.agents.push(receipt_of(own, receipt));
+        Ok(Reply {
+            empties_storage: true,
+            ..Reply::json(&erased)?
+        })
+    }
+}
+
+/// The agent that a prefix with a colon at its end names, if the directory has it.
+async fn find_home(agent: &Agent<'_>, prefix: &str) -> Result<Option<String>> {
+    let Some(name) = prefix.strip_suffix(':').filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let page = list_agents(agent.outbound, name, "", 1).await?;
+    let mut names = page.agents.into_iter().map(|listed| listed.name);
+    Ok(names.find(|found| found == name))
+}
+
+fn receipt_of(name: String, receipt: Value) -> Value {
+    let mut fields = receipt.as_object().cloned().unwrap_or_default();
+    fields.insert("agent".to_owned(), name.into());
+    fields.into()
+}
+
+fn check_prefix(prefix: &str) -> Result<()> {
+    match prefix.is_empty() {
+        true => Err(Error::invalid(
+            "prefix",
+            "`prefix` must not be empty: it says which agents are meant, for instance `user:42:`.",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Asks an agent for an operation. An agent that answers with an error, or not at all, is
+/// one that failed.
+async fn ask(agent: &Agent<'_>, name: &str, operation: &str, body: String) -> Result<Value> {
+    let silent = || Error::storage("an agent gave no answer");
+    let call = OutboundRequest {
+        purpose: CallPurpose::Memory,
+        place: Endpoint::Agent {
+            name: name.to_owned(),
+            operation: operation.to_owned(),
+        },
+        headers: secret_header(agent.outbound).into_iter().collect(),
+        body,
+        limits: ANSWER,
+    };
+    let mut answer = agent.outbound.send(call).await.map_err(|_| silent())?;
+    let body = read_all(answer.body.as_mut()).await;
+    match (answer.status, body) {
+        (200, Ok(body)) => json::decode_tree(&String::from_utf8_lossy(&body)).map_err(|_| silent()),
+        _ => Err(silent()),
+    }
+}

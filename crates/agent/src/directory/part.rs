@@ -1,0 +1,177 @@
+//! A part of the directory, as the object that keeps it: one table, and what it answers.
+
+use serde_json::{Value, json};
+
+use super::ask::ask;
+use super::{Entry, ListedAgent, MAX_PAGE, Page, PartCall, ROOT, beginning};
+use crate::base::columns::{FromRow, find_value, load};
+use crate::base::database::{Database, Row};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json;
+use crate::base::outbound::Outbound;
+use crate::store::schema::make_directory;
+
+/// The row that says that the root knows this part. No agent has an empty name.
+const KNOWN: &str = "";
+
+/// How long after a failure the part tells the root again that it is empty.
+pub const RETRY_MS: i64 = 60_000;
+
+/// A part of the directory.
+pub struct Part<'a> {
+    /// The name of the object.
+    pub name: &'a str,
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub outbound: &'a dyn Outbound,
+}
+
+impl FromRow<'_> for ListedAgent {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            name: row.text(0)?.to_owned(),
+            created_at: row.integer(1)?,
+        })
+    }
+}
+
+impl Part<'_> {
+    /// Answers a call; the answer is JSON.
+    pub async fn answer(&self, body: &[u8]) -> Result<String> {
+        let unread = |_| Error::invalid("do", "This is no call of the directory.");
+        let call = json::decode_bytes(body).map_err(unread)?;
+        // A look at a part that nobody has used makes no table.
+        if let PartCall::List { .. } = &call
+            && !self.is_made()?
+        {
+            return json::encode(&Page::default());
+        }
+        make_directory(self.db)?;
+        match call {
+            PartCall::Join(entry) => self.join(entry).await,
+            PartCall::Leave(entry) => self.leave(entry).await,
+            PartCall::List {
+                prefix,
+                after,
+                limit,
+            } => return json::encode(&self.list(&prefix, &after, limit)?),
+        }?;
+        json::encode(&json!({}))
+    }
+
+    /// Tells the root what it has not heard yet; `true`: it still has not.
+    pub async fn wake(&self) -> Result<bool> {
+        if !self.is_made()? {
+            return Ok(false);
+        }
+        match self.say_empty().await {
+            Ok(()) => Ok(false),
+            Err(_) => Ok(true),
+        }
+    }
+
+    /// Whether the root has yet to hear that this part is empty.
+    pub fn has_news(&self) -> Result<bool> {
+        let sql = "SELECT 1 FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
+        let found: Option<i64> = find_value(self.db, sql, &[KNOWN.into()])?;
+        Ok(found.is_some())
+    }
+
+    fn is_made(&self) -> Result<bool> {
+        let sql = "SELECT 1 FROM sqlite_master WHERE name = 'cf_agents_directory'";
+        let found: Option<i64> = find_value(self.db, sql, &[])?;
+        Ok(found.is_some())
+    }
+
+    /// An agent whose part the root does not know is refused, and tries again: else no list
+    /// of all agents would find it.
+    async fn join(&self, entry: Entry) -> Result<()> {
+        let begins = beginning(&entry.name).map(str::to_owned);
+        self.write(&entry.name, &entry.life)?;
+        let Some(name) = begins.filter(|_| self.name != ROOT) else {
+            return Ok(());
+        };
+        let sql = "SELECT 1 FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NULL";
+        let known: Option<i64> = find_value(self.db, sql, &[KNOWN.into()])?;
+        if known.is_some() {
+            return Ok(());
+        }
+        let life = Id::mint_life(self.host).as_str().to_owned();
+        let told = Entry {
+            name,
+            life: life.clone(),
+        };
+        let _: Value = ask(self.outbound, ROOT, &PartCall::Join(told)).await?;
+        self.write(KNOWN, &life)
+    }
+
+    fn write(&self, name: &str, life: &str) -> Result<()> {
+        let sql = "INSERT INTO cf_agents_directory (name, life, created_at)
+                   VALUES (?1, ?2, ?3)
+                       ON CONFLICT (name) DO UPDATE
+                      SET life = excluded.life, created_at = excluded.created_at, gone_at = NULL
+                    WHERE life <> excluded.life OR gone_at IS NOT NULL";
+        let now_ms = self.host.now_ms();
+        self.db.run(sql, &[name.into(), life.into(), now_ms.into()])
+    }
+
+    async fn leave(&self, entry: Entry) -> Result<()> {
+        self.delete(&entry.name, &entry.life)?;
+        if self.name == ROOT || !self.list("", "", 1)?.agents.is_empty() {
+            return Ok(());
+        }
+        // An agent that joins from now on tells the root anew.
+        let sql = "UPDATE cf_agents_directory SET gone_at = ?2 WHERE name = ?1";
+        let now_ms = self.host.now_ms();
+        self.db.run(sql, &[KNOWN.into(), now_ms.into()])?;
+        // The agent has left, whether the root hears of it now or later.
+        let _ = self.say_empty().await;
+        Ok(())
+    }
+
+    /// Tells the root that this part is empty, if it has yet to hear so.
+    async fn say_empty(&self) -> Result<()> {
+        let sql = "SELECT life FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
+        let life: Option<String> = find_value(self.db, sql, &[KNOWN.into()])?;
+        let (Some(life), Some(name)) = (life, self.name.strip_prefix("part:")) else {
+            return Ok(());
+        };
+        let told = Entry {
+            name: name.to_owned(),
+            life: life.clone(),
+        };
+        let _: Value = ask(self.outbound, ROOT, &PartCall::Leave(told)).await?;
+        self.delete(KNOWN, &life)
+    }
+
+    fn delete(&self, name: &str, life: &str) -> Result<()> {
+        let sql = "DELETE FROM cf_agents_directory WHERE name = ?1 AND life = ?2";
+        self.db.run(sql, &[name.into(), life.into()])
+    }
+
+    /// Reads no more rows than it gives, and one that says whether others follow.
+    fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Page> {
+        let limit = limit.clamp(1, MAX_PAGE);
+        // The row of the empty name is no agent's.
+        let (sql, from) = match prefix > after {
+            true => (
+                "SELECT name, created_at FROM cf_agents_directory
+                  WHERE name >= +?1 ORDER BY name LIMIT ?2",
+                prefix,
+            ),
+            false => (
+                "SELECT name, created_at FROM cf_agents_directory
+                  WHERE name > +?1 ORDER BY name LIMIT ?2",
+                after,
+            ),
+        };
+        let rows = i64::try_from(limit).unwrap_or(0) + 1;
+        let mut agents: Vec<ListedAgent> = load(self.db, sql, &[from.into(), rows.into()])?;
+        agents.retain(|agent| agent.name.starts_with(prefix));
+        let more = agents.len() > limit;
+        agents.truncate(limit);
+        Ok(Page { agents, more })
+    }
+}
