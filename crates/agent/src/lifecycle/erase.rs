@@ -15,7 +15,8 @@ use crate::log::sessions::session_exists;
 use crate::memory::label::Label;
 use crate::memory::log_copies::{CopiedDocument, erase_copies};
 use crate::memory::purge::{
-    ItemKeys, erase_document_at, erase_entry_at, erase_version, forget_prompts, renew_indexes,
+    ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
+    renew_indexes,
 };
 use crate::messages::change::touch;
 use crate::messages::delete::delete_events;
@@ -141,7 +142,10 @@ impl<'a> Target<'a> {
                 session_exists(db, session_id)? && delete_compaction(db, host, session_id, id)?
             }
             Target::Session(session_id) => erase_head(db, host, session_id)?,
-            Target::Definition(scope, label) => erase_definition(db, scope, label)?,
+            Target::Definition(scope, label) => {
+                forget_prompts(db, scope)?;
+                erase_definition(db, scope, label)?
+            }
             Target::Text(scope, label, version) => erase_text(db, scope, label, *version)?,
             Target::Entry(scope, label, key) => {
                 forget_prompts(db, scope)?;
@@ -240,34 +244,6 @@ fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Res
         &session,
     )?;
     touch(db, host, session_id)?;
-    Ok(true)
-}
-
-/// Erases a definition's description and default text. The block stays.
-fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) -> Result<bool> {
-    let place = [SqlValue::from(scope), label.key().into()];
-    db.write_anew("cf_agents_blocks");
-    let sql = format!(
-        "UPDATE cf_agents_blocks
-            SET {}, {}
-          WHERE scope = ?1
-            AND key = ?2
-      RETURNING 1",
-        overwritten("description"),
-        overwritten("default_content")
-    );
-    if !delete_one(db, &sql, &place)? {
-        return Ok(false);
-    }
-    db.run(
-        "UPDATE cf_agents_blocks
-            SET description = NULL,
-                default_content = NULL
-          WHERE scope = ?1
-            AND key = ?2",
-        &place,
-    )?;
-    forget_prompts(db, scope)?;
     Ok(true)
 }
 

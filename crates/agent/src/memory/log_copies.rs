@@ -17,6 +17,7 @@ use crate::messages::delete::tell_updated;
 use crate::messages::runs::{RunCache, RunPosition};
 use crate::search::index;
 use crate::store::erasing::{ErasingDatabase, overwritten};
+use crate::store::last_turns;
 
 /// The tool whose answers are documents.
 const TOOL: &str = "load_context";
@@ -154,6 +155,11 @@ fn replace(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id, seqs: &[i
             AND seq IN (SELECT value FROM json_each(?2))",
         &[session, list, ERASED.into()],
     )?;
+    // The record of the session's last turn holds what its tools answered.
+    let turns = last_turns::overwrite_over(db, session_id)?;
+    last_turns::settle(db, session_id)?;
+    db.write_anew("cf_agents_last_turns");
+    db.count(|erased| erased.turns += turns);
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, seqs)?;
     }

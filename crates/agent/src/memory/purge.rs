@@ -28,7 +28,7 @@ use crate::base::json::json;
 use crate::memory::past::ItemPlace;
 use crate::search;
 use crate::store::erased::Erased;
-use crate::store::erasing::{ENTRY_INDEX, ErasingDatabase};
+use crate::store::erasing::{ENTRY_INDEX, ErasingDatabase, overwritten};
 
 /// What a purge found and erased.
 pub struct Purged {
@@ -176,6 +176,8 @@ pub fn purge_block(
     erase(memory, None, |db| {
         let memory = Memory { db, ..*memory };
         let was_there = remove(&memory, scope, label, true, may_reach_out)?;
+        // A row that hides a deployed block is still there.
+        erase_definition(db, scope.column(), label)?;
         let copied = CopiedDocument {
             scope: scope.column(),
             label,
@@ -186,6 +188,33 @@ pub fn purge_block(
         forget_prompts(db, scope.column())?;
         Ok(was_there)
     })
+}
+
+/// Erases a definition's description and default text. The block stays.
+pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) -> Result<bool> {
+    let place = [SqlValue::from(scope), label.key().into()];
+    db.write_anew("cf_agents_blocks");
+    let sql = format!(
+        "UPDATE cf_agents_blocks
+            SET {}, {}
+          WHERE scope = ?1
+            AND key = ?2
+      RETURNING 1",
+        overwritten("description"),
+        overwritten("default_content")
+    );
+    if db.rows(&sql, &place)?.is_empty() {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_blocks
+            SET description = NULL,
+                default_content = NULL
+          WHERE scope = ?1
+            AND key = ?2",
+        &place,
+    )?;
+    Ok(true)
 }
 
 /// Runs deletions in one transaction that leaves no text behind.

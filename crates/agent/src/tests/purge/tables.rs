@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::{NEEDLE, places_of_needle};
 use crate::base::database::Database as _;
-use crate::chat::run::take_up::take_up_some;
 use crate::store::erased::{Erased, InPurge};
 use crate::store::tables::{SessionTable, TABLES};
 use crate::testing::Sqlite;
@@ -118,6 +117,10 @@ fn each_count_of_the_list_is_one_of_the_receipt() {
 fn fill_with_needle(db: &Sqlite) {
     for table in TABLES {
         for column in texts_of(table) {
+            // A block whose home can't be read can't be removed.
+            if *column == "source" {
+                continue;
+            }
             // JSON stays JSON, since deletions read some of it.
             let sql = format!(
                 "UPDATE {table}
@@ -147,14 +150,13 @@ fn fill_with_needle(db: &Sqlite) {
 #[test]
 fn when_all_is_purged_no_table_holds_its_text() {
     let alice = make(true);
-    drop(take_up_some(&alice.agent(&alice.db)));
     fill_with_needle(&alice.db);
     let before = places_of_needle(&alice.db);
     for table in TABLES {
         for column in texts_of(table) {
             let place = format!("{}.{column}", table.name);
             // Positions of media, names of messages and of listings are lists.
-            let is_list = ["media", "message_ids", "skills"].contains(column);
+            let is_list = ["media", "message_ids", "skills", "source"].contains(column);
             assert!(is_list || before.contains(&place), "nothing in {place}");
         }
         if table.purge == InPurge::Merged {
@@ -174,7 +176,7 @@ fn when_all_is_purged_no_table_holds_its_text() {
         sum += gone["erased"]["events"].as_i64().unwrap();
         assert!(gone["digest"].is_string());
     }
-    assert!(sum > 700, "{sum}");
+    assert!(sum > 500, "{sum} events");
     let blocks = alice.ok("getBlocks", json!({}));
     for block in blocks.as_array().unwrap() {
         let label = &block["label"];

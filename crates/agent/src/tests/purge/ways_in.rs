@@ -24,6 +24,7 @@ fn append(alice: &Alice, session: &str, events: Value) -> Vec<String> {
 /// An agent that searches, so that what is written is indexed, and that has vectors.
 fn agent() -> Alice {
     let alice = Alice::with_model();
+    alice.ok("createSession", json!({"id": "s"}));
     alice.say(&["before"]);
     alice.ok("search", json!({"query": "before"}));
     alice
@@ -135,7 +136,7 @@ fn a_turn_is_purged_with_its_reasoning_its_tools_and_its_record() {
         .answer(calls(&[("c1", "echo", json!({"text": NEEDLE}))]));
     alice.outbound.answer(Ok(Said::text(200, &text("echoed"))));
     alice.outbound.answer(said(&text("answered")));
-    alice.says(&text("asked"));
+    alice.says("asked");
     let page = alice.ok("getHistory", json!({"sessionId": "s"}));
     let ids = crate::tests::ids(&page["messages"]);
     let gone = purge(
@@ -189,6 +190,7 @@ fn a_summary_that_covered_a_purged_event_is_taken_back_and_others_stay() {
     );
     assert_eq!(gone["erased"]["summaries"], 1);
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    let left = &left["compactions"];
     assert_eq!(left.as_array().map_or(0, Vec::len), 1, "{left}");
     assert_eq!(left[0]["id"], kept["id"]);
 }
@@ -427,7 +429,9 @@ fn a_model_forgets_what_it_is_asked_to_and_only_what_it_may_write() {
 fn a_home_elsewhere_is_asked_first_and_its_answer_is_in_the_receipt() {
     let alice = agent();
     let source = json!({"label": "theirs", "kind": "searchable", "source": {"agent": "user:42", "label": "kb"}});
+    alice.outbound.answer(Said::json(&json!({})));
     alice.ok("defineBlock", source);
+    alice.outbound.answers.borrow_mut().clear();
     let erased = serde_json::to_value(crate::store::erased::Erased {
         entries: 1,
         ..Default::default()
@@ -444,12 +448,13 @@ fn a_home_elsewhere_is_asked_first_and_its_answer_is_in_the_receipt() {
         json!({"kind": "agent", "name": "user:42", "deleted": true, "erased": erased, "digest": "d"})
     );
     assert_eq!(gone["erased"]["entries"], 0);
-    let asked = alice.outbound.calls.borrow();
-    let asked: Value = serde_json::from_str(&asked.last().unwrap().body).unwrap();
+    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    let asked: Value = serde_json::from_str(&asked).unwrap();
     assert_eq!(asked, json!({"label": "kb", "key": "k", "purge": true}));
-    drop(asked);
     // The home is away: nothing is erased, and nothing is signed.
-    alice.outbound.answer(Err(CallFailure::TimedOut { silence_ms: 1 }));
+    alice
+        .outbound
+        .answer(Err(CallFailure::TimedOut { silence_ms: 1 }));
     let refused = alice.call(
         "deleteEntry",
         json!({"label": "theirs", "key": "k", "purge": true}),
