@@ -14,9 +14,12 @@ use crate::edge::text::Sent;
 use session_agent_agent::api::dispatch::dispatch;
 use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
 use session_agent_agent::api::operation::{Agent, Reply};
+use session_agent_agent::memory::purge::renew_tables;
 use session_agent_core::access::{self, Caller};
 use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::Result;
+use session_agent_core::base::outbound::Outbound as _;
+use session_agent_core::store::schema::free_space::{empty_free_pages, fill_free_pages};
 
 impl Object {
     pub(super) async fn call(
@@ -84,6 +87,12 @@ impl Object {
         if reply.empties_storage {
             self.empty().await?;
         }
+        if !reply.purged.is_empty() {
+            // The purge is committed. If this fails, the next purge makes up for it.
+            if let Err(error) = self.clear_pages(&reply.purged).await {
+                http::log(&error);
+            }
+        }
         // A first write has made the tables only now.
         if self.is_migrated.get() && !self.name.is_kept() {
             self.name.keep(&Sqlite::new(&self.storage))?;
@@ -91,6 +100,25 @@ impl Object {
         let body = Sent::of(std::mem::take(&mut reply.body));
         let reservation = http::reserve_answer(&body, may_be_repeated)?;
         Ok((body, reservation))
+    }
+
+    /// Clears what a purge left of its text in pages of these tables, in free pages, and in
+    /// the write-ahead log. Each step is committed before the next one begins. Filling has
+    /// the log copied into the database's file, and the second time, it writes over the log.
+    async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
+        let db = Sqlite::new(&self.storage);
+        self.fill_free_pages(&db).await?;
+        renew_tables(&db, tables)?;
+        self.outbound.sleep(0).await;
+        self.fill_free_pages(&db).await
+    }
+
+    async fn fill_free_pages(&self, db: &Sqlite<'_>) -> Result<()> {
+        fill_free_pages(db)?;
+        self.outbound.sleep(0).await;
+        empty_free_pages(db)?;
+        self.outbound.sleep(0).await;
+        Ok(())
     }
 
     pub(super) async fn empty(&self) -> Result<()> {

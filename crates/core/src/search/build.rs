@@ -85,6 +85,33 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
     })
 }
 
+/// Fills the index, which was emptied, with what it held. Part of the transaction that
+/// emptied it.
+pub fn refill(db: &dyn Database) -> Result<()> {
+    db.run("DELETE FROM cf_agents_search_parts", &[])?;
+    match find_state(db)? {
+        None => Ok(()),
+        // The searches of these sessions build it.
+        Some(StoredProgress::Asked { .. }) => db.run(
+            "UPDATE cf_agents_search_progress SET indexed_from = ?1",
+            &[NOTHING.into()],
+        ),
+        Some(StoredProgress::Whole(_) | StoredProgress::Building(_)) => {
+            db.run("DELETE FROM cf_agents_search_progress", &[])?;
+            let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";
+            let number = find_value(db, sql, &[])?.unwrap_or(0);
+            let from = NOTHING;
+            set_state(db, StoredProgress::Building(IndexCursor { number, from }))?;
+            for _ in 0..BATCHES_PER_SEARCH {
+                if build_batch_of_all(db)? == WHOLE {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
 /// Builds one more batch of what searches have asked for. Returns whether more remains.
 pub fn build_batch(db: &dyn Database) -> Result<bool> {
     match find_state(db)? {
