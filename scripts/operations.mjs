@@ -65,6 +65,7 @@ export const GROUPS = {
   "Memory tools": ["getTools", "callTool"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
   Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  "Agents of a directory": ["listAgents", "searchAgents", "eraseAgents"],
   "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "health"],
 };
 

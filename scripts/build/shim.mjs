@@ -1,4 +1,4 @@
-// What the runtime sees of the Worker: two classes in front of the compiled module.
+// What the runtime sees of the Worker: three classes in front of the compiled module.
 //
 // A crash in Rust (a panic, an overflow of the stack) leaves memory behind that
 // nobody may use again. The next call gets a fresh instance of the module, and
@@ -230,6 +230,30 @@ export class SessionAgent extends DurableObject {
 
   webSocketError(socket) {
     return enter(() => this.#current().webSocketError(socket));
+  }
+}
+
+/** A part of the directory of agents. It has no method that another Worker could call but `fetch`. */
+export class AgentDirectory extends DurableObject {
+  #part;
+  #instanceId;
+
+  /** The Rust half, in the instance that runs now. */
+  #current() {
+    rust.__worker_init_state();
+    if (this.#instanceId !== module.instanceId) {
+      this.#part = new rust.AgentDirectory(this.ctx, this.env);
+      this.#instanceId = module.instanceId;
+    }
+    return this.#part;
+  }
+
+  fetch(request) {
+    return enter(() => this.#current().fetch(request));
+  }
+
+  alarm() {
+    return enter(() => this.#current().alarm());
   }
 }
 

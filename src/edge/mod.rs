@@ -2,6 +2,7 @@
 //! in, answers out, and statements to the object's storage; it decides nothing.
 
 mod cors;
+mod directory;
 mod env;
 mod health;
 mod host;

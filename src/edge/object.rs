@@ -6,6 +6,7 @@
 mod alarms;
 mod calls;
 mod granted;
+mod membership;
 mod name;
 mod opening;
 mod tables;
@@ -76,6 +77,10 @@ struct Object {
     pace: ShowPace,
     /// Whether the object still has to look for turns that were cut off.
     is_recovery_due: Cell<bool>,
+    /// Whether the agent still has to look whether it stands in the directory.
+    is_joining_due: Cell<bool>,
+    /// The pause after the last failure to write it in.
+    joining_pause_ms: Cell<i64>,
     /// When slow listeners were last checked.
     looked_at_ms: Cell<i64>,
     /// The time of the next alarm, as far as this instance knows.
@@ -102,6 +107,8 @@ impl SessionAgent {
             turns: RunningTurns::default(),
             pace: ShowPace::default(),
             is_recovery_due: Cell::new(false),
+            is_joining_due: Cell::new(false),
+            joining_pause_ms: Cell::new(0),
             looked_at_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
             state,
@@ -202,6 +209,7 @@ impl Object {
             self.recover_later().await;
         }
         self.begin_calling_back();
+        self.join_later();
         self.go_on_indexing().await;
         Ok(())
     }
@@ -240,6 +248,7 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         let handled = self.handle(request, body, granted, &db).await;
         self.recover_once();
+        self.join_later();
         match handled {
             Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
                 self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
@@ -302,6 +311,7 @@ impl Object {
         let caller = state.caller();
         let heard = socket::handle_frame(&self.agent(&db, &caller, &[]), &state, text).await;
         self.recover_once();
+        self.join_later();
         let heard = heard?;
         // The turn begins first, so that it runs even if the socket is gone. It sends
         // nothing before this function awaits.
@@ -340,6 +350,12 @@ impl TurnStarter for Object {
     fn call_back(&self) {
         if let Some(object) = self.me.upgrade() {
             object.begin_calling_back();
+        }
+    }
+
+    fn wake_soon(&self) {
+        if let Some(object) = self.me.upgrade() {
+            object.begin_recovery_later();
         }
     }
 }
@@ -449,7 +465,11 @@ impl Object {
     ) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
         let Some(agent) = route.agent() else {
-            return Ok(ObjectAnswer::Response(health::answer()));
+            return match route {
+                Route::Health => Ok(ObjectAnswer::Response(health::answer())),
+                // Only the Worker in front lists agents.
+                _ => Err(route::nothing_here()),
+            };
         };
         self.name.check(agent)?;
         let caller = self.caller(&route, &request, granted.as_deref(), db)?;
@@ -525,7 +545,7 @@ impl Object {
                 let answer = mcp::answer(&agent, session_id, &request, bytes);
                 return answer.await.map(ObjectAnswer::Mcp);
             }
-            Route::Health | Route::Socket { .. } => {
+            Route::Health | Route::Agents { .. } | Route::Socket { .. } => {
                 return Err(Error::storage(
                     "a request that has an answer was taken for an operation",
                 ));

@@ -39,6 +39,7 @@ use session_agent_core::base::tokens::TokenCounter;
 const BUCKET: &str = Setting::SkillsBucket.name();
 const AGENTS: &str = Setting::SessionAgent.name();
 const AI: &str = Setting::Ai.name();
+const DIRECTORY: &str = Setting::Directory.name();
 
 #[wasm_bindgen(raw_module = "./agent-defaults.js")]
 extern "C" {
@@ -130,6 +131,11 @@ impl Bindings {
                 let url = format!("https://agent/agents/session-agent/{name}/rpc/{operation}");
                 (agent, url)
             }
+            Endpoint::Directory { part } => {
+                let parts = self.binding(DIRECTORY)?;
+                let part = method(&parts, "getByName", &[part.into()])?;
+                (part, "https://directory/".to_owned())
+            }
         };
         let headers = object(&[("content-type", "application/json".into())])?;
         for (name, value) in &call.headers {
@@ -193,7 +199,9 @@ impl Outbound for Bindings {
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
             let (slot, clock) = match call.place {
-                Endpoint::Agent { .. } => (None, Clock::start(call.limits, Runtime.now_ms())),
+                Endpoint::Agent { .. } | Endpoint::Directory { .. } => {
+                    (None, Clock::start(call.limits, Runtime.now_ms()))
+                }
                 Endpoint::Url(_) | Endpoint::Service { .. } => {
                     let bytes = call.body.len();
                     let (slot, clock) = self.leave(call.purpose, bytes, call.limits).await?;

@@ -12,13 +12,16 @@ use worker::{Env, event, web_sys};
 
 use super::host::Runtime;
 use super::http::ResponseResult;
+use super::outbound::Bindings;
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
 use session_agent_agent::api::door::admit;
-use session_agent_agent::api::route;
+use session_agent_agent::api::route::{self, Route};
+use session_agent_agent::directory::list::list_agents;
 use session_agent_core::access::{self, CorsPolicy, Policy};
 use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::{self, Error};
+use session_agent_core::base::json;
 use session_agent_core::base::settings::Setting;
 
 #[wasm_bindgen]
@@ -105,6 +108,10 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
         RoutedAnswer::Here(answer) => {
             settled(answer.and_then(|answer| cors::mark(answer, &shared)))
         }
+        RoutedAnswer::Listed(list) => tasks::promise(async move {
+            let answer = list.answer(&env).await?;
+            cors::mark(answer, &shared).map(JsValue::from)
+        }),
         RoutedAnswer::Refused(request, error) => tasks::promise(async move {
             http::discard(&request).await;
             let answer = http::refuse(&error, None)?;
@@ -169,6 +176,26 @@ enum RoutedAnswer {
     /// Refused, once the rest of its body is discarded.
     Refused(web_sys::Request, Error),
     ByObject(Answer),
+    /// A page of the directory's list.
+    Listed(AgentList),
+}
+
+/// What is asked of the directory.
+struct AgentList {
+    prefix: String,
+    limit: usize,
+    cursor: String,
+}
+
+impl AgentList {
+    async fn answer(self, env: &Env) -> ResponseResult {
+        let outbound = Bindings::new(env);
+        let page = list_agents(&outbound, &self.prefix, &self.cursor, self.limit).await;
+        match page.and_then(|page| json::encode(&page)) {
+            Ok(page) => http::respond(200, &page.as_str().into(), None, &[]),
+            Err(error) => http::refuse(&error, None),
+        }
+    }
 }
 
 fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer {
@@ -177,12 +204,29 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
         Ok(route) => route,
         Err(error) => return refused(&error),
     };
-    let Some(agent) = route.agent() else {
+    if route == Route::Health {
         return RoutedAnswer::Here(health::answer());
-    };
+    }
     let caller = match identify(policy, &route, &request) {
         Ok(caller) => caller,
         Err(error) => return refused(&error),
+    };
+    let agent = match route {
+        Route::Agents {
+            prefix,
+            limit,
+            cursor,
+        } => {
+            return match access::permit_directory(&caller) {
+                Ok(()) => RoutedAnswer::Listed(AgentList {
+                    prefix,
+                    limit,
+                    cursor,
+                }),
+                Err(error) => refused(&error),
+            };
+        }
+        _ => route.agent().unwrap_or_default(),
     };
     if let Err(error) = admit(&caller, &route) {
         return RoutedAnswer::Refused(request, error);

@@ -86,7 +86,7 @@ impl Object {
 
     /// Sets an alarm for a call that is due then. Calls that are due already are under
     /// way, and the alarm only makes sure of them.
-    async fn wake_by(&self, due_ms: i64) {
+    pub(super) async fn wake_by(&self, due_ms: i64) {
         let now_ms = Runtime.now_ms();
         let at_ms = if due_ms > now_ms {
             due_ms

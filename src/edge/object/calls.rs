@@ -39,6 +39,7 @@ impl Object {
     async fn answer_call(self: &Rc<Self>, call: RpcCall, is_own: bool) -> Result<JsValue> {
         let answer = self.run_call(call, is_own).await;
         self.recover_once();
+        self.join_later();
         answer
     }
 
@@ -87,6 +88,7 @@ impl Object {
         if reply.empties_storage {
             self.empty().await?;
         }
+        self.join_now().await;
         if !reply.purged.is_empty() {
             // The purge is committed. If this fails, the next purge makes up for it.
             if let Err(error) = self.clear_pages(&reply.purged).await {
@@ -124,6 +126,7 @@ impl Object {
     pub(super) async fn empty(&self) -> Result<()> {
         self.is_migrated.set(false);
         self.is_recovery_due.set(false);
+        self.is_joining_due.set(false);
         self.turns.cancel_all();
         empty(&self.storage).await?;
         // Emptying the storage deleted the alarm, too.

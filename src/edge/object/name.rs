@@ -50,6 +50,11 @@ impl AgentName {
         self.name.get().unwrap_or(&self.id)
     }
 
+    /// Whether the object has a name by which others can find it.
+    pub(super) fn is_known(&self) -> bool {
+        self.name.get().is_some()
+    }
+
     /// Refuses a caller that means another agent.
     pub(super) fn check(&self, agent: &str) -> Result<()> {
         if agent == self.get() {

@@ -4,7 +4,16 @@ use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::storage::Sqlite;
 use session_agent_core::base::error::Result;
-use session_agent_core::store::schema::{self, blank::BlankDatabase};
+use session_agent_core::store::schema::{
+    self,
+    blank::{BlankDatabase, MadeListener},
+};
+
+impl MadeListener for Object {
+    fn tables_made(&self) {
+        self.note_made();
+    }
+}
 
 impl Object {
     /// Migrates the tables, once per instance. This happens right before the first
@@ -20,6 +29,7 @@ impl Object {
         if !self.is_migrated.get() && schema::open(db, &Runtime)? {
             self.is_migrated.set(true);
             self.is_recovery_due.set(true);
+            self.note_opened();
         }
         if self.is_migrated.get() {
             self.name.keep(db)?;
@@ -33,6 +43,7 @@ impl Object {
             db,
             host: &Runtime,
             are_made: &self.is_migrated,
+            on_made: self,
         }
     }
 }

@@ -3,9 +3,13 @@
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::directory::MAX_PAGE;
 
 /// The longest agent name, in characters.
 const MAX_AGENT_CHARS: usize = 200;
+
+/// The agents of a page of the directory, if its address says no other number.
+const DEFAULT_PAGE: usize = 100;
 
 /// The session of a client that names none.
 const DEFAULT_SESSION: &str = "default";
@@ -15,6 +19,15 @@ const AGENTS: &str = "/agents/session-agent/";
 #[derive(Debug, PartialEq)]
 pub enum Route {
     Health,
+    /// Lists the agents of the directory.
+    Agents {
+        /// `?prefix=`; left out: all agents.
+        prefix: String,
+        /// `?limit=`
+        limit: usize,
+        /// `?cursor=`, of the page before.
+        cursor: String,
+    },
     /// One operation of one agent.
     Rpc {
         agent: String,
@@ -80,7 +93,7 @@ impl Route {
             | Route::Resume { agent, .. }
             | Route::Mcp { agent, .. }
             | Route::Socket { agent, .. } => Some(agent),
-            Route::Health => None,
+            Route::Health | Route::Agents { .. } => None,
         }
     }
 }
@@ -95,11 +108,32 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
             Code::UnknownOperation,
             "This address is a static file of the Worker. An object has no files: ask the Worker.",
         )),
+        "/agents/session-agent" => allow(method, &["GET", "HEAD"], parse_list(url)?),
         _ => match path.strip_prefix(AGENTS) {
             Some(rest) => parse_agent(method, rest, url),
             None => Err(nothing_here()),
         },
     }
+}
+
+fn parse_list(url: &str) -> Result<Route> {
+    let limit = match find_parameter(url, "limit")? {
+        None => DEFAULT_PAGE,
+        Some(limit) => limit
+            .parse()
+            .ok()
+            .filter(|limit| (1..=MAX_PAGE).contains(limit))
+            .ok_or_else(|| {
+                let message =
+                    format!("`limit` in the address must be a number from 1 to {MAX_PAGE}.");
+                Error::invalid("limit", message)
+            })?,
+    };
+    Ok(Route::Agents {
+        prefix: find_parameter(url, "prefix")?.unwrap_or_default(),
+        limit,
+        cursor: find_parameter(url, "cursor")?.unwrap_or_default(),
+    })
 }
 
 fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
@@ -359,6 +393,26 @@ mod tests {
         }
         let error = parse("GET", &format!("{url}?sessionId=%zz")).unwrap_err();
         assert_eq!(error.details["field"], "sessionId");
+        assert_eq!(parse("POST", url).unwrap_err().code, Code::MethodNotAllowed);
+    }
+
+    #[test]
+    fn the_list_of_agents_is_asked_by_the_beginning_of_their_names() {
+        let listed = |prefix: &str, limit, cursor: &str| {
+            Ok(Route::Agents {
+                prefix: prefix.to_owned(),
+                limit,
+                cursor: cursor.to_owned(),
+            })
+        };
+        let url = "http://x/agents/session-agent";
+        assert_eq!(parse("GET", url), listed("", 100, ""));
+        let named = format!("{url}?prefix=user%3A42%3A&limit=7&cursor=user:42:b");
+        assert_eq!(parse("GET", &named), listed("user:42:", 7, "user:42:b"));
+        for limit in ["0", "1001", "x", "-1"] {
+            let error = parse("GET", &format!("{url}?limit={limit}")).unwrap_err();
+            assert_eq!(error.details["field"], "limit", "{limit}");
+        }
         assert_eq!(parse("POST", url).unwrap_err().code, Code::MethodNotAllowed);
     }
 

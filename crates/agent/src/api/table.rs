@@ -8,6 +8,7 @@ use super::operations::chat_tools::{DefineTool, ListTools, RemoveTool};
 use super::operations::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
 };
+use super::operations::directory::{EraseAgents, ListAgents, SearchAgents};
 use super::operations::events::{AppendEvents, DeleteEvents, LoadEvents};
 use super::operations::foreign::LoadForeignRows;
 use super::operations::memory_blocks::{
@@ -112,7 +113,10 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<Erase>(),
     at_once::<VerifyReceipt>(),
     at_once::<MintToken>(),
-    at_once::<Destroy>(),
+    waiting::<Destroy>(),
+    waiting::<ListAgents>(),
+    waiting::<SearchAgents>(),
+    waiting::<EraseAgents>(),
 ];
 
 /// The requirements of each operation.

@@ -9,8 +9,9 @@ use sha2::{Digest, Sha256};
 
 use crate::api::defaults;
 use crate::base::outbound::{
-    BucketObject, ByteChunks, CallFailure, CallLimits, Clock, ListedObject, LocalBoxFuture,
-    ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
+    BucketObject, ByteChunks, CallFailure, CallLimits, Clock, Endpoint, ListedObject,
+    LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition,
+    WriteLocks,
 };
 use crate::base::settings::Setting;
 use crate::chat::run::deployed::Deployed;
@@ -252,6 +253,14 @@ impl Outbound for Script {
         &'a self,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
+        if let Endpoint::Directory { .. } = call.place {
+            // Whoever asks, and for whatever names, there is one agent.
+            let page = serde_json::json!({
+                "agents": [{"name": "alice", "createdAt": 0}],
+                "more": false,
+            });
+            return Box::pin(async move { self.respond(Said::json(&page)) });
+        }
         if let Some(replies) = &self.replies {
             return match replies(&call) {
                 Some(said) => Box::pin(async { self.respond(said) }),

@@ -3,6 +3,7 @@
 mod api;
 mod chat;
 mod context;
+mod directory;
 mod lifecycle;
 mod log;
 mod memory;
@@ -56,6 +57,8 @@ impl TurnStarter for BegunWorks {
     fn recover(&self) {}
 
     fn call_back(&self) {}
+
+    fn wake_soon(&self) {}
 }
 
 /// An agent called `alice`, with tables and without rows.

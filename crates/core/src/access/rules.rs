@@ -95,6 +95,16 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     Ok(())
 }
 
+/// Checks that `caller` may ask the directory of agents, which is no operation of one agent.
+pub fn permit_directory(caller: &Caller) -> Result<()> {
+    match caller {
+        Caller::Owner => Ok(()),
+        Caller::Scoped(_) => Err(forbidden(
+            "The directory needs the Worker's secret; a minted token is not enough.",
+        )),
+    }
+}
+
 /// Checks that `caller` may write a message of this author: a user, or the agent, its
 /// tools or the system. `field` is the field of the request that names the author.
 pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> {

@@ -20,6 +20,35 @@ use crate::base::error::{Error, Result};
 /// page has 4 KB.
 const MAX_MERGED_PAGES: i64 = 4_096;
 
+/// The most rows of a table that the receipt of a destroyed agent counts.
+const MAX_COUNTED: i64 = 1_000_000;
+
+/// What there is to erase in the whole agent.
+pub fn count_all(db: &dyn Database) -> Result<Erased> {
+    let mut erased = Erased::default();
+    for table in TABLES {
+        let (counted, only) = match table.purge {
+            InPurge::Overwritten {
+                counted: Some(counted),
+                ..
+            } => (counted, String::new()),
+            InPurge::Parts { counted, first, .. } => (counted, format!(" WHERE part = {first}")),
+            InPurge::Overwritten { counted: None, .. } | InPurge::Merged | InPurge::Nothing(_) => {
+                continue;
+            }
+        };
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {}{only} LIMIT {MAX_COUNTED})",
+            table.name
+        );
+        let count: Option<i64> = find_value(db, &sql, &[])?;
+        if let Some(sum) = erased.count_of(counted) {
+            *sum += count.unwrap_or(0);
+        }
+    }
+    Ok(erased)
+}
+
 /// The indexes of words.
 pub const EVENT_INDEX: &str = "cf_agents_search";
 pub const ENTRY_INDEX: &str = "cf_agents_entries_search";

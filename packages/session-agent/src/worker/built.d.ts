@@ -16,6 +16,14 @@ declare module "#built" {
   }
 }
 
+declare module "#built" {
+  export class AgentDirectory {
+    constructor(ctx: any, env: any);
+    fetch(request: Request): Promise<Response>;
+    alarm(): Promise<void>;
+  }
+}
+
 declare module "#defaults" {
   export function agentDefaults(): string | undefined;
 }

@@ -5,7 +5,7 @@
 // is a whole Worker. The build bundles this module with the Worker (scripts/build/package.mjs).
 
 import { agentDefaults } from "#defaults";
-import Entrypoint, { SessionAgent as Built } from "#built";
+import Entrypoint, { AgentDirectory as BuiltDirectory, SessionAgent as Built } from "#built";
 import type { DurableObject } from "cloudflare:workers";
 import type { ObjectOperations, ObjectRpcOptions, RpcAnswer } from "../bindings.js";
 import { OPERATIONS } from "../operations.js";
@@ -127,3 +127,6 @@ export interface SessionAgentClass {
 }
 
 export const SessionAgent: SessionAgentClass = Extensible as never;
+
+/** The directory of agents, for a Worker that binds it as `DIRECTORY`. Nobody extends it. */
+export const AgentDirectory: new (ctx: State, env: unknown) => DurableObject = BuiltDirectory as never;

@@ -4,15 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
-use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use crate::api::operations::receipts::issue;
 use crate::base::error::{Error, Result};
 use crate::chat::run::callbacks::{check_callback, check_shape};
+use crate::directory::membership::{self, Member};
+use crate::lifecycle::receipt::Receipt;
 use crate::models::choice::ModelName;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
 use crate::store::config::{
     ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, show_config,
 };
+use crate::store::erasing::count_all;
 use crate::store::schema;
 
 impl Operation for ConfigureAgent {
@@ -82,18 +86,27 @@ impl RunAtOnce for GetConfig {
 
 /// Drops every table and empties the storage. The next call starts with an empty
 /// agent.
+///
+/// An agent that stands in a directory is written out of it first. If the directory gives
+/// no answer, nothing is destroyed.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destroy {
     /// The agent's name, which guards against mistakes.
     confirm: String,
+    /// Answers with a receipt, too: what there was, counted up to a million of each kind.
+    #[serde(default)]
+    purge: bool,
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Destroyed {
     destroyed: bool,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
 }
 
 impl Operation for Destroy {
@@ -104,20 +117,46 @@ impl Operation for Destroy {
     type Output = Destroyed;
 }
 
-impl RunAtOnce for Destroy {
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+impl RunWaiting for Destroy {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         if self.confirm != agent.name {
             return Err(Error::invalid(
                 "confirm",
                 "`confirm` must be this agent's name, to the letter. Nothing was destroyed.",
             ));
         }
-        schema::drop_all(agent.db)?;
-        agent.turns.cancel_all();
+        let receipted = self.purge.then_some(Self::NAME);
+        let destroyed = destroy(agent, receipted).await?;
         Ok(Reply {
             empties_storage: true,
             grown: None,
-            ..Reply::json(&Destroyed { destroyed: true })?
+            ..Reply::json(&destroyed)?
         })
     }
+}
+
+/// Drops every table. The caller empties the storage. `receipted`: the operation that a
+/// receipt names.
+pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destroyed> {
+    if membership::is_there(agent.outbound) {
+        // After a death from here on, the agent says in the directory that it is there.
+        agent.starter.wake_soon();
+        let member = Member {
+            name: agent.name,
+            db: agent.db,
+            host: agent.host,
+            outbound: agent.outbound,
+        };
+        member.leave().await?;
+    }
+    let receipt = match receipted {
+        Some(operation) => Some(issue(agent, operation, count_all(agent.db)?, None)?),
+        None => None,
+    };
+    schema::drop_all(agent.db)?;
+    agent.turns.cancel_all();
+    Ok(Destroyed {
+        destroyed: true,
+        receipt,
+    })
 }

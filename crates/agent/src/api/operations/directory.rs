@@ -12,12 +12,17 @@ use serde_json::Value;
 use super::search::Search;
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::api::operations::agent::Destroy;
+use crate::api::operations::agent::{Destroy, destroy};
+use crate::base::action::Role;
 use crate::base::error::{Error, Result};
-use crate::base::json::{self, Limit, json};
+use crate::base::json::{self, Count, Limit, MAX_NAMES, json, optional_list};
 use crate::base::outbound::{CallLimits, CallPurpose, Endpoint, OutboundRequest, read_all};
-use crate::directory::list::{AgentPage, list_agents};
+#[cfg(test)]
+use crate::directory::list::AgentPage;
+use crate::directory::list::list_agents;
 use crate::memory::homes::agent::secret_header;
+use crate::recall::questions::one_or_several;
+use crate::search::query::MAX_QUERIES;
 
 /// The most agents that one search asks, and that one request destroys.
 const MAX_AGENTS: usize = 32;
@@ -72,13 +77,26 @@ impl RunWaiting for ListAgents {
 /// then the second ones of all, and so on; among these, those that show more of the words.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchAgents {
     /// The beginning of the agents' names, for instance `user:42:`.
     prefix: String,
-    #[serde(flatten)]
-    #[cfg_attr(test, schemars(with = "Search"))]
-    search: serde_json::Map<String, Value>,
+    /// What to look for. Give this or `queries`.
+    query: Option<String>,
+    /// Several questions: each is looked for by itself, and the results make one ranking.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_QUERIES)))]
+    queries: Option<Vec<String>>,
+    #[serde(default)]
+    limit: Limit<20, 100>,
+    /// Only messages of these roles.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
+    #[cfg_attr(test, schemars(length(max = MAX_NAMES)))]
+    roles: Option<Vec<Role>>,
+    /// Only events created at this time or later.
+    since: Option<Count>,
+    /// Only events created at this time or earlier.
+    until: Option<Count>,
 }
 
 /// The results of several agents.
@@ -110,16 +128,17 @@ impl Operation for SearchAgents {
 impl RunWaiting for SearchAgents {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_prefix(&self.prefix)?;
-        if self.search.contains_key("sessionId") {
-            return Err(Error::invalid(
-                "sessionId",
-                "`sessionId` names a session of one agent: ask that agent with `search`.",
-            ));
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let queries = one_or_several(self.query, self.queries)?;
+        let roles = self.roles.unwrap_or_default();
+        let roles: Vec<&str> = roles.into_iter().map(Role::name).collect();
+        let mut wanted = json!({"queries": queries, "limit": self.limit.0, "roles": roles});
+        for (name, at) in [("since", self.since), ("until", self.until)] {
+            if let (Some(at), Some(fields)) = (at, wanted.as_object_mut()) {
+                fields.insert(name.to_owned(), at.0.into());
+            }
         }
-        let body = json::text(&Value::from(self.search));
-        // What an agent would refuse is refused before anybody is asked.
-        let search: Search = json::parse(body.as_bytes())?;
-        let limit = search.limit();
+        let body = json::text(&wanted);
         let page = list_agents(agent.outbound, &self.prefix, "", MAX_AGENTS).await?;
         let asked = page.agents.into_iter().map(|listed| {
             let body = body.clone();
@@ -183,7 +202,7 @@ fn shown_words(hit: &Value) -> usize {
 /// too: it is the home of what these agents share.
 ///
 /// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again.
-/// What lives in a bucket or behind a service stays: `homes` names it.
+/// What lives in a bucket or behind a service stays there.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -199,7 +218,7 @@ pub struct EraseAgents {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErasedAgents {
-    /// The agents that are gone, each with the receipt of its `destroy`.
+    /// The agents that are gone, each with its receipt.
     agents: Vec<Value>,
     /// The agents that are still there, since they gave no answer. Ask again.
     failed: Vec<String>,
@@ -236,7 +255,7 @@ impl RunWaiting for EraseAgents {
         let own = names.iter().position(|name| name == agent.name);
         let own = own.map(|at| names.remove(at));
         for name in names {
-            let body = json::text(&json!({"confirm": name}));
+            let body = json::text(&json!({"confirm": name, "purge": true}));
             match ask(agent, &name, Destroy::NAME, body).await {
                 Ok(receipt) => erased.agents.push(receipt_of(name, receipt)),
                 Err(_) => erased.failed.push(name),
@@ -245,7 +264,9 @@ impl RunWaiting for EraseAgents {
         let Some(own) = own else {
             return Reply::json(&erased);
         };
-        let (receipt, _) = super::agent::destroy(agent).await?;
+        let receipt = json::encode(&destroy(agent, Some(Self::NAME)).await?)?;
+        let receipt = json::decode_tree(&receipt);
+        let receipt = receipt.map_err(|_| Error::storage("a receipt is no JSON"))?;
         erased.agents.push(receipt_of(own, receipt));
         Ok(Reply {
             empties_storage: true,

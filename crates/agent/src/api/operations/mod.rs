@@ -5,6 +5,7 @@ pub mod agent;
 pub mod chat;
 pub mod chat_tools;
 pub mod compaction;
+pub mod directory;
 pub mod events;
 pub mod foreign;
 pub mod memory_blocks;

@@ -32,4 +32,7 @@ pub trait TurnStarter {
 
     /// Makes the calls that tell of turns' ends.
     fn call_back(&self);
+
+    /// Has the object's alarm look in some seconds what is left to do, also after a death.
+    fn wake_soon(&self);
 }

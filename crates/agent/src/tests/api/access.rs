@@ -59,6 +59,9 @@ fn no_token_reaches_beyond_the_agent() {
         ("mintToken", json!({"expiresIn": 60})),
         ("destroy", json!({"confirm": "alice"})),
         ("configureAgent", json!({"maxSteps": 1})),
+        ("listAgents", json!({})),
+        ("searchAgents", json!({"prefix": "a", "query": "x"})),
+        ("eraseAgents", json!({"prefix": "a", "confirm": "a"})),
     ] {
         assert_eq!(alice.refused(operation, body), "forbidden", "{operation}");
     }

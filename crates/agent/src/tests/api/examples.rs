@@ -45,6 +45,8 @@ pub const READS: &[&str] = &[
     "listTools",
     "getConfig",
     "getStats",
+    "listAgents",
+    "searchAgents",
     "loadForeignRows",
     "mintToken",
     "findMentions",
@@ -81,6 +83,12 @@ pub fn furnished() -> Alice {
 /// Makes what [`furnished`] has, in an agent without these sessions.
 pub fn furnish(alice: &Alice) {
     alice.ok("createSession", json!({"id": "s"}));
+    // The script's directory has this agent alone.
+    alice
+        .outbound
+        .bindings
+        .borrow_mut()
+        .push("DIRECTORY".to_owned());
     let settings = [("MODEL", "demo"), ("TOOL_ORIGINS", "https://tools.example")];
     for (name, value) in settings {
         let mut settings = alice.outbound.settings.borrow_mut();
@@ -477,6 +485,15 @@ fn about_the_agent() -> Bodies {
             json!({"receipt": {"erased": erased_nothing(), "agent": "alice", "operation": "erase", "at": 1, "digest": "0"}}),
         ),
         ("mintToken", json!({"expiresIn": 60})),
+        ("listAgents", json!({"prefix": "user:42:", "limit": 10})),
+        (
+            "searchAgents",
+            json!({"prefix": "user:42:", "query": "window seat"}),
+        ),
+        (
+            "eraseAgents",
+            json!({"prefix": "user:42:", "confirm": "user:42:"}),
+        ),
         ("destroy", json!({"confirm": "alice"})),
     ]
 }

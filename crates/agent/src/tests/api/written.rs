@@ -201,6 +201,8 @@ fn asks() -> Vec<(&'static str, Value)> {
         ("cancelTurn", s(json!({}))),
         ("listTools", json!({})),
         ("getConfig", json!({})),
+        ("listAgents", json!({"limit": 1000})),
+        ("searchAgents", json!({"prefix": "a", "query": "x"})),
         ("getStats", json!({})),
         ("loadForeignRows", json!({})),
         ("mintToken", json!({"expiresIn": 60})),

@@ -1,7 +1,8 @@
 //! Blocks that live in other agents. The agents are real, and reach each other.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 
@@ -17,6 +18,8 @@ use crate::base::outbound::{
 use crate::base::settings::Setting;
 use crate::chat::run::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
+use crate::directory::membership::Member;
+use crate::directory::part::Part;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
@@ -25,10 +28,14 @@ use crate::tests::BegunWorks;
 /// Agents that reach each other, as the agents of one Worker do.
 pub struct Town {
     agents: BTreeMap<&'static str, Sqlite>,
-    host: FixedHost,
+    pub host: FixedHost,
     policy: Policy,
     pub script: Script,
     pub calls: RefCell<Vec<OutboundRequest>>,
+    /// The parts of the directory, which is there if the script binds it.
+    parts: RefCell<BTreeMap<String, Rc<Sqlite>>>,
+    /// The parts give no answer.
+    pub are_parts_silent: Cell<bool>,
 }
 
 const SECRET: &str = "the secret of these two, long enough";
@@ -41,12 +48,44 @@ impl Town {
             policy: Policy::new(Some(SECRET.to_owned()), None),
             script: Script::default(),
             calls: RefCell::default(),
+            parts: RefCell::default(),
+            are_parts_silent: Cell::new(false),
         };
         town.script
             .settings
             .borrow_mut()
             .insert("SESSION_AGENT_TOKEN".to_owned(), SECRET.to_owned());
         town
+    }
+
+    /// The storage of a part of the directory.
+    pub fn part(&self, name: &str) -> Rc<Sqlite> {
+        let mut parts = self.parts.borrow_mut();
+        let part = parts
+            .entry(name.to_owned())
+            .or_insert_with(|| Rc::new(Sqlite::new()));
+        Rc::clone(part)
+    }
+
+    /// An agent, as one that is to stand in the directory.
+    pub fn member<'a>(&'a self, name: &'a str) -> Member<'a> {
+        Member {
+            name,
+            db: &self.agents[name],
+            host: &self.host,
+            outbound: self,
+        }
+    }
+
+    pub async fn ask_part(&self, name: &str, body: &str) -> Result<String, Error> {
+        let db = self.part(name);
+        let part = Part {
+            name,
+            db: db.as_ref(),
+            host: &self.host,
+            outbound: self,
+        };
+        part.answer(body.as_bytes()).await
     }
 
     async fn run(
@@ -108,9 +147,15 @@ impl Outbound for Town {
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.calls.borrow_mut().push(call.clone());
-        let Endpoint::Agent { name, operation } = call.place.clone() else {
+        if let Endpoint::Directory { .. } = call.place
+            && self.are_parts_silent.get()
+        {
+            let cause = "a test has it silent".to_owned();
+            return Box::pin(async { Err(CallFailure::Unreachable { cause }) });
+        }
+        if let Endpoint::Url(_) | Endpoint::Service { .. } = call.place {
             return self.script.send(call);
-        };
+        }
         Box::pin(async move {
             let header = |wanted: &str| {
                 let found = call.headers.iter().find(|(name, _)| name == wanted);
@@ -121,7 +166,13 @@ impl Outbound for Town {
                 Some("Bearer the secret of these two, long enough")
             );
             let via = parse_via(header(VIA_HEADER));
-            let outcome = self.run(&name, &operation, &call.body, &via).await;
+            let outcome = match &call.place {
+                Endpoint::Agent { name, operation } => {
+                    self.run(name, operation, &call.body, &via).await
+                }
+                Endpoint::Directory { part } => self.ask_part(part, &call.body).await,
+                Endpoint::Url(_) | Endpoint::Service { .. } => unreachable!(),
+            };
             let (status, body) = match outcome {
                 Ok(body) => (200, body),
                 Err(error) => (error.code.status(), error.body()),
@@ -131,7 +182,9 @@ impl Outbound for Town {
                 content_type: "application/json",
                 chunks: vec![Ok(body.into_bytes())],
             }));
-            self.script.send(call).await
+            // The script gives its next answer, whoever is asked.
+            let place = Endpoint::Url(String::new());
+            self.script.send(OutboundRequest { place, ..call }).await
         })
     }
 

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use crate::api::dispatch::dispatch;
-use crate::store::schema::blank::BlankDatabase;
+use crate::store::schema::blank::{BlankDatabase, MadeListener};
 use crate::testing::{FixedHost, Sqlite};
 use crate::tests::Alice;
 use crate::tests::api::examples::{READS, examples};
@@ -17,6 +17,13 @@ const WRITES_AT_FIRST: [&str; 1] = ["search"];
 struct Blank {
     alice: Alice,
     are_made: Cell<bool>,
+}
+
+/// Nothing happens when the tables are made.
+struct Nobody;
+
+impl MadeListener for Nobody {
+    fn tables_made(&self) {}
 }
 
 impl Blank {
@@ -35,6 +42,7 @@ impl Blank {
             db: &self.alice.db,
             host: &self.alice.host,
             are_made: &self.are_made,
+            on_made: &Nobody,
         };
         let agent = self.alice.agent(&db);
         let body = body.to_string();

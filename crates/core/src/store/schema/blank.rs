@@ -18,6 +18,12 @@ pub struct BlankDatabase<'a> {
     pub host: &'a dyn Host,
     /// Whether somebody has made the tables. Requests of one object share it.
     pub are_made: &'a Cell<bool>,
+    pub on_made: &'a dyn MadeListener,
+}
+
+/// Hears that the tables were made, before anything else happens.
+pub trait MadeListener {
+    fn tables_made(&self);
 }
 
 impl BlankDatabase<'_> {
@@ -26,6 +32,7 @@ impl BlankDatabase<'_> {
         if !self.are_made.get() {
             atomically(self.db, || create(self.db, self.host))?;
             self.are_made.set(true);
+            self.on_made.tables_made();
         }
         Ok(())
     }

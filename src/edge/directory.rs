@@ -1,0 +1,102 @@
+//! The Durable Object that keeps a part of the directory of agents. Agents, the Worker in
+//! front and other parts ask it; what it decides stands in `directory/part.rs`.
+
+use std::rc::Rc;
+
+use js_sys::Promise;
+use wasm_bindgen::prelude::*;
+use worker::worker_sys::DurableObjectState;
+use worker::{Env, web_sys};
+
+use super::host::Runtime;
+use super::http::{self, ResponseResult};
+use super::outbound::Bindings;
+use super::storage::{Sqlite, Storage, wake_at};
+use super::{policy, tasks};
+use session_agent_agent::directory::MAX_CALL_BYTES;
+use session_agent_agent::directory::part::{Part, RETRY_MS};
+use session_agent_core::access::{self, Policy};
+use session_agent_core::base::error::{Error, Result};
+use session_agent_core::base::host::Host as _;
+
+#[wasm_bindgen]
+pub struct AgentDirectory(Rc<Object>);
+
+struct Object {
+    storage: Storage,
+    policy: Rc<Policy>,
+    outbound: Bindings,
+    /// `None`: somebody found the object by an id. It is no part.
+    name: Option<String>,
+}
+
+#[wasm_bindgen]
+impl AgentDirectory {
+    #[wasm_bindgen(constructor)]
+    pub fn new(state: DurableObjectState, env: Env) -> Result<Self, JsValue> {
+        Ok(Self(Rc::new(Object {
+            storage: JsValue::from(state.storage()?).unchecked_into(),
+            policy: policy(&env),
+            outbound: Bindings::new(&env),
+            name: state.id()?.name(),
+        })))
+    }
+
+    pub fn fetch(&self, request: web_sys::Request) -> Promise {
+        let object = Rc::clone(&self.0);
+        tasks::promise(async move { object.fetch(&request).await.map(JsValue::from) })
+    }
+
+    pub fn alarm(&self) -> Promise {
+        let object = Rc::clone(&self.0);
+        tasks::promise(async move {
+            let db = Sqlite::new(&object.storage);
+            let is_left = match object.part(&db) {
+                Ok(part) => part.wake().await,
+                Err(_) => Ok(false),
+            };
+            if let Err(error) = object.look_again(is_left).await {
+                http::log(&error);
+            }
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+}
+
+impl Object {
+    async fn fetch(&self, request: &web_sys::Request) -> ResponseResult {
+        match self.answer(request).await {
+            Ok(answer) => http::respond(200, &answer.as_str().into(), None, &[]),
+            Err(error) => http::refuse(&error, None),
+        }
+    }
+
+    async fn answer(&self, request: &web_sys::Request) -> Result<String> {
+        let authorization = http::find_header(request, "authorization");
+        let bearer = access::find_bearer(authorization.as_deref());
+        access::permit_directory(&access::identify(&self.policy, &Runtime, None, bearer)?)?;
+        let body = http::read_body(request, None, MAX_CALL_BYTES).await?;
+        let db = Sqlite::new(&self.storage);
+        let part = self.part(&db)?;
+        let answer = part.answer(&body.bytes).await?;
+        self.look_again(part.has_news()).await?;
+        Ok(answer)
+    }
+
+    fn part<'a>(&'a self, db: &'a Sqlite<'_>) -> Result<Part<'a>> {
+        let name = self.name.as_deref();
+        Ok(Part {
+            name: name.ok_or_else(|| Error::storage("a part of the directory without a name"))?,
+            db,
+            host: &Runtime,
+            outbound: &self.outbound,
+        })
+    }
+
+    async fn look_again(&self, is_left: Result<bool>) -> Result<()> {
+        match is_left? {
+            true => wake_at(&self.storage, Runtime.now_ms() + RETRY_MS).await,
+            false => Ok(()),
+        }
+    }
+}
