@@ -109,16 +109,22 @@ pub struct WasErased {
 
 impl Operation for Erase {
     const NAME: &'static str = "erase";
-    const NEEDS: Needs = Needs::Narrowed;
+    const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = WasErased;
+
+    /// The session that all places are in.
+    fn session_id(&self) -> Option<&Id> {
+        let session = self.places.first()?.session_id.as_ref()?;
+        let is_there = |place: &Place| place.session_id.as_ref() == Some(session);
+        self.places.iter().all(is_there).then_some(session)
+    }
 }
 
 impl RunAtOnce for Erase {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let only = agent.caller.only_session();
-        let erased = erase_places(agent.db, agent.host, &self.places, only)?;
+        let erased = erase_places(agent.db, agent.host, &self.places)?;
         let receipt = issue(agent, Self::NAME, erased.erasure.erased, None)?;
         let reply = Reply::json(&WasErased {
             found: erased.found,
