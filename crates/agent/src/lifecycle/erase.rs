@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::mentions::{Place, PlaceKind};
+use super::mentions::{MentionPlace, PlaceKind};
 use super::purge::erase_around;
 use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::{Error, Result};
@@ -34,7 +34,11 @@ pub struct ErasedPlaces {
 
 /// Erases these places in one transaction. A place that is gone already counts as not
 /// found.
-pub fn erase_places(db: &dyn Database, host: &dyn Host, places: &[Place]) -> Result<ErasedPlaces> {
+pub fn erase_places(
+    db: &dyn Database,
+    host: &dyn Host,
+    places: &[MentionPlace],
+) -> Result<ErasedPlaces> {
     let places: Vec<Target<'_>> = places
         .iter()
         .enumerate()
@@ -71,7 +75,7 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn read(index: usize, place: &'a Place) -> Result<Self> {
+    fn read(index: usize, place: &'a MentionPlace) -> Result<Self> {
         let missing = |field: &str| {
             let field = format!("places[{index}].{field}");
             let message =
