@@ -80,8 +80,10 @@ impl Operation for DefineBlock {
 
 /// Removes a block.
 ///
-/// The block's text is kept for a block of the same label, unless `purge` is true. To remove a
-/// block that has a `source`, a caller needs the Worker's secret.
+/// The block's text is kept for a block of the same label, unless `purge` is true. With `purge`,
+/// its text is in no table afterwards, with entries, documents and versions, and the answer is a
+/// receipt. What a home elsewhere holds stays, since others may share it. To remove a block that
+/// has a `source`, a caller needs the Worker's secret.
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.

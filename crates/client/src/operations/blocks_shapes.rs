@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shapes::{Erased, HomeReceipt};
+
 /// What `appendToBlock`, `defineBlock`, `getBlock`, `getBlocks`, `revertBlock`, `setBlock` answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -164,13 +166,36 @@ pub struct Versions {
     pub versions: Vec<Version>,
 }
 
-/// What `removeBlock` answers.
+/// What a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct WasRemoved {
     /// `false`: there was nothing to remove.
     pub removed: bool,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }
 
 words! {

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shapes::{Erased, HomeReceipt};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -159,12 +160,18 @@ impl Operation for UpdateSession {
 
 /// Deletes a session and everything in it, in one transaction.
 ///
+/// With `purge`, its text is overwritten as well, and the answer is a receipt. Forks of the session
+/// keep their copies.
+///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteSession {
     pub session_id: String,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
 }
 
 impl DeleteSession {
@@ -172,8 +179,14 @@ impl DeleteSession {
     pub fn new(session_id: impl Into<String>) -> Self {
         Self {
             session_id: session_id.into(),
+            purge: None,
         }
     }
+}
+
+setters! {
+    DeleteSession:
+    purge: bool;
 }
 
 impl Operation for DeleteSession {
@@ -466,11 +479,34 @@ pub struct UsagePage {
     pub cursor: Option<String>,
 }
 
-/// What `deleteSession` answers.
+/// What a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct WasDeleted {
     /// `false`: there was no such session.
     pub deleted: bool,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }
