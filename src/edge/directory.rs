@@ -1,6 +1,7 @@
 //! The Durable Object that keeps a part of the directory of agents. Agents, the Worker in
 //! front and other parts ask it; what it decides stands in `directory/part.rs`.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use js_sys::Promise;
@@ -13,6 +14,7 @@ use super::http::{self, ResponseResult};
 use super::outbound::Bindings;
 use super::storage::{Sqlite, Storage, wake_at};
 use super::{policy, tasks};
+use session_agent_agent::api::route::decode;
 use session_agent_agent::directory::MAX_CALL_BYTES;
 use session_agent_agent::directory::part::{Part, RETRY_MS};
 use session_agent_core::access::{self, Policy};
@@ -26,19 +28,24 @@ struct Object {
     storage: Storage,
     policy: Rc<Policy>,
     outbound: Bindings,
-    /// `None`: somebody found the object by an id. It is no part.
-    name: Option<String>,
+    /// The part's name. The platform tells it, or the first who asks.
+    name: OnceCell<String>,
 }
 
 #[wasm_bindgen]
 impl AgentDirectory {
     #[wasm_bindgen(constructor)]
     pub fn new(state: DurableObjectState, env: Env) -> Result<Self, JsValue> {
+        let name = OnceCell::new();
+        if let Some(told) = state.id()?.name() {
+            // The cell is empty.
+            let _ = name.set(told);
+        }
         Ok(Self(Rc::new(Object {
             storage: JsValue::from(state.storage()?).unchecked_into(),
             policy: policy(&env),
             outbound: Bindings::new(&env),
-            name: state.id()?.name(),
+            name,
         })))
     }
 
@@ -75,6 +82,14 @@ impl Object {
         let authorization = http::find_header(request, "authorization");
         let bearer = access::find_bearer(authorization.as_deref());
         access::permit_directory(&access::identify(&self.policy, &Runtime, None, bearer)?)?;
+        let url = request.url();
+        let told = decode("part", url.rsplit('/').next().unwrap_or_default())?;
+        if *self.name.get_or_init(|| told.clone()) != told {
+            return Err(Error::invalid(
+                "part",
+                "The address names another part of the directory.",
+            ));
+        }
         let body = http::read_body(request, None, MAX_CALL_BYTES).await?;
         let db = Sqlite::new(&self.storage);
         let part = self.part(&db)?;
@@ -84,7 +99,7 @@ impl Object {
     }
 
     fn part<'a>(&'a self, db: &'a Sqlite<'_>) -> Result<Part<'a>> {
-        let name = self.name.as_deref();
+        let name = self.name.get();
         Ok(Part {
             name: name.ok_or_else(|| Error::storage("a part of the directory without a name"))?,
             db,

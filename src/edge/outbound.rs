@@ -133,8 +133,9 @@ impl Bindings {
             }
             Endpoint::Directory { part } => {
                 let parts = self.binding(DIRECTORY)?;
-                let part = method(&parts, "getByName", &[part.into()])?;
-                (part, "https://directory/".to_owned())
+                let object = method(&parts, "getByName", &[part.into()])?;
+                let part = js_sys::encode_uri_component(part);
+                (object, format!("https://directory/{part}"))
             }
         };
         let headers = object(&[("content-type", "application/json".into())])?;

@@ -1,6 +1,175 @@
-// The directory of agents: a Worker that binds it, with and without a secret. Agents are
-// killed between their first write and the directory, and in the middle of being destroyed.
+// The directory of agents, in a Worker that binds it: what it lists, who may ask, and what is
+// found after the runtime was killed between an agent and its part of the directory.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { startServer } from "./harness.mjs";
+
+const SECRET = "the secret of this directory, long enough";
+const AUTHORIZED = { authorization: `Bearer ${SECRET}` };
+
+/** An agent's alarm looks after 10 s whether the agent stands in the directory. */
+const HEALED_MS = 40_000;
+
+let server;
+before(async () => {
+  server = await startServer({ directory: true, vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+});
+after(() => server.stop());
+
+async function list(query = "", headers = AUTHORIZED) {
+  const response = await server.fetch(`/agents/session-agent${query}`, { headers });
+  return { status: response.status, body: await response.json() };
+}
+
+async function names(prefix) {
+  const { status, body } = await list(`?prefix=${encodeURIComponent(prefix)}&limit=1000`);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body.agents.map(({ name }) => name);
+}
+
+async function ok(agent, operation, input) {
+  const { status, body } = await server.call(agent, operation, input, { headers: AUTHORIZED });
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+test("an_agent_is_listed_from_its_first_answer_to_its_destruction", async () => {
+  // A look makes no agent.
+  await ok("life:nobody", "listSessions", {});
+  for (const name of ["life:b", "life:a", "life"]) await ok(name, "createSession", { id: "s" });
+  assert.deepEqual(await names("life"), ["life", "life:a", "life:b"]);
+  assert.deepEqual(await names("life:"), ["life:a", "life:b"]);
+  const first = await list("?prefix=life&limit=2");
+  assert.equal(first.body.agents.length, 2);
+  const second = await list(`?prefix=life&limit=2&cursor=${encodeURIComponent(first.body.cursor)}`);
+  assert.deepEqual(
+    second.body.agents.map(({ name }) => name),
+    ["life:b"],
+  );
+  assert.equal(second.body.cursor, null);
+  const { agents } = await ok("life:a", "listAgents", { prefix: "life:" });
+  assert.deepEqual(
+    agents.map(({ name }) => name),
+    ["life:a", "life:b"],
+  );
+  assert.deepEqual(await ok("life:a", "destroy", { confirm: "life:a" }), { destroyed: true });
+  assert.deepEqual(await names("life"), ["life", "life:b"]);
+  // Its next life is listed again.
+  await ok("life:a", "createSession", { id: "s" });
+  assert.deepEqual(await names("life:"), ["life:a", "life:b"]);
+});
+
+test("a_second_write_costs_no_row_for_the_directory", async () => {
+  await ok("rows:a", "createSession", { id: "s" });
+  const event = { action: "user_message", content: "One row." };
+  const input = { sessionId: "s", events: [event] };
+  const { rowsWritten } = await server.call("rows:a", "appendEvents", input, { headers: AUTHORIZED });
+  assert.equal(rowsWritten, 1);
+});
+
+test("only_the_secret_sees_who_is_there", async () => {
+  await ok("who:a", "createSession", { id: "s" });
+  const { token } = await ok("who:a", "mintToken", { expiresIn: 60 });
+  const scoped = { authorization: `Bearer ${token}` };
+  assert.equal((await list("?prefix=who:", {})).status, 401);
+  const refused = await list("?prefix=who:", scoped);
+  assert.deepEqual([refused.status, refused.body.error.code], [403, "forbidden"]);
+  for (const [operation, input] of Object.entries({
+    listAgents: {},
+    searchAgents: { prefix: "who:", query: "x" },
+    eraseAgents: { prefix: "who:", confirm: "who:" },
+  })) {
+    const { status, body } = await server.call("who:a", operation, input, { headers: scoped });
+    assert.deepEqual([status, body.error.code], [403, "forbidden"], operation);
+  }
+  assert.deepEqual(await names("who:"), ["who:a"]);
+});
+
+test("the_agents_of_one_user_are_searched_and_erased_and_nobody_else", async () => {
+  for (const name of ["u:42", "u:42:a", "u:42:b", "u:420", "u:43:a"]) {
+    await ok(name, "createSession", { id: "s" });
+    const event = { action: "user_message", content: `I like window seats, says ${name}.` };
+    await ok(name, "appendEvents", { sessionId: "s", events: [event] });
+  }
+  const found = await ok("u:43:a", "searchAgents", { prefix: "u:42:", query: "window seats" });
+  assert.deepEqual(found.results.map(({ agent }) => agent).sort(), ["u:42:a", "u:42:b"]);
+  assert.deepEqual([found.agents, found.failed, found.more], [["u:42:a", "u:42:b"], [], false]);
+  const erased = await ok("u:42:a", "eraseAgents", { prefix: "u:42:", confirm: "u:42:" });
+  assert.deepEqual(
+    erased.agents.map(({ agent, erased }) => [agent, erased.sessions, erased.events]),
+    [
+      ["u:42:b", 1, 1],
+      ["u:42", 1, 1],
+      ["u:42:a", 1, 1],
+    ],
+  );
+  const { valid, signed } = await ok("u:43:a", "verifyReceipt", {
+    receipt: Object.fromEntries(Object.entries(erased.agents[0]).filter(([name]) => name !== "destroyed")),
+  });
+  assert.deepEqual([valid, signed], [true, true]);
+  assert.deepEqual(await names("u:"), ["u:420", "u:43:a"]);
+  for (const name of ["u:42", "u:42:a", "u:42:b"]) {
+    assert.deepEqual((await ok(name, "listSessions", {})).sessions, []);
+  }
+  assert.equal((await ok("u:420", "getSession", { sessionId: "s" })).id, "s");
+});
+
+test("a_killed_runtime_leaves_the_list_wrong_for_no_longer_than_an_alarm", { timeout: 180_000 }, async () => {
+  const made = new Set();
+  const gone = new Set();
+  let sent = 0;
+  for (let kill = 0; kill < 4; kill += 1) {
+    let alive = true;
+    const maker = async () => {
+      while (alive) {
+        const name = `k:${(sent += 1)}`;
+        try {
+          await ok(name, "createSession", { id: "s" });
+          made.add(name);
+          if (sent % 3 > 0) continue;
+          made.delete(name);
+          await ok(name, "destroy", { confirm: name });
+          gone.add(name);
+        } catch {
+          return;
+        }
+      }
+    };
+    const makers = Array.from({ length: 4 }, maker);
+    const before = made.size;
+    await pause(60 + 40 * kill);
+    while (made.size < before + 3) await pause(1);
+    const killed = server.kill9();
+    alive = false;
+    await Promise.all([killed, ...makers]);
+  }
+  assert.ok(made.size > 10 && gone.size > 3, `${made.size} made, ${gone.size} gone`);
+  // Nobody asks the agents: their alarms do it.
+  const began = Date.now();
+  let missing;
+  do {
+    await pause(500);
+    const listed = new Set(await names("k:"));
+    missing = [...made].filter((name) => !listed.has(name));
+    assert.deepEqual(
+      [...gone].filter((name) => listed.has(name)),
+      [],
+      "destroyed, and listed",
+    );
+  } while (missing.length > 0 && Date.now() - began < HEALED_MS);
+  assert.deepEqual(missing, []);
+});
+
+test("without_the_binding_there_is_no_list", async () => {
+  const bare = await startServer();
+  try {
+    const response = await bare.fetch("/agents/session-agent?prefix=a");
+    assert.equal(response.status, 501);
+    const { error } = await response.json();
+    assert.deepEqual([error.code, error.details], ["not_configured", { binding: "DIRECTORY" }]);
+  } finally {
+    await bare.stop();
+  }
+});

@@ -27,6 +27,7 @@ globalThis.WebSocket = answers.heldSockets(globalThis.WebSocket);
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const WORKER = "session-agent";
 const CLASS = "SessionAgent";
+const DIRECTORY = "AgentDirectory";
 const CALLER = "caller";
 const DAY_MS = 86_400_000;
 
@@ -37,6 +38,7 @@ const DAY_MS = 86_400_000;
  * - `storage`: the folder of its storage. By default a folder that goes with the server.
  * - `site`: `true` puts the platform's stand-in for static files in front, as wrangler.toml
  *   says. The stand-in takes time, and changes nothing that other tests ask.
+ * - `directory`: `true` binds the directory of agents.
  * - `defaults`: what `agent-defaults.json` holds. By default there is no such file.
  * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
  * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`, or
@@ -272,6 +274,7 @@ async function describeWorkers({
   workers = {},
   ai,
   site = false,
+  directory = false,
   defaults,
 }) {
   const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
@@ -311,12 +314,15 @@ async function describeWorkers({
       },
       {
         SESSION_AGENT: object,
+        ...(directory && { DIRECTORY: { ...object, exportName: DIRECTORY } }),
         SKILLS_BUCKET: { type: "r2", name: "session-agent-skills" },
         ...map({ ...vars, ...secrets }, (value) => ({ type: "text", value })),
         ...(ai !== undefined && { AI: { type: "ai", dev: { remote: true } } }),
         ...Object.fromEntries(others.map(([name]) => [bindingName(name), { type: "worker", worker: name }])),
       },
-      { [CLASS]: { type: "durable-object", storage: "sqlite" } },
+      Object.fromEntries(
+        [CLASS, ...(directory ? [DIRECTORY] : [])].map((name) => [name, { type: "durable-object", storage: "sqlite" }]),
+      ),
       site ? await assetsOf(join(ROOT, "wrangler.toml")) : undefined,
     ),
     worker(CALLER, "caller.mjs", { "caller.mjs": await source("caller.mjs") }, ways),
