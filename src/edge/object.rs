@@ -327,10 +327,7 @@ impl Object {
             sockets::send(socket, &state, &reply).map_err(sockets::failed)?;
         }
         self.follow_answer(heard.grown, heard.changed, heard.indexing_goes_on);
-        if heard.empties_storage {
-            self.empty().await?;
-        }
-        Ok(())
+        self.clear_after(heard.empties_storage, &heard.purged).await
     }
 }
 

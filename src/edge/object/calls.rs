@@ -85,16 +85,9 @@ impl Object {
         reply: &mut Reply,
         may_be_repeated: bool,
     ) -> Result<(Sent, Reservation)> {
-        if reply.empties_storage {
-            self.empty().await?;
-        }
+        self.clear_after(reply.empties_storage, &reply.purged)
+            .await?;
         self.join_now().await;
-        if !reply.purged.is_empty() {
-            // The purge is committed. If this fails, the next purge makes up for it.
-            if let Err(error) = self.clear_pages(&reply.purged).await {
-                http::log(&error);
-            }
-        }
         // A first write has made the tables only now.
         if self.is_migrated.get() && !self.name.is_kept() {
             self.name.keep(&Sqlite::new(&self.storage))?;
@@ -102,6 +95,19 @@ impl Object {
         let body = Sent::of(std::mem::take(&mut reply.body));
         let reservation = http::reserve_answer(&body, may_be_repeated)?;
         Ok((body, reservation))
+    }
+
+    /// Empties the storage, or clears what purges left in it, if an operation asks for it.
+    pub(super) async fn clear_after(&self, empties: bool, purged: &[&'static str]) -> Result<()> {
+        if empties {
+            self.empty().await?;
+        } else if !purged.is_empty()
+            // The purge is committed. If this fails, the next purge makes up for it.
+            && let Err(error) = self.clear_pages(purged).await
+        {
+            http::log(&error);
+        }
+        Ok(())
     }
 
     /// Clears what a purge left of its text in pages of these tables, in free pages, and in

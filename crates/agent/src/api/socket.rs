@@ -187,6 +187,8 @@ pub struct FrameOutcome {
     pub changed: Option<ShownChange>,
     pub indexing_goes_on: bool,
     pub empties_storage: bool,
+    /// Text was purged from these tables.
+    pub purged: Vec<&'static str>,
 }
 
 impl FrameOutcome {
@@ -446,6 +448,7 @@ async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Fr
             changed: reply.changed,
             indexing_goes_on: reply.indexing_goes_on,
             empties_storage: reply.empties_storage,
+            purged: reply.purged,
             ..FrameOutcome::default()
         },
         Err(error) => FrameOutcome::reply(render_rpc_error(id, &error)),

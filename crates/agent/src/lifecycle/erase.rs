@@ -54,7 +54,7 @@ pub fn erase_places(
         }
         Ok(ErasedPlaces {
             found,
-            erasure: db.finish()?,
+            erasure: db.finish(),
         })
     })
 }

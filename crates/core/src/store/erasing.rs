@@ -16,10 +16,6 @@ use crate::base::columns::find_value;
 use crate::base::database::{Database, Row, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
 
-/// The most pages of an index of words that one purge merges in its own transaction. A
-/// page has 4 KB.
-const MAX_MERGED_PAGES: i64 = 4_096;
-
 /// The most rows of a table that the receipt of a destroyed agent counts.
 const MAX_COUNTED: i64 = 1_000_000;
 
@@ -72,7 +68,7 @@ impl<'a> ErasingDatabase<'a> {
         }
     }
 
-    /// Has [`finish`](Self::finish) merge this index, also if it loses no row now: earlier
+    /// Has this index merged after the purge, also if it loses no row now: earlier
     /// deletions left words in it.
     pub fn merge_index(&self, index: &'static str) {
         self.indexes.borrow_mut().insert(index);
@@ -88,21 +84,16 @@ impl<'a> ErasingDatabase<'a> {
         add(&mut self.erased.borrow_mut());
     }
 
-    /// Merges the indexes, so that no word of a deleted row is left in them. Part of the
-    /// transaction of the deletions, after them.
-    pub fn finish(&self) -> Result<Erasure> {
+    /// What was erased. The words of deleted rows are in the indexes until these are merged
+    /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
+    /// others say, so it is no part of the purge's transaction.
+    pub fn finish(&self) -> Erasure {
         let mut tables = self.tables.take();
-        for index in self.indexes.take() {
-            // An index that was never used has two rows of its own.
-            if count_pages(self.db, index, 3)? == 3 {
-                merge(self.db, index)?;
-                tables.insert(index);
-            }
-        }
-        Ok(Erasure {
+        tables.append(&mut self.indexes.borrow_mut());
+        Erasure {
             erased: self.erased.take(),
             tables: tables.into_iter().collect(),
-        })
+        }
     }
 
     /// Overwrites and counts the rows that this statement deletes.
@@ -174,24 +165,6 @@ impl<'s> DeleteStatement<'s> {
             condition: condition.trim(),
         })
     }
-}
-
-/// How many rows the index keeps its words in; up to `most` are counted.
-fn count_pages(db: &dyn Database, index: &str, most: i64) -> Result<i64> {
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {index}_data LIMIT {most})");
-    Ok(find_value(db, &sql, &[])?.unwrap_or(0))
-}
-
-/// Merges an index of words into one segment: only then are the words of deleted rows gone
-/// from it.
-fn merge(db: &dyn Database, index: &str) -> Result<()> {
-    if count_pages(db, index, MAX_MERGED_PAGES + 1)? <= MAX_MERGED_PAGES {
-        let sql = format!("INSERT INTO {index} ({index}) VALUES ('optimize')");
-        return db.run(&sql, &[]);
-    }
-    // A longer index is merged by so many pages now, and goes on with later writes.
-    let sql = format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', -{MAX_MERGED_PAGES})");
-    db.run(&sql, &[])
 }
 
 impl Database for ErasingDatabase<'_> {

@@ -7,7 +7,7 @@ use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, tool_with_text};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::kind::BlockKind;
-use crate::memory::purge::{purge_document, purge_entry};
+use crate::memory::purge::{purge_document, purge_entry, renew_tables};
 
 pub const TOOL: ContextTool = ContextTool {
     name: "forget",
@@ -61,6 +61,7 @@ async fn run(
             purge_entry(memory, block, key).await?
         }
     };
+    renew_tables(memory.db, &purged.erasure.tables)?;
     if purged.was_there || purged.erasure.erased.versions > 0 {
         return Ok(format!("Forgotten: {}/{key}.", block.label));
     }

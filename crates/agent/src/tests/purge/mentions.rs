@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NEEDLE, places_of_needle};
+use super::{NEEDLE, places_after_purge};
 use crate::access::{Caller, TokenScope};
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
@@ -134,7 +134,7 @@ fn erasing_what_was_found_leaves_nothing() {
     assert_eq!(erased["erased"]["documents"], 1);
     assert_eq!(erased["erased"]["summaries"], 1);
     assert_eq!(erased["operation"], "erase");
-    assert_eq!(places_of_needle(&alice.db), [] as [&str; 0]);
+    assert_eq!(places_after_purge(&alice.db), [] as [&str; 0]);
     assert!(find_all(&alice, json!({"query": NEEDLE})).is_empty());
     assert_eq!(
         alice.ok("getBlock", json!({"label": "memory"}))["content"],
@@ -187,7 +187,7 @@ fn whatever_stands_anywhere_is_found_and_erased() {
             alice.ok("erase", json!({"places": places}));
         }
     }
-    assert_eq!(places_of_needle(&alice.db), [] as [&str; 0]);
+    assert_eq!(places_after_purge(&alice.db), [] as [&str; 0]);
 }
 
 #[test]

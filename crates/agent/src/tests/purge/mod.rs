@@ -6,12 +6,20 @@ mod tables;
 mod ways_in;
 
 use crate::base::database::Database as _;
+use crate::memory::purge::renew_tables;
+use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX};
 use crate::testing::Sqlite;
 
 /// A word that nothing else says. The end of the word is looked for: an index of words
 /// leaves out beginnings that words share.
 pub const NEEDLE: &str = "zanzibarquux";
 const NEEDLE_END: &str = "nzibarquux";
+
+/// The tables, and the columns, that hold the needle after what follows a purge.
+pub fn places_after_purge(db: &Sqlite) -> Vec<String> {
+    renew_tables(db, &[EVENT_INDEX, ENTRY_INDEX]).unwrap();
+    places_of_needle(db)
+}
 
 /// The tables, and the columns, that hold the needle.
 pub fn places_of_needle(db: &Sqlite) -> Vec<String> {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NEEDLE, places_of_needle};
+use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::base::database::Database as _;
 use crate::memory::purge::renew_tables;
 use crate::store::erased::{Erased, InPurge};
@@ -185,7 +185,7 @@ fn when_all_is_purged_no_table_holds_its_text() {
     }
     // A hidden block of the deployed configuration has a row that holds its definition.
     alice.ok("removeBlock", json!({"label": "unwanted", "purge": true}));
-    let left = places_of_needle(&alice.db);
+    let left = places_after_purge(&alice.db);
     assert!(left.is_empty(), "{left:?}");
 }
 

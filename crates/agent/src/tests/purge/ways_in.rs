@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NEEDLE, places_of_needle};
+use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::base::outbound::CallFailure;
 use crate::testing::Said;
 use crate::tests::Alice;
@@ -36,7 +36,7 @@ fn is_there(alice: &Alice) {
 }
 
 fn is_gone(alice: &Alice) {
-    let places = places_of_needle(&alice.db);
+    let places = places_after_purge(&alice.db);
     assert!(places.is_empty(), "{places:?}");
 }
 

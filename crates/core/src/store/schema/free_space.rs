@@ -6,7 +6,7 @@
 //! A Durable Object refuses `PRAGMA secure_delete` and `VACUUM`, which would do the same.
 
 use crate::base::columns::{find_value, load};
-use crate::base::database::{Database, atomically};
+use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::{Error, Result};
 
 /// A table is written anew after a purge if it has no more rows, and the database no more
@@ -18,6 +18,10 @@ const MAX_BYTES: i64 = 24 << 20;
 /// that SQLite's list of free pages may hold before them, since it takes the oldest of them
 /// first. The write-ahead log is copied into the file after 1,000 pages, too.
 const FILLED_BYTES: i64 = 8 << 20;
+
+/// The most pages of an index of words that one purge merges at once. A
+/// page has 4 KB.
+const MAX_MERGED_PAGES: i64 = 4_096;
 
 /// The bytes of one row of zeros. A value has 2 MB at most.
 const ROW_BYTES: i64 = 1_900_000;
@@ -38,7 +42,8 @@ fn is_small(db: &dyn Database, table: &str) -> Result<bool> {
     Ok(rows <= MAX_ROWS)
 }
 
-/// Writes those of these tables anew that are small. `fill_index` writes the rows of an
+/// Writes those of these tables anew that are small, and merges a longer index of words: the
+/// words of deleted rows are in an index until then. `fill_index` writes the rows of an
 /// index of words, which is empty then.
 ///
 /// The old tables go last. SQLite clears a page that it takes from the free ones, unless
@@ -51,8 +56,15 @@ pub fn renew(
     atomically(db, || {
         let mut old = Vec::new();
         for table in tables {
+            let is_index = is_index(db, table)?;
+            // An index that was never used has two rows of its own.
+            if is_index && count_pages(db, table, 3)? < 3 {
+                continue;
+            }
             if is_small(db, table)? {
                 old.push(write_anew(db, table, fill_index)?);
+            } else if is_index {
+                merge(db, table)?;
             }
         }
         for old in old {
@@ -60,6 +72,29 @@ pub fn renew(
         }
         Ok(())
     })
+}
+
+fn is_index(db: &dyn Database, table: &str) -> Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_master WHERE name = ?1 AND sql LIKE 'CREATE VIRTUAL TABLE%'";
+    Ok(find_row(db, sql, &[table.into()])?.is_some())
+}
+
+/// How many rows the index keeps its words in; up to `most` are counted.
+fn count_pages(db: &dyn Database, index: &str, most: i64) -> Result<i64> {
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {index}_data LIMIT {most})");
+    Ok(find_value(db, &sql, &[])?.unwrap_or(0))
+}
+
+/// Merges an index of words into one segment: only then are the words of deleted rows gone
+/// from it.
+fn merge(db: &dyn Database, index: &str) -> Result<()> {
+    if count_pages(db, index, MAX_MERGED_PAGES + 1)? <= MAX_MERGED_PAGES {
+        let sql = format!("INSERT INTO {index} ({index}) VALUES ('optimize')");
+        return db.run(&sql, &[]);
+    }
+    // A longer index is merged by so many pages now, and goes on with later writes.
+    let sql = format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', -{MAX_MERGED_PAGES})");
+    db.run(&sql, &[])
 }
 
 /// Renames a table and writes its rows into a new one. Returns the old table's new name.
