@@ -2,6 +2,7 @@
 //! model, the tools and the log. The object may die between any two awaits of the loop;
 //! the stored state is then enough to continue the turn.
 
+mod ask_class;
 mod finish;
 
 use crate::chat::run::context::TurnContext;
@@ -128,6 +129,7 @@ impl TurnDriver<'_> {
             match next {
                 NextAction::AskModel => self.ask().await?,
                 NextAction::MakeRoom => self.make_room().await?,
+                NextAction::AskClass(calls) => self.ask_class(&calls).await?,
                 NextAction::RunTools(calls) => self.run_tools(&calls).await?,
                 NextAction::Finish(ending) => return Ok(ending),
             }

@@ -9,6 +9,8 @@
 //!                                                 └─ some are left to the client
 //!                                                    or to the user ─► Finish
 //! ```
+//!
+//! Of a tool of the class that may need approval, the class is asked before Run.
 
 mod call;
 pub mod partial_answer;
@@ -113,6 +115,8 @@ pub enum NextAction {
     AskModel,
     /// Compact the conversation: the model refused its length.
     MakeRoom,
+    /// Ask the class which of these calls of the newest step the user must approve.
+    AskClass(Vec<usize>),
     /// Run these calls of the newest step, given by their index in the step.
     RunTools(Vec<usize>),
     Finish(TurnEnding),
@@ -124,7 +128,7 @@ impl NextAction {
         match self {
             Self::AskModel => "thinking",
             Self::MakeRoom => "compacting",
-            Self::RunTools(_) => "tools",
+            Self::AskClass(_) | Self::RunTools(_) => "tools",
             Self::Finish(_) => "ending",
         }
     }
@@ -155,13 +159,11 @@ impl Turn {
         let Some(step) = self.steps.last() else {
             return NextAction::AskModel;
         };
-        let waiting: Vec<usize> = step
-            .calls
-            .iter()
-            .enumerate()
-            .filter(|(_, call)| call.state == CallState::Waiting)
-            .map(|(index, _)| index)
-            .collect();
+        let unsettled = step.calls_that(|state| matches!(state, CallState::Unsettled { .. }));
+        if !unsettled.is_empty() {
+            return NextAction::AskClass(unsettled);
+        }
+        let waiting = step.calls_that(|state| *state == CallState::Waiting);
         if !waiting.is_empty() {
             return NextAction::RunTools(waiting);
         }
@@ -327,7 +329,7 @@ impl Turn {
 
     fn close_waiting(&mut self, error: &str) {
         for call in self.newest_calls() {
-            if call.state == CallState::Waiting {
+            if let CallState::Waiting | CallState::Unsettled { .. } = call.state {
                 call.state = CallState::failed(error);
             }
         }
@@ -367,6 +369,15 @@ impl Turn {
 }
 
 impl TurnStep {
+    /// The indexes of the calls in such a state.
+    fn calls_that(&self, is_so: impl Fn(&CallState) -> bool) -> Vec<usize> {
+        let calls = self.calls.iter().enumerate();
+        calls
+            .filter(|(_, call)| is_so(&call.state))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
     fn to_event(&self, reach: ModelReach) -> Option<NewEvent> {
         if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
             return None;
@@ -465,6 +476,9 @@ mod tests {
             "asks" => ToolRunner::ServerAfterApproval {
                 asked_of: "a tool".to_owned(),
             },
+            "class" => ToolRunner::Class {
+                asked_of: "the class's tool".to_owned(),
+            },
             "client" => ToolRunner::Client,
             _ => ToolRunner::Nobody("There is no such tool.".to_owned()),
         }
@@ -552,6 +566,45 @@ mod tests {
         assert_eq!(events.len(), 2);
         let note = events[0].note.as_ref().unwrap();
         assert_eq!(note.approvals["c2"], "ap");
+    }
+
+    #[test]
+    fn the_class_is_asked_of_its_calls_before_any_call_is_made() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["class", "server", "class"]);
+        assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
+        // What was not settled when the object died is asked again.
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
+        turn.newest_calls()[0].settle(false);
+        turn.newest_calls()[2].settle(true);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
+        // What was settled stays so.
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert!(turn.newest_calls()[0].is_spared);
+        turn.newest_calls()[1].settle(true);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
+        turn.finish_call(0, done("x"));
+        turn.finish_call(1, done("y"));
+        assert_eq!(turn.next(), NextAction::Finish(TurnEnding::LeftToClient));
+        let events = turn.events().unwrap();
+        let note = events[0].note.as_ref().unwrap();
+        assert_eq!(note.approvals.keys().collect::<Vec<_>>(), ["c2"]);
+        assert_eq!(note.asked_of["c2"], "the class's tool");
+    }
+
+    #[test]
+    fn a_call_that_nobody_has_settled_is_closed_with_its_turn() {
+        for close in [Turn::cancel, Turn::fail] {
+            let mut turn = turn();
+            answer(&mut turn, "", &["class"]);
+            close(&mut turn);
+            assert_eq!(actions(&turn), ["tool_call_request", "tool_result"]);
+        }
     }
 
     #[test]
