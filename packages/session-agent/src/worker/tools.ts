@@ -111,7 +111,8 @@ export class OwnToolbox {
         const input = await listed!.schema.check(given);
         return await rule(input, { toolCallId: toolCallId ?? crypto.randomUUID(), messages: [], agent, sessionId });
       });
-      if (typeof answer !== "boolean") throw new TypeError(`it answered ${typeof answer}, and not \`true\` or \`false\``);
+      if (typeof answer !== "boolean")
+        throw new TypeError(`it answered ${typeof answer}, and not \`true\` or \`false\``);
       return Response.json(answer);
     } catch (error) {
       tellOf(`\`needsApproval\` of the tool \`${name}\` failed, and the user is asked`, error);

@@ -27,13 +27,14 @@ use crate::base::action::Action;
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::chat::turn::call::decide;
 pub use crate::chat::turn::call::{
     AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event,
 };
 pub use crate::chat::turn::room::TurnRoom;
 use crate::log::event::NewEvent;
-use crate::log::note::{MAX_REASONING_BYTES, Note};
+use crate::log::note::{Kept, MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
@@ -44,6 +45,9 @@ use crate::store::spending::TurnSpending;
 const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
 const CANCELLED: &str = "The user stopped the turn before the tool answered.";
 const FAILED: &str = "The turn failed before the tool answered.";
+
+/// Bytes of [`Kept`] in one turn, which is stored in one row. What comes later is not kept.
+const MAX_TURN_KEPT_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -107,6 +111,9 @@ pub struct TurnStep {
     /// The step's calls are in the log already: they waited for the user's approval.
     pub is_logged: bool,
     pub finish_reason: Option<FinishReason>,
+    /// What the provider wants back with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
 }
 
 /// The next thing to do.
@@ -229,7 +236,22 @@ impl Turn {
             calls,
             is_logged: false,
             finish_reason: Some(finish_reason),
+            kept: None,
         });
+    }
+
+    /// Keeps what the provider wants back with the newest answer, a JSON object, if there is
+    /// room for it.
+    pub fn keep(&mut self, by: &str, parts: &str) {
+        let kept = self.steps.iter().filter_map(|step| step.kept.as_ref());
+        let bytes: usize = kept.map(|kept| kept.parts.as_str().len()).sum();
+        if bytes + parts.len() > MAX_TURN_KEPT_BYTES {
+            return;
+        }
+        if let (Some(step), Ok(parts)) = (self.steps.last_mut(), json::decode(parts)) {
+            let by = by.to_owned();
+            step.kept = Some(Kept { by, parts });
+        }
     }
 
     /// `estimated`: the estimate of the usage's input tokens. `model`: the model that was
@@ -343,6 +365,7 @@ impl Turn {
                 let calls: Vec<ToolCall> = step.calls.iter().map(TurnCall::to_tool_call).collect();
                 messages.push(ContextMessage {
                     tool_calls: (!calls.is_empty()).then_some(calls),
+                    kept: step.kept.clone().map(Box::new),
                     ..ContextMessage::of_text(Role::Assistant, step.text.clone())
                 });
             }
@@ -385,6 +408,7 @@ impl TurnStep {
         let mut note = Note {
             reasoning: self.reasoning.clone(),
             reach,
+            kept: self.kept.clone(),
             ..Note::default()
         };
         for call in &self.calls {
