@@ -38,6 +38,7 @@ const DAY_MS = 86_400_000;
  * - `site`: `true` puts the platform's stand-in for static files in front, as wrangler.toml
  *   says. The stand-in takes time, and changes nothing that other tests ask.
  * - `defaults`: what `agent-defaults.json` holds. By default there is no such file.
+ * - `date`: the Worker's compatibility date. Default: that of wrangler.toml.
  * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
  * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`, or
  *   `{ provider: { contents, env } }` with bindings of its own.
@@ -273,8 +274,9 @@ async function describeWorkers({
   ai,
   site = false,
   defaults,
+  date,
 }) {
-  const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
+  const compatibilityDate = date ?? (await compatibilityDateOf(join(ROOT, "wrangler.toml")));
   const worker = (name, mainModule, modules, env, exports, assets) => ({
     config: {
       name,
