@@ -20,9 +20,11 @@ import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.t
 const PROBLEM = problemOfDate();
 if (PROBLEM !== null) console.error(`session-agent: ${PROBLEM}`);
 
+const DETAILS = { binding: "compatibility_date", field: "compatibility_date" };
+
 /** The answer of a Worker that can't serve. */
 function refused() {
-  const error = { code: "not_configured", message: PROBLEM, details: { field: "compatibility_date" } };
+  const error = { code: "not_configured", message: PROBLEM, details: DETAILS };
   return Response.json({ error }, { status: 501 });
 }
 

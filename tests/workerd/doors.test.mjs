@@ -51,7 +51,7 @@ test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
       const { error } = await response.json();
       assert.deepEqual(
         [response.status, error.code, error.details],
-        [501, "not_configured", { field: "compatibility_date" }],
+        [501, "not_configured", { binding: "compatibility_date", field: "compatibility_date" }],
       );
       assert.match(error.message, new RegExp(`is older than ${oldest}, .* from ${oldest} to ${newest} `));
     }
