@@ -133,7 +133,7 @@ export class OwnModel {
       return [
         ...parts.filter(({ type }) => type === "reasoning"),
         ...(text === "" ? [] : [{ type: "text", text }]),
-        ...called.map((call, index) => ({ ...call, ...givenBack(marks[index]) })),
+        ...called.map((call, index) => ({ ...call, ...(marks.length === called.length && givenBack(marks[index])) })),
       ];
     let [at, next] = [0, 0];
     return parts.map((part) => {

@@ -354,7 +354,9 @@ impl TurnDriver<'_> {
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
             let (mut context, _held) = self.build_context(turn, &shown, &budget).await?;
-            context.give_back_to(&choice.name.to_string());
+            // After a refusal for length, less comes back.
+            let refused = i64::from(turn.room.refusals > 0);
+            context.give_back_to(&choice.name.to_string(), window.tokens >> (2 * refused));
             let request = ModelRequest {
                 system: &context.system_instructions,
                 messages: &context.messages,

@@ -73,10 +73,12 @@ impl WorkingContext {
 const MAX_GIVEN_BACK_BYTES: usize = 512 << 10;
 
 impl WorkingContext {
-    /// Leaves of what providers want back only what this model gave, and no more of the
-    /// newest messages than has room.
-    pub fn give_back_to(&mut self, model: &str) {
-        let mut left = MAX_GIVEN_BACK_BYTES;
+    /// Leaves of what providers want back only what this model gave, and of the newest
+    /// messages no more than has room: estimates do not count it, so it takes up to about a
+    /// quarter of a window of so many tokens.
+    pub fn give_back_to(&mut self, model: &str, window_tokens: i64) {
+        let room = usize::try_from(window_tokens).unwrap_or(0);
+        let mut left = room.min(MAX_GIVEN_BACK_BYTES);
         for message in self.messages.iter_mut().rev() {
             message.kept = message.kept.take().filter(|kept| {
                 let bytes = kept.parts.as_str().len();

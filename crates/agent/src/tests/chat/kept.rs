@@ -237,3 +237,26 @@ fn a_file_brings_nothing_that_a_provider_would_take_for_its_own() {
         assert_eq!(calls[0].body.contains("msg_1"), expected);
     }
 }
+
+/// Estimates do not count what comes back, so a small window gets little of it.
+#[test]
+fn a_small_window_gets_back_less() {
+    let parts = |bytes: usize| json!({"parts": ["x".repeat(bytes)]});
+    for (bytes, comes_back) in [(11_000, true), (17_000, false)] {
+        let alice = thinking("own:mock");
+        alice.ok("configureAgent", json!({"maxContextTokens": 16_000}));
+        let answer = completion(
+            &json!({"content": "Hi."}),
+            "stop",
+            &json!({"kept": parts(bytes)}),
+        );
+        alice.outbound.answer(Ok(answer));
+        alice.says("hi");
+        let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
+        alice.outbound.answer(Ok(said));
+        alice.says("and?");
+        let calls = alice.outbound.calls.borrow();
+        let body: Value = serde_json::from_str(&calls[1].body).unwrap();
+        assert_eq!(body["messages"][1]["kept"].is_object(), comes_back);
+    }
+}
