@@ -84,7 +84,8 @@ pub fn seal(answer: &mut AnswerBuilder) {
     let is_signed = |thought: &Value| {
         let block = thought.get("block");
         let text = |name: &str| block.and_then(|block| block.get(name)?.as_str());
-        text("type") == Some("redacted_thinking") || text("signature").is_some_and(|it| it != "")
+        text("type") == Some("redacted_thinking")
+            || text("signature").is_some_and(|it| !it.is_empty())
     };
     if thoughts.is_empty() || !thoughts.iter().all(is_signed) {
         return;
