@@ -14,6 +14,19 @@
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import * as rust from "../../build/stage/index.js";
 import { OPERATIONS } from "../../build/stage/operations.js";
+import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.ts";
+
+/** Why this Worker can't serve: its date is too old. `null`: it can. */
+const PROBLEM = problemOfDate();
+if (PROBLEM !== null) console.error(`session-agent: ${PROBLEM}`);
+
+const DETAILS = { binding: "compatibility_date", field: "compatibility_date" };
+
+/** The answer of a Worker that can't serve. */
+function refused() {
+  const error = { code: "not_configured", message: PROBLEM, details: DETAILS };
+  return Response.json({ error }, { status: 501 });
+}
 
 /** The `worker` crate keeps `instanceId` here: each instance of the module counts it up. */
 const module = rust.__worker_init_state();
@@ -148,7 +161,7 @@ class Arrivals {
   }
 }
 
-export default class Entrypoint extends WorkerEntrypoint {
+class Entrypoint extends WorkerEntrypoint {
   fetch(request) {
     return enter(() => rust.fetch(request, this.env, this.ctx));
   }
@@ -163,6 +176,9 @@ export default class Entrypoint extends WorkerEntrypoint {
     return answer.ok ? answer.value : answer;
   }
 }
+
+/** With an older date, the runtime takes no class here. */
+export default PROBLEM === null ? Entrypoint : { fetch: refused };
 
 export class SessionAgent extends DurableObject {
   #object;
@@ -203,6 +219,7 @@ export class SessionAgent extends DurableObject {
   }
 
   #fetch(request, granted) {
+    if (PROBLEM !== null) return refused();
     const reading = this.#arrivals.read(request);
     if (reading === undefined) return enter(() => this.#current().fetch(request, undefined, granted));
     return reading.then((body) => enter(() => this.#current().fetch(request, body, granted)));

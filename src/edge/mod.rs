@@ -77,7 +77,8 @@ fn read_policy(env: &Env) -> Policy {
     let mut policy = Policy::new(
         find(Setting::SessionAgentToken),
         find(Setting::Auth).as_deref(),
-    );
+    )
+    .with_previous(find(Setting::SessionAgentTokenPrevious));
     if let Some(origins) = find(Setting::AllowedOrigins) {
         for place in policy.share_with(&origins) {
             warn_once(place);

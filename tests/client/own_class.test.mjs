@@ -151,7 +151,25 @@ test("a_tool_that_needs_approval_waits_for_it", async () => {
   });
   const said = await response.text();
   assert.match(said, /"output":"Paid 5\."/);
+  // The provider got back what it gave with the call, although another turn goes on with it.
+  const { messages } = await ok("pay", "getHistory", { sessionId: "s" });
+  assert.equal(textOf({ message: messages.at(-1) }), "The tool says: Paid 5.");
+  assert.equal(textOf(await turn("pay", "signed")), "The model signed 1 of 1 calls.");
   assert.match(said, /\[DONE\]/);
+});
+
+test("a_function_says_of_each_call_whether_it_needs_approval", async () => {
+  const { message } = await turn("send", 'use send {"amount":5}');
+  assert.equal(textOf({ message }), "The tool says: Sent 5.");
+  // The function and the tool are told of the same call.
+  assert.deepEqual(await heard("send", "asked"), await heard("send", "sent"));
+  for (const amount of [100, 13, 14, "many"]) {
+    const { message } = await turn("send", `use send {"amount":${JSON.stringify(amount)}}`);
+    const called = message.parts.find(({ type }) => type === "tool-send");
+    assert.deepEqual([called.state, called.input], ["approval-requested", { amount }]);
+    await ok("send", "createSession", { id: `s${turns}` });
+  }
+  assert.equal((await heard("send", "sent")).amount, 5);
 });
 
 test("functions_are_homes_of_blocks", async () => {

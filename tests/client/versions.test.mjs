@@ -207,7 +207,7 @@ test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
     const { status, body } = await ask("old", "createSession", {}, old.url);
     assert.deepEqual(
       [status, body.error.code, body.error.details],
-      [501, "not_configured", { field: "compatibility_date" }],
+      [501, "not_configured", { binding: "compatibility_date", field: "compatibility_date" }],
     );
     const { oldest, newest } = VERSIONS.compatibilityDate;
     assert.match(body.error.message, new RegExp(`is older than ${oldest}, .* from ${oldest} to ${newest} `));

@@ -106,7 +106,7 @@ async function holdCommand(words) {
       .split(" ") ?? [];
   assert.deepEqual(words.slice(2, 2 + usage.length), usage, `wrangler's help is of another command: ${line}`);
   const named = words[2 + usage.length];
-  if (usage.join(" ") === "secret put")
+  if (["secret put", "secret delete"].includes(usage.join(" ")))
     assert.ok(namesIn(tableUnder("docs/deploy.md", "Settings"), 0).includes(named), line);
   if (usage.join(" ") === "r2 bucket create") assert.equal(named, settings.r2_buckets[0].bucket_name, line);
 }

@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { OPENAPI } from "../../scripts/places.mjs";
 import { startServer } from "./harness.mjs";
+import { VERSIONS } from "../../client/dist/versions.js";
 
 const server = await startServer();
 /** With the files in front, as wrangler deploys it. */
@@ -39,6 +40,24 @@ test("health_says_which_build_this_is", async () => {
   assert.deepEqual([response.status, status, name], [200, "ok", "session-agent"]);
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.match(revision, /^([0-9a-f]{12}|unknown)$/);
+});
+
+test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
+  const { oldest, newest } = VERSIONS.compatibilityDate;
+  const old = await startServer({ date: "2024-04-02", inspect: false });
+  try {
+    for (const options of [{}, { via: "service" }, { via: "object", agent: "doors" }]) {
+      const response = await old.fetch(`${RPC}/listSessions`, { method: "POST", body: "{}" }, options);
+      const { error } = await response.json();
+      assert.deepEqual(
+        [response.status, error.code, error.details],
+        [501, "not_configured", { binding: "compatibility_date", field: "compatibility_date" }],
+      );
+      assert.match(error.message, new RegExp(`is older than ${oldest}, .* from ${oldest} to ${newest} `));
+    }
+  } finally {
+    await old.stop();
+  }
 });
 
 test("the_files_are_served_in_front_of_the_worker", async () => {

@@ -40,6 +40,7 @@ const DAY_MS = 86_400_000;
  *   says. The stand-in takes time, and changes nothing that other tests ask.
  * - `directory`: `true` binds the directory of agents.
  * - `defaults`: what `agent-defaults.json` holds. By default there is no such file.
+ * - `date`: the Worker's compatibility date. Default: that of wrangler.toml.
  * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
  * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`, or
  *   `{ provider: { contents, env } }` with bindings of its own.
@@ -276,8 +277,9 @@ async function describeWorkers({
   site = false,
   directory = false,
   defaults,
+  date,
 }) {
-  const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
+  const compatibilityDate = date ?? (await compatibilityDateOf(join(ROOT, "wrangler.toml")));
   const worker = (name, mainModule, modules, env, exports, assets) => ({
     config: {
       name,

@@ -2,8 +2,12 @@
 //! its name is known and is completed once. Usage comes before the end, the end comes
 //! once, and nothing follows it.
 
+use serde_json::Value;
+
 use super::call_ids::CallIds;
 use super::{AnswerPart, FinishReason, TokenUsage};
+use crate::base::json;
+use crate::log::note::MAX_KEPT_BYTES;
 
 /// The most calls of one answer. A model that makes more is stuck.
 pub const MAX_CALLS: usize = 128;
@@ -18,6 +22,8 @@ pub struct AnswerBuilder {
     calls: Vec<PartialCall>,
     usage: Option<TokenUsage>,
     finish: Option<FinishReason>,
+    /// What the provider wants back with this answer: an object.
+    kept: Option<Value>,
     has_said_anything: bool,
     is_over: bool,
     /// Failed because the provider is overloaded.
@@ -222,9 +228,24 @@ impl AnswerBuilder {
         self.finish = Some(reason);
     }
 
+    /// The number of calls that were begun.
+    pub fn calls_begun(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// What the provider wants back with this answer, so far.
+    pub fn kept(&mut self) -> &mut Option<Value> {
+        &mut self.kept
+    }
+
     /// Ends the answer normally.
     pub fn close(&mut self) {
         self.complete_calls();
+        let kept = self.kept.take().filter(Value::is_object);
+        let kept = kept.map(|kept| json::text(&kept));
+        if let Some(kept) = kept.filter(|kept| kept.len() <= MAX_KEPT_BYTES) {
+            self.add(AnswerPart::Kept(kept));
+        }
         let said = self.finish.unwrap_or(FinishReason::Stop);
         // Several servers send `stop` when the model calls tools.
         let reason = match said {

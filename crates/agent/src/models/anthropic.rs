@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::answer::{AnswerBuilder, CallPiece};
 use super::anthropic_messages::{AnthropicMessage, CacheControl, messages, system};
+use super::anthropic_thoughts as thoughts;
 use super::reasoning::{
     Thinking, anthropic_takes_temperature, anthropic_thinking, thinking_budget, three_words,
 };
@@ -137,11 +138,11 @@ fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, mo
     match anthropic_thinking(model) {
         Thinking::Never => {}
         // A model with a budget refuses to go on after its tools' results, unless the
-        // request has the thoughts before the calls, which are not kept. So it thinks
-        // before the first call of a turn.
+        // request has the thoughts before the calls. Where they were not kept, because they
+        // were too long or another model's, it thinks before the first call of a turn.
         Thinking::Budget => {
             let budget = effort.and_then(thinking_budget);
-            if let Some(budget_tokens) = budget.filter(|_| !answers_calls(request)) {
+            if let Some(budget_tokens) = budget.filter(|_| !answers_unthought_calls(request)) {
                 body.thinking = Some(ThinkingConfig::Enabled { budget_tokens });
                 // The limit counts the thoughts, too.
                 body.max_tokens += budget_tokens;
@@ -159,11 +160,13 @@ fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, mo
     }
 }
 
-/// Whether the model goes on after calls of its own.
-fn answers_calls(request: &ModelRequest<'_>) -> bool {
+/// Whether the model goes on after calls whose thoughts are not in the request.
+fn answers_unthought_calls(request: &ModelRequest<'_>) -> bool {
     let start = request.newest_user().map_or(0, |index| index + 1);
     let since = request.messages.iter().skip(start);
-    since.into_iter().any(|message| !message.calls().is_empty())
+    since
+        .into_iter()
+        .any(|message| !message.calls().is_empty() && !thoughts::is_thought(message))
 }
 
 /// The address of requests.
@@ -207,7 +210,10 @@ pub fn read(value: &Value, answer: &mut AnswerBuilder) {
             read_usage(value, answer);
             read_stop(value.get("delta"), answer);
         }
-        Some("message_stop") => answer.close(),
+        Some("message_stop") => {
+            thoughts::seal(answer);
+            answer.close();
+        }
         // `ping`, and unknown events: the provider may add events at any time.
         _ => {}
     }
@@ -225,8 +231,15 @@ fn read_whole(message: &Value, answer: &mut AnswerBuilder) {
 
 fn read_block(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
     match find_text(block, "type") {
-        "text" => answer.add_text(find_text(block, "text")),
-        "thinking" => answer.add_reasoning(find_text(block, "thinking")),
+        "text" => {
+            answer.add_text(find_text(block, "text"));
+            thoughts::note_text(answer);
+        }
+        "thinking" => {
+            answer.add_reasoning(find_text(block, "thinking"));
+            thoughts::begin(index, block, answer);
+        }
+        "redacted_thinking" => thoughts::begin(index, block, answer),
         "tool_use" => {
             // A whole answer holds the input. A stream begins with `{}` and sends the
             // input in pieces.
@@ -247,7 +260,11 @@ fn read_block(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
 fn read_delta(index: Option<i64>, delta: &Value, answer: &mut AnswerBuilder) {
     match find_text(delta, "type") {
         "text_delta" => answer.add_text(find_text(delta, "text")),
-        "thinking_delta" => answer.add_reasoning(find_text(delta, "thinking")),
+        "thinking_delta" => {
+            answer.add_reasoning(find_text(delta, "thinking"));
+            thoughts::go_on(index, "thinking", delta, answer);
+        }
+        "signature_delta" => thoughts::go_on(index, "signature", delta, answer),
         // Tools that the provider runs itself begin with another kind of block.
         "input_json_delta" if answer.has_call(index) => answer.add_call(&CallPiece {
             key: index,
@@ -281,6 +298,7 @@ fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
 fn read_stop(holder: Option<&Value>, answer: &mut AnswerBuilder) {
     let reason = holder.and_then(|holder| holder.get("stop_reason")?.as_str());
     if let Some(reason) = reason {
+        thoughts::seal(answer);
         answer.set_finish(match reason {
             "end_turn" | "stop_sequence" => FinishReason::Stop,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::ModelRequest;
+use super::anthropic_thoughts as thoughts;
 use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
 use super::call_ids::write_ids;
 use crate::base::action::Role;
@@ -39,11 +40,16 @@ pub enum CacheControl {
 }
 
 #[derive(Serialize)]
-struct MarkedBlock<'a> {
-    #[serde(flatten)]
-    block: ContentBlock<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<CacheControl>,
+#[serde(untagged)]
+enum MarkedBlock<'a> {
+    /// As the provider sent it. Takes no mark.
+    Thought(&'a RawValue),
+    Said {
+        #[serde(flatten)]
+        block: ContentBlock<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
 }
 
 #[derive(Serialize)]
@@ -108,17 +114,17 @@ pub fn messages<'a>(
     let mut turns: Vec<AnthropicMessage<'a>> = Vec::new();
     let newest_user = request.newest_user();
     let reminder = request.reminder.and_then(text);
-    let mut reminder = reminder.into_iter().collect();
+    let mut reminder = unmarked(reminder);
     let ids = write_ids(request.messages, allowed_name);
     for ((index, message), ids) in request.messages.iter().enumerate().zip(ids) {
         let (role, blocks) = match message.role {
             Role::System => continue,
-            Role::User => ("user", user(message)),
+            Role::User => ("user", unmarked(user(message))),
             Role::Assistant => ("assistant", assistant(message, ids)),
-            Role::Tool => ("user", vec![result(message, ids)]),
+            Role::Tool => ("user", unmarked([result(message, ids)])),
         };
         if turns.is_empty() && role == "assistant" && !blocks.is_empty() {
-            add(&mut turns, "user", text(EARLIER).into_iter().collect());
+            add(&mut turns, "user", unmarked(text(EARLIER)));
         }
         add(&mut turns, role, blocks);
         if newest_user == Some(index) {
@@ -139,27 +145,32 @@ pub fn messages<'a>(
 fn add<'a>(
     turns: &mut Vec<AnthropicMessage<'a>>,
     role: &'static str,
-    blocks: Vec<ContentBlock<'a>>,
+    blocks: Vec<MarkedBlock<'a>>,
 ) {
     if blocks.is_empty() {
         return;
     }
-    let blocks = blocks.into_iter().map(|block| MarkedBlock {
-        block,
-        cache_control: None,
-    });
     match turns.last_mut() {
         Some(last) if last.role == role => last.content.extend(blocks),
         _ => turns.push(AnthropicMessage {
             role,
-            content: blocks.collect(),
+            content: blocks,
         }),
     }
 }
 
+fn unmarked<'a>(blocks: impl IntoIterator<Item = ContentBlock<'a>>) -> Vec<MarkedBlock<'a>> {
+    let blocks = blocks.into_iter().map(|block| MarkedBlock::Said {
+        block,
+        cache_control: None,
+    });
+    blocks.collect()
+}
+
 fn mark_last(turns: &mut [AnthropicMessage<'_>], cache: Option<CacheControl>) {
-    if let Some(last) = turns.last_mut().and_then(|turn| turn.content.last_mut()) {
-        last.cache_control = cache;
+    let last = turns.last_mut().and_then(|turn| turn.content.last_mut());
+    if let Some(MarkedBlock::Said { cache_control, .. }) = last {
+        *cache_control = cache;
     }
 }
 
@@ -188,15 +199,28 @@ fn user(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
 }
 
 /// `ids`: those of the message's calls.
-fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<ContentBlock<'a>> {
-    let calls = message.calls().iter().zip(ids).filter_map(|(call, id)| {
+fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<MarkedBlock<'a>> {
+    let calls = message.calls().iter().zip(ids).map(|(call, id)| {
         Some(ContentBlock::ToolUse {
             id,
             name: allowed_name(call.name.as_str()),
             input: json::decode(call.arguments.as_str()).ok()?,
         })
     });
-    text(&message.content).into_iter().chain(calls).collect()
+    let said = std::iter::once(text(&message.content)).chain(calls);
+    let said: Vec<Option<ContentBlock<'a>>> = said.collect();
+    // Thoughts alone are no answer.
+    if said.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let thoughts = thoughts::of(message);
+    let mut blocks = Vec::new();
+    for (at, block) in said.into_iter().enumerate() {
+        let here = thoughts.iter().filter(|thought| thought.at == at);
+        blocks.extend(here.map(|thought| MarkedBlock::Thought(thought.block)));
+        blocks.extend(unmarked(block));
+    }
+    blocks
 }
 
 /// `ids`: that of the call.

@@ -2,7 +2,7 @@
 //! A dozen servers use this shape, each a little differently; all of them are understood
 //! here.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answer::{AnswerBuilder, CallPiece};
 use super::{FinishReason, TokenUsage};
@@ -76,7 +76,31 @@ pub fn read_calls(said: &Value, answer: &mut AnswerBuilder) {
             name: find_text(function, "name").unwrap_or_default(),
             arguments: &arguments,
         });
+        if let Some(extra) = call.get("extra_content") {
+            keep_extra(extra, answer);
+        }
     }
+}
+
+/// Keeps what comes with the newest call. Google puts the signature of a thought there, and
+/// refuses the call's result without it.
+fn keep_extra(extra: &Value, answer: &mut AnswerBuilder) {
+    let Some(newest) = answer.calls_begun().checked_sub(1) else {
+        return;
+    };
+    let kept = answer.kept().get_or_insert_with(|| json!({"calls": []}));
+    if let Some(calls) = kept.get_mut("calls").and_then(Value::as_array_mut) {
+        calls.resize(newest, Value::Null);
+        calls.push(extra.clone());
+    }
+}
+
+/// An answer of a class's model, which says by itself what it wants back.
+pub fn read_own(value: &Value, answer: &mut AnswerBuilder) {
+    if let Some(kept) = value.get("kept") {
+        *answer.kept() = Some(kept.clone());
+    }
+    read(value, answer);
 }
 
 pub fn read_usage(value: &Value, answer: &mut AnswerBuilder) {

@@ -1,12 +1,12 @@
 //! Messages and tools in the shape of OpenAI's chat. Workers AI takes the same shape,
 //! with small differences.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
 use super::{ModelRequest, ToolDefinition};
 use crate::base::action::Role;
-use crate::base::json::RawValue;
+use crate::base::json::{self, JsonObject, RawValue};
 use crate::models::message::ContextMessage;
 
 /// The dialects of the shape.
@@ -31,6 +31,9 @@ pub struct CompletionMessage<'a> {
     tool_call_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    /// What the model of a class gave with the message, as it gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<&'a JsonObject>,
 }
 
 #[derive(Serialize)]
@@ -66,6 +69,9 @@ struct ChatCall<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: CalledFunction<'a>,
+    /// What the provider gave with the call: see [`super::chat_answer`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]
@@ -120,6 +126,7 @@ fn message_of<'a>(role: &'static str, content: Content) -> CompletionMessage<'a>
         tool_calls: Vec::new(),
         tool_call_id: None,
         name: None,
+        kept: None,
     }
 }
 
@@ -186,13 +193,20 @@ fn user(
 }
 
 fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<CompletionMessage<'_>> {
-    let calls = message.calls().iter().map(|call| ChatCall {
+    let extras = match habit {
+        CompletionDialect::Own => Vec::new(),
+        _ => extras_of(message),
+    };
+    let extras = extras.into_iter().chain(std::iter::repeat(None));
+    let calls = message.calls().iter().zip(extras);
+    let calls = calls.map(|(call, extra_content)| ChatCall {
         id: call.id.as_str(),
         kind: "function",
         function: CalledFunction {
             name: call.name.as_str(),
             arguments: call.arguments.as_str(),
         },
+        extra_content,
     });
     let tool_calls: Vec<ChatCall<'_>> = calls.collect();
     let content = match (text_of(message), habit) {
@@ -203,10 +217,24 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
             Content::Text(String::new())
         }
     };
+    let kept = message.kept.as_deref().map(|kept| &kept.parts);
     Some(CompletionMessage {
         tool_calls,
+        kept: kept.filter(|_| habit == CompletionDialect::Own),
         ..message_of("assistant", content)
     })
+}
+
+/// What the provider gave with each call.
+fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
+    #[derive(Deserialize)]
+    struct KeptCalls<'a> {
+        #[serde(borrow)]
+        calls: Vec<Option<&'a RawValue>>,
+    }
+    let kept = message.kept.as_deref();
+    let kept = kept.and_then(|kept| json::decode::<KeptCalls<'_>>(kept.parts.as_str()).ok());
+    kept.map(|kept| kept.calls).unwrap_or_default()
 }
 
 fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessage<'_> {

@@ -154,7 +154,8 @@ impl Decoder {
         }
         match self.provider {
             Provider::WorkersAi => workers_ai::read(value, &mut self.answer),
-            Provider::OpenAi | Provider::Own => openai::read(value, &mut self.answer),
+            Provider::OpenAi => openai::read(value, &mut self.answer),
+            Provider::Own => openai::read_own(value, &mut self.answer),
             Provider::Anthropic => anthropic::read(value, &mut self.answer),
         }
     }

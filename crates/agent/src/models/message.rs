@@ -7,6 +7,7 @@ use crate::base::json::{self, list, optional_list};
 use crate::base::part::{field, kind};
 use crate::log::MAX_CALLS;
 use crate::log::event::{MessageText, NewEvent};
+use crate::log::note::Kept;
 use crate::log::tool::ToolCall;
 use crate::models::file::{File, MAX_FILES, check_files};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,10 @@ pub struct ContextMessage {
     )]
     #[cfg_attr(test, schemars(length(max = MAX_FILES)))]
     pub files: Vec<File>,
+    /// Only with role `assistant`, and only in a chat turn: what the provider wants back. No
+    /// request says it, and no answer shows it.
+    #[serde(skip)]
+    pub kept: Option<Box<Kept>>,
 }
 
 impl ContextMessage {
@@ -56,6 +61,7 @@ impl ContextMessage {
             tool_name: None,
             is_error: None,
             files: Vec::new(),
+            kept: None,
         }
     }
 
@@ -69,7 +75,8 @@ impl ContextMessage {
         let calls = self.calls().iter();
         let calls = calls.map(|call| json::written_bytes(call.arguments.as_str()));
         let files = self.files.iter().map(|file| file.url.len());
-        json::written_bytes(&self.content) + calls.chain(files).sum::<usize>()
+        let kept = self.kept.iter().map(|kept| kept.parts.as_str().len());
+        json::written_bytes(&self.content) + calls.chain(files).chain(kept).sum::<usize>()
     }
 
     /// The event that records the message. `field` is the message's place in the request,

@@ -10,6 +10,7 @@
 mod answer;
 mod anthropic;
 mod anthropic_messages;
+mod anthropic_thoughts;
 pub mod attachment;
 pub mod call;
 pub mod call_ids;
@@ -113,6 +114,9 @@ pub enum AnswerPart {
         name: String,
         arguments: String,
     },
+    /// What the provider wants back with this step, as a JSON object: see
+    /// [`Kept`](crate::log::note::Kept). Comes at most once, after the calls.
+    Kept(String),
     Usage(TokenUsage),
     Finish(FinishReason),
     /// The provider reported an error inside its answer; nothing follows.

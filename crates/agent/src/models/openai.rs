@@ -109,6 +109,11 @@ pub fn headers(key: Option<&str>) -> Vec<(String, String)> {
         .collect()
 }
 
+/// A chunk of a stream of a class's model.
+pub fn read_own(value: &Value, answer: &mut AnswerBuilder) {
+    chat_answer::read_own(value, answer);
+}
+
 /// A chunk of a stream, or a whole answer.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     chat_answer::read(value, answer);

@@ -1,8 +1,8 @@
 //! The caller of a request: the holder of the secret, the holder of a token, or nobody.
 
-use super::policy::{Auth, ConfiguredSecret, Policy, unauthorized};
+use super::policy::{Auth, ConfiguredSecret, Policy, PreviousSecret, unauthorized};
 use super::scope::Caller;
-use super::token::{self, MIN_SECRET_CHARS};
+use super::token::{self, MIN_SECRET_CHARS, NO_TOKEN};
 use crate::base::error::Result;
 use crate::base::host::Host;
 
@@ -14,29 +14,41 @@ pub fn identify(
     agent: Option<&str>,
     bearer: Option<&str>,
 ) -> Result<Caller> {
-    let secret = match &policy.secret {
-        ConfiguredSecret::Secret(secret) => secret,
+    if let PreviousSecret::Wrong(sentence) = policy.previous {
+        return Err(unauthorized(sentence));
+    }
+    match &policy.secret {
+        ConfiguredSecret::Secret(_) => {}
         ConfiguredSecret::TooShort => {
             return Err(unauthorized(format!(
-                "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be guessed, so this Worker lets nobody in. Make another: `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
+                "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be guessed, so this Worker lets nobody in. Make another: `openssl rand -hex 32` prints one, which you keep, and `npx wrangler secret put SESSION_AGENT_TOKEN` asks for it.",
             )));
         }
         ConfiguredSecret::Nothing if policy.auth == Auth::Secret => {
             return Err(unauthorized(
-                "This Worker has no secret yet, so it lets nobody in. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`. If only bindings reach the Worker, you can set `AUTH = \"open\"` instead.",
+                "This Worker has no secret yet, so it lets nobody in. `openssl rand -hex 32` prints one, which you keep, and `npx wrangler secret put SESSION_AGENT_TOKEN` asks for it. If only bindings reach the Worker, you can set `AUTH = \"open\"` instead.",
             ));
         }
         ConfiguredSecret::Nothing => return Ok(Caller::Owner),
-    };
+    }
     let Some(bearer) = bearer else {
         return Err(unauthorized(
             "Send `Authorization: Bearer …` with the Worker's secret, or with a token from `mintToken`.",
         ));
     };
-    if secret.is(bearer) {
+    // All are compared, so that the time tells nothing of which one it is.
+    if policy.secrets().filter(|secret| secret.is(bearer)).count() > 0 {
         return Ok(Caller::Owner);
     }
-    let claims = secret.verify(bearer, host.now_ms()).map_err(unauthorized)?;
+    let claims = policy
+        .secrets()
+        .find_map(|secret| secret.claims(bearer))
+        .ok_or_else(|| unauthorized(NO_TOKEN))?;
+    if claims.scope.expires_at <= host.now_ms() {
+        return Err(unauthorized(
+            "This token has expired. Get another one from `mintToken`.",
+        ));
+    }
     if agent.is_some_and(|agent| claims.agent != agent) {
         return Err(unauthorized("This token is for another agent."));
     }

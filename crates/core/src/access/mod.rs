@@ -158,6 +158,82 @@ mod tests {
         );
     }
 
+    const PREVIOUS: &str = "the secret of last year, long enough";
+
+    fn claims_of(host: &FixedHost) -> Claims {
+        Claims {
+            agent: "a".to_owned(),
+            scope: TokenScope {
+                session_id: Some(id("s")),
+                expires_at: host.now_ms() + 1000,
+                ..TokenScope::default()
+            },
+        }
+    }
+
+    #[test]
+    fn while_a_secret_is_replaced_the_older_one_and_its_tokens_hold() {
+        let host = FixedHost::default();
+        let older = Secret::new(PREVIOUS.to_owned()).unwrap();
+        let claims = claims_of(&host);
+        let of_older = older.mint(&claims);
+        let of_newer = secret().mint(&claims);
+        let replacing = policy().with_previous(Some(PREVIOUS.to_owned()));
+        for bearer in [SECRET, PREVIOUS] {
+            let caller = identify(&replacing, &host, Some("a"), Some(bearer));
+            assert_eq!(caller, Ok(Caller::Owner));
+            // No secret may stand in an address.
+            let page = identify_page(&replacing, &host, "a", None, Some(bearer));
+            assert_eq!(code(page), "unauthorized");
+        }
+        for token in [&of_older, &of_newer] {
+            let caller = identify(&replacing, &host, Some("a"), Some(token));
+            assert_eq!(caller, Ok(Caller::Scoped(claims.scope.clone())));
+            let other = identify(&replacing, &host, Some("b"), Some(token));
+            assert_eq!(code(other), "unauthorized");
+        }
+        // New tokens are of the new secret, and what is removed is removed.
+        assert_eq!(replacing.secret().unwrap().mint(&claims), of_newer);
+        for bearer in [PREVIOUS, &of_older] {
+            let after = identify(&policy(), &host, Some("a"), Some(bearer));
+            assert_eq!(code(after), "unauthorized");
+        }
+        host.advance(1000);
+        for token in [&of_older, &of_newer] {
+            let late = identify(&replacing, &host, Some("a"), Some(token));
+            assert!(late.unwrap_err().message.contains("expired"));
+        }
+    }
+
+    #[test]
+    fn a_previous_secret_that_is_short_or_alone_shuts_the_worker() {
+        let host = FixedHost::default();
+        let long = "x".repeat(32);
+        for (secret, auth, previous) in [
+            (Some(SECRET), None, ""),
+            (Some(SECRET), Some("open"), &long[1..]),
+            (None, Some("open"), PREVIOUS),
+            (None, Some("local"), PREVIOUS),
+            (None, None, PREVIOUS),
+        ] {
+            let policy = Policy::new(secret.map(str::to_owned), auth)
+                .with_previous(Some(previous.to_owned()));
+            for bearer in [None, Some(SECRET), Some(previous)] {
+                let error = identify(&policy, &host, Some("a"), bearer).unwrap_err();
+                assert_eq!(error.code, Code::Unauthorized);
+                assert!(error.message.contains("SESSION_AGENT_TOKEN_PREVIOUS"));
+                assert!(previous.is_empty() || !error.message.contains(previous));
+            }
+        }
+        // A short new secret is no secret, whatever stands beside it.
+        let policy = Policy::new(Some("short".to_owned()), Some("open"))
+            .with_previous(Some(PREVIOUS.to_owned()));
+        assert_eq!(
+            code(identify(&policy, &host, Some("a"), Some(PREVIOUS))),
+            "unauthorized"
+        );
+    }
+
     #[test]
     fn only_the_secret_itself_is_the_secret() {
         let host = FixedHost::default();

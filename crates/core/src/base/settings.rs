@@ -41,6 +41,7 @@ macro_rules! settings {
 settings! {
     SessionAgent = "SESSION_AGENT": Binding;
     SessionAgentToken = "SESSION_AGENT_TOKEN": Secret;
+    SessionAgentTokenPrevious = "SESSION_AGENT_TOKEN_PREVIOUS": Secret;
     Auth = "AUTH": Variable;
     AllowedOrigins = "ALLOWED_ORIGINS": Variable;
     AgentDefaults = "AGENT_DEFAULTS": Variable;

@@ -10,11 +10,24 @@ use crate::access::ModelReach;
 use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self};
+use crate::base::json::{self, JsonObject};
 use crate::base::part::PartApproval;
 
 /// Bytes of reasoning that are kept per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
+
+/// Bytes of [`Kept`] per step. What is longer is not kept.
+pub const MAX_KEPT_BYTES: usize = 64 << 10;
+
+/// What a provider wants back with a step of its model: signatures of thoughts and of calls,
+/// ids of its own. Only the provider understands it, and only the model that gave it is sent
+/// it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The model's name.
+    pub by: String,
+    pub parts: JsonObject,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -51,6 +64,9 @@ pub struct Note {
     /// With a user's message that `runTurn` wrote: the id of the message that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_answer: Option<String>,
+    /// With what a model said: what its provider wants back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -247,9 +247,11 @@ export class HookedObject {
         return await this.#answer(asked, signal);
       case "embed":
         return await this.#vectors(asked);
+      case "approval":
+        return await this.#toolbox.needsApproval(asked as AskedTool, callOf(init), tell);
       case "":
         if (asked.deliveryId !== undefined) return await this.#ended(asked);
-        return await this.#toolbox.run(asked as AskedTool, new Headers(init.headers).get("idempotency-key"), signal);
+        return await this.#toolbox.run(asked as AskedTool, callOf(init), signal);
       default:
         return await this.#blocks.ask(path, asked as AskedBlock);
     }
@@ -311,6 +313,9 @@ export class HookedObject {
     }
   }
 }
+
+/** The name of a tool's call, as the core gives it. */
+const callOf = ({ headers }: RequestInit): string | null => new Headers(headers).get("idempotency-key");
 
 /** What is wrong with a model's version, which the log says. */
 function sayProblem(model: LanguageModelLike): string | null {

@@ -9,7 +9,6 @@ import Entrypoint, { AgentDirectory as BuiltDirectory, SessionAgent as Built } f
 import type { DurableObject } from "cloudflare:workers";
 import type { ObjectOperations, ObjectRpcOptions, RpcAnswer } from "../bindings.js";
 import { OPERATIONS } from "../operations.js";
-import { problemOfDate } from "./fitting.js";
 import { HookedObject, type Hooks } from "./hooks.js";
 
 export type {
@@ -27,18 +26,8 @@ export type { LanguageModelLike } from "./model.js";
 export { routeSessionAgent, type RouteOptions } from "./route.js";
 export type { OwnTools } from "./tools.js";
 
-/** Why this Worker can't serve: its date is too old. `null`: it can. */
-const PROBLEM = problemOfDate();
-if (PROBLEM !== null) console.error(`session-agent: ${PROBLEM}`);
-
-/** The answer of a Worker that can't serve. */
-function refused(): Response {
-  const error = { code: "not_configured", message: PROBLEM, details: { field: "compatibility_date" } };
-  return Response.json({ error }, { status: 501 });
-}
-
 /** The Worker in front of the objects, with every address. */
-const worker: any = PROBLEM === null ? Entrypoint : { fetch: refused };
+const worker: any = Entrypoint;
 export default worker;
 
 /**
@@ -95,7 +84,6 @@ class Extensible extends Built {
   }
 
   override async fetch(request: Request): Promise<Response> {
-    if (PROBLEM !== null) return refused();
     const granted = await this.#hooked?.granted(request);
     return await Built.inside.fetch(this, request, granted);
   }

@@ -28,6 +28,7 @@ interface ChatMessage {
   tool_calls?: Array<{ id: string; function: { name: string; arguments: string } }>;
   tool_call_id?: string;
   name?: string;
+  kept?: Kept;
 }
 
 type ChatPart =
@@ -39,19 +40,22 @@ export function isLanguageModel(value: unknown): value is LanguageModelLike {
   return typeof value === "object" && value !== null && typeof (value as LanguageModelLike).doStream === "function";
 }
 
-/** What a provider wants back with a call that its model made: signatures, reasoning. */
+/**
+ * What a provider wants back with an answer: its parts in order, with its signatures and ids.
+ * The core stores this with the answer, and gives it back to the model that gave it.
+ */
 interface Kept {
-  providerOptions?: unknown;
-  reasoning: Array<{ type: "reasoning"; text: string; providerOptions?: unknown }>;
+  parts: KeptPart[];
 }
 
-/** How many calls' signatures an object remembers. One turn has fewer. */
-const MAX_KEPT = 256;
+/** A text is a piece of the message's text, so its length is enough; a call is the next one. */
+type KeptPart =
+  | { type: "reasoning"; text: string; providerOptions?: unknown }
+  | { type: "text"; length: number; providerOptions?: unknown }
+  | { type: "tool-call"; providerOptions?: unknown };
 
-/** One object's model, which remembers what belongs to the calls of the turns that run. */
+/** One object's model. */
 export class OwnModel {
-  #kept = new Map<string, Kept>();
-
   /** The answer as the core reads it. */
   async answer(model: LanguageModelLike, asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
     const stops = new AbortController();
@@ -113,28 +117,37 @@ export class OwnModel {
     return prompt;
   }
 
-  #said({ content, tool_calls: calls = [] }: ChatMessage): object[] {
+  #said({ content, tool_calls: calls = [], kept }: ChatMessage): object[] {
     const text = textOf(content);
-    const kept = calls.flatMap(({ id }) => this.#kept.get(id) ?? []);
-    return [
-      ...(kept[0]?.reasoning ?? []),
-      ...(text === "" ? [] : [{ type: "text", text }]),
-      ...calls.map((call) => {
-        const providerOptions = this.#kept.get(call.id)?.providerOptions;
-        return {
-          type: "tool-call",
-          toolCallId: call.id,
-          toolName: call.function.name,
-          input: objectIn(call.function.arguments),
-          ...(providerOptions !== undefined && { providerOptions }),
-        };
-      }),
-    ];
+    const called = calls.map((call) => ({
+      type: "tool-call",
+      toolCallId: call.id,
+      toolName: call.function.name,
+      input: objectIn(call.function.arguments),
+    }));
+    const parts = Array.isArray(kept?.parts) ? kept.parts : [];
+    const [texts, marks] = [parts.filter(isText), parts.filter(({ type }) => type === "tool-call")];
+    // A message that was shortened or changed since, or is of an older build, has its
+    // reasoning first.
+    if (texts.reduce((sum, { length }) => sum + length, 0) !== text.length || marks.length !== called.length)
+      return [
+        ...parts.filter(({ type }) => type === "reasoning"),
+        ...(text === "" ? [] : [{ type: "text", text }]),
+        ...called.map((call, index) => ({ ...call, ...(marks.length === called.length && givenBack(marks[index])) })),
+      ];
+    let [at, next] = [0, 0];
+    return parts.map((part) => {
+      if (part.type === "reasoning") return part;
+      if (part.type === "tool-call") return { ...called[next++], ...givenBack(part) };
+      const piece = { type: "text", text: text.slice(at, at + part.length), ...givenBack(part) };
+      at += part.length;
+      return piece;
+    });
   }
 
   /** The parts of an answer as events. A reader that goes away ends the model's work. */
   #events(parts: ReadableStreamDefaultReader<any>, stops: AbortController): ReadableStream<Uint8Array> {
-    const writer = new EventWriter((id, kept) => this.#keep(id, kept));
+    const writer = new EventWriter();
     return new ReadableStream({
       async pull(controller) {
         for (;;) {
@@ -160,43 +173,36 @@ export class OwnModel {
       },
     });
   }
-
-  #keep(id: string, kept: Kept): void {
-    if (kept.providerOptions === undefined && kept.reasoning.length === 0) return;
-    if (this.#kept.size >= MAX_KEPT) this.#kept.delete(this.#kept.keys().next().value!);
-    this.#kept.set(id, kept);
-  }
 }
 
 /** Writes the parts of an answer as events of a chat completion. */
 class EventWriter {
   isOver = false;
-  #keep: (id: string, kept: Kept) => void;
   #indexes = new Map<string, number>();
   #streamed = new Set<string>();
-  #reasoning = new Map<string, { type: "reasoning"; text: string; providerOptions?: unknown }>();
+  /** The parts in their order. */
+  #parts: KeptPart[] = [];
+  /** The texts and the reasoning among them that may go on, by their kinds and ids. */
+  #open = new Map<string, KeptPart>();
   #usage: object | undefined;
   #reason: string | undefined;
 
-  constructor(keep: (id: string, kept: Kept) => void) {
-    this.#keep = keep;
-  }
-
   write(part: any): string {
     switch (part.type) {
+      case "text-start":
+      case "text-end":
+        this.#text(part.id, "", part);
+        return "";
       case "text-delta":
+        this.#text(part.id, part.delta, part);
         return this.#choice({ content: part.delta });
       case "reasoning-start":
-        this.#reasoning.set(part.id, { type: "reasoning", text: "", ...optionsOf(part) });
-        return "";
-      case "reasoning-delta": {
-        const kept = this.#reasoning.get(part.id);
-        if (kept !== undefined) Object.assign(kept, { text: kept.text + part.delta }, optionsOf(part));
-        return this.#choice({ reasoning_content: part.delta });
-      }
       case "reasoning-end":
-        Object.assign(this.#reasoning.get(part.id) ?? {}, optionsOf(part));
+        this.#reasoning(part.id, "", part);
         return "";
+      case "reasoning-delta":
+        this.#reasoning(part.id, part.delta, part);
+        return this.#choice({ reasoning_content: part.delta });
       case "tool-input-start":
         if (part.providerExecuted) return "";
         return this.#call(part.id, { name: part.toolName, arguments: "" });
@@ -207,9 +213,7 @@ class EventWriter {
       case "tool-call": {
         // What a provider runs itself is no call of ours.
         if (part.providerExecuted) return "";
-        const reasoning =
-          this.#indexes.size === 0 || this.#indexes.get(part.toolCallId) === 0 ? [...this.#reasoning.values()] : [];
-        this.#keep(part.toolCallId, { reasoning, ...optionsOf(part) });
+        this.#parts.push({ type: "tool-call", ...optionsOf(part) });
         if (this.#streamed.has(part.toolCallId)) return "";
         const input = typeof part.input === "string" ? part.input : JSON.stringify(part.input ?? {});
         return this.#call(part.toolCallId, {
@@ -234,8 +238,39 @@ class EventWriter {
     const finish = {
       choices: [{ index: 0, delta: {}, finish_reason: this.#reason ?? "stop" }],
       ...(this.#usage && { usage: this.#usage }),
+      ...this.#kept(),
     };
     return `${eventOf(finish)}data: [DONE]\n\n`;
+  }
+
+  #text(id: string, delta: string, part: any): void {
+    const kept = this.#begun(`text ${id}`, { type: "text", length: 0 });
+    if (kept.type === "text") Object.assign(kept, { length: kept.length + delta.length }, optionsOf(part));
+    // Some providers give the next text the same id.
+    if (part.type === "text-end") this.#open.delete(`text ${id}`);
+  }
+
+  #reasoning(id: string, delta: string, part: any): void {
+    const kept = this.#begun(`reasoning ${id}`, { type: "reasoning", text: "" });
+    if (kept.type === "reasoning") Object.assign(kept, { text: kept.text + delta }, optionsOf(part));
+    if (part.type === "reasoning-end") this.#open.delete(`reasoning ${id}`);
+  }
+
+  /** The part of this name, or a new one. */
+  #begun(name: string, begins: KeptPart): KeptPart {
+    const known = this.#open.get(name);
+    if (known !== undefined) return known;
+    this.#open.set(name, begins);
+    this.#parts.push(begins);
+    return begins;
+  }
+
+  /** What the provider wants back. An answer of words alone needs nothing. */
+  #kept(): { kept?: Kept } {
+    const isPlain = ({ type, providerOptions }: KeptPart): boolean =>
+      type !== "reasoning" && providerOptions === undefined;
+    const parts = this.#parts.filter((part) => part.type !== "text" || part.length > 0 || !isPlain(part));
+    return parts.every(isPlain) ? {} : { kept: { parts } };
   }
 
   #call(id: string, called: { name?: string; arguments: string }): string {
@@ -252,6 +287,11 @@ class EventWriter {
 }
 
 const eventOf = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
+
+const isText = (part: KeptPart): part is Extract<KeptPart, { type: "text" }> => part.type === "text";
+
+const givenBack = (part: KeptPart | undefined): { providerOptions?: unknown } =>
+  part?.providerOptions === undefined ? {} : { providerOptions: part.providerOptions };
 
 const optionsOf = ({ providerMetadata }: any): { providerOptions?: unknown } =>
   providerMetadata === undefined ? {} : { providerOptions: providerMetadata };

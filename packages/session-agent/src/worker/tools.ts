@@ -11,7 +11,10 @@ import { type InputSchema, schemaOf } from "./schema.js";
  *   JSON Schema, or JSON Schema itself.
  * - `execute(input, options)`: `options` has `toolCallId`, `abortSignal`, and also `agent` and
  *   `sessionId`. Its `messages` are empty.
- * - `needsApproval`: whether the user is asked before each call. A function counts as `true`.
+ * - `needsApproval`: whether the user is asked before a call. A function gets the call's input
+ *   and the same options, and says it of each call. A call whose input the schema refuses needs
+ *   approval, and so does one whose function throws, takes longer than 10 seconds, or answers
+ *   something other than `true` or `false`.
  *
  * Their types are the AI SDK's, which differ from version to version.
  */
@@ -29,6 +32,9 @@ interface OwnTool {
 
 /** A schema that is made by a function has as long. */
 const SCHEMA_MS = 5_000;
+
+/** A function that says whether a call needs approval has as long. */
+const APPROVAL_MS = 10_000;
 
 /** A call as the core sends it. */
 export interface AskedTool {
@@ -57,7 +63,8 @@ export class OwnToolbox {
         if (problem !== null) throw new TypeError(problem);
         const schema = await within(SCHEMA_MS, "inputSchema", () => schemaOf(tool.inputSchema));
         this.#tools.set(name, { tool, schema });
-        const needsApproval = typeof tool.needsApproval === "function" || tool.needsApproval === true;
+        // Of these, the core asks about each call: see `needsApproval` below.
+        const needsApproval = tool.needsApproval !== undefined && tool.needsApproval !== false;
         defined.push({
           name,
           description: typeof tool.description === "string" ? tool.description : "",
@@ -87,6 +94,29 @@ export class OwnToolbox {
       return answerOf(await this.#shown(listed.tool, options.toolCallId, input, output));
     } catch (error) {
       return new Response(String((error as Error)?.message ?? error), { status: 422 });
+    }
+  }
+
+  /** Whether the user must approve a call. What goes wrong means that they must. */
+  async needsApproval(
+    { name, arguments: given, agent, sessionId }: AskedTool,
+    toolCallId: string | null,
+    tellOf: (what: string, error: unknown) => void,
+  ): Promise<Response> {
+    const listed = this.#tools.get(name);
+    const rule = listed?.tool.needsApproval;
+    if (typeof rule !== "function") return Response.json(rule !== false);
+    try {
+      const answer: unknown = await within(APPROVAL_MS, "needsApproval", async () => {
+        const input = await listed!.schema.check(given);
+        return await rule(input, { toolCallId: toolCallId ?? crypto.randomUUID(), messages: [], agent, sessionId });
+      });
+      if (typeof answer !== "boolean")
+        throw new TypeError(`it answered ${typeof answer}, and not \`true\` or \`false\``);
+      return Response.json(answer);
+    } catch (error) {
+      tellOf(`\`needsApproval\` of the tool \`${name}\` failed, and the user is asked`, error);
+      return Response.json(true);
     }
   }
 

@@ -38,6 +38,21 @@ export class Assistant extends SessionAgent<Env> {
         needsApproval: true,
         execute: async ({ amount }) => `Paid ${amount}.`,
       }),
+      send: tool({
+        description: "Sends money, and asks for large sums",
+        inputSchema: z.object({ amount: z.number().transform(Number) }),
+        needsApproval: async ({ amount }, { toolCallId }) => {
+          if (amount === 13) throw new Error("no such sum");
+          await this.ctx.storage.put("asked", { amount, toolCallId });
+          // Nobody knows what this says.
+          if (amount === 14) return "perhaps" as never;
+          return amount >= 100;
+        },
+        execute: async ({ amount }, { toolCallId }) => {
+          await this.ctx.storage.put("sent", { amount, toolCallId });
+          return `Sent ${amount}.`;
+        },
+      }),
       broken: tool({
         description: "Fails",
         inputSchema: z.object({}),

@@ -63,6 +63,12 @@ async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]>
       return says(textOf(prompt[0].content));
     case "tools":
       return says(JSON.stringify(tools.map(({ name, inputSchema }: any) => [name, inputSchema])));
+    case "signed": {
+      const made = prompt.flatMap(({ role, content }: any) => (role === "assistant" ? content : []));
+      const called = made.filter(({ type }: any) => type === "tool-call");
+      const signed = called.filter(({ providerOptions }: any) => providerOptions?.maker?.thought === "kept");
+      return says(`The model signed ${signed.length} of ${called.length} calls.`);
+    }
     case "refuse":
       throw Object.assign(new Error("The maker is full."), { statusCode: 400 });
     case "break":

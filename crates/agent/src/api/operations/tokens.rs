@@ -111,7 +111,7 @@ impl RunAtOnce for MintToken {
         let secret = agent.policy.secret().ok_or_else(|| {
             Error::new(
                 Code::NotConfigured,
-                "A token is signed with the secret, and this Worker has none. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
+                "A token is signed with the secret, and this Worker has none. `openssl rand -hex 32` prints one, which you keep, and `npx wrangler secret put SESSION_AGENT_TOKEN` asks for it.",
             )
             .with("binding", Setting::SessionAgentToken.name())
         })?;

@@ -4,7 +4,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::access::Policy;
+use crate::access::{Policy, Secret};
 use crate::base::ids::Id;
 
 /// The bytes of a seal that an id carries: 128 bits.
@@ -29,30 +29,42 @@ impl<'a> Delivery<'a> {
 
     /// The id as it is given out.
     pub fn seal(self, id: &str) -> String {
-        let seal: String = (self.digest(id).iter().take(SEAL_BYTES))
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        format!("{id}-{seal}")
+        sealed(id, &self.digest(self.policy.secret(), id))
     }
 
-    /// Whether this id was given out for a turn of this session.
+    /// Whether this id was given out for a turn of this session, also under a secret that is
+    /// being replaced.
     pub fn gave(self, given: &Id) -> bool {
         let Some((id, _)) = given.as_str().rsplit_once('-') else {
             return false;
         };
         // Both are compared as digests, so that the time of the comparison tells nothing
         // of the seal.
-        self.digest(&self.seal(id)) == self.digest(given.as_str())
+        let is_of = |secret: Option<&Secret>| {
+            let seal = sealed(id, &self.digest(secret, id));
+            self.digest(secret, &seal) == self.digest(secret, given.as_str())
+        };
+        match self.policy.secret() {
+            Some(_) => self.policy.secrets().any(|secret| is_of(Some(secret))),
+            None => is_of(None),
+        }
     }
 
-    fn digest(self, id: &str) -> [u8; 32] {
+    fn digest(self, secret: Option<&Secret>, id: &str) -> [u8; 32] {
         // With the lengths in front, no other three texts give the same content.
         let (agent, session) = (self.agent_name, self.session_id.as_str());
         let content = format!("{} {} {id}{agent}{session}", id.len(), agent.len());
-        match self.policy.secret() {
+        match secret {
             Some(secret) => secret.seal_delivery(&content),
             // Without a secret no caller is restricted, so nobody gains by a forgery.
             None => Sha256::digest(content).into(),
         }
     }
+}
+
+fn sealed(id: &str, digest: &[u8; 32]) -> String {
+    let seal: String = (digest.iter().take(SEAL_BYTES))
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{id}-{seal}")
 }

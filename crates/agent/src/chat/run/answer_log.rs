@@ -157,6 +157,7 @@ impl AnswerLog<'_> {
                     state: CallState::Waiting,
                     approval: Some(approval),
                     asked_of: note.asked_of.get(&call_id).cloned(),
+                    is_spared: false,
                 });
             }
         }

@@ -318,11 +318,15 @@ impl CallbackSender<'_> {
             (ID_HEADER.to_owned(), delivery_id.clone()),
             (TIME_HEADER.to_owned(), now_s.clone()),
         ];
-        // A Worker without a secret has nothing to sign with.
-        if let Some(secret) = self.policy.secret() {
-            let signed = secret.sign_callback(&format!("{delivery_id}.{now_s}.{body}"));
-            let signature = format!("v1,{}", STANDARD.encode(signed));
-            headers.push((SIGNATURE_HEADER.to_owned(), signature));
+        // A Worker without a secret has nothing to sign with. While a secret is replaced,
+        // there are two signatures, as Standard Webhooks says.
+        let content = format!("{delivery_id}.{now_s}.{body}");
+        let secrets = self.policy.secrets();
+        let signatures: Vec<String> = secrets
+            .map(|secret| format!("v1,{}", STANDARD.encode(secret.sign_callback(&content))))
+            .collect();
+        if !signatures.is_empty() {
+            headers.push((SIGNATURE_HEADER.to_owned(), signatures.join(" ")));
         }
         Ok(OutboundRequest {
             purpose: CallPurpose::Tool,

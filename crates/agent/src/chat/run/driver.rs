@@ -2,6 +2,7 @@
 //! model, the tools and the log. The object may die between any two awaits of the loop;
 //! the stored state is then enough to continue the turn.
 
+mod ask_class;
 mod finish;
 
 use crate::chat::run::context::TurnContext;
@@ -128,6 +129,7 @@ impl TurnDriver<'_> {
             match next {
                 NextAction::AskModel => self.ask().await?,
                 NextAction::MakeRoom => self.make_room().await?,
+                NextAction::AskClass(calls) => self.ask_class(&calls).await?,
                 NextAction::RunTools(calls) => self.run_tools(&calls).await?,
                 NextAction::Finish(ending) => return Ok(ending),
             }
@@ -175,7 +177,7 @@ impl TurnDriver<'_> {
         let spent = spent.unwrap_or_default();
         let counted = settle(&meter, heard.reserved.as_ref(), spent);
         let outcome = outcome.map(|outcome| outcome.and(counted));
-        self.count(&config, spent, heard.estimated, model);
+        self.count(&config, spent, heard.estimated, model.clone());
         let broken = match outcome {
             Some(Ok(())) => None,
             Some(Err(error)) => match self.take_refusal(&heard, error) {
@@ -199,6 +201,9 @@ impl TurnDriver<'_> {
             &|name| turn_tools.runner(name),
             &mut || Id::mint_approval(host).as_str().to_owned(),
         );
+        if let (Some(kept), Some(by)) = (heard.kept, &model) {
+            self.turn.borrow_mut().keep(by, &kept);
+        }
         let mut told = Vec::new();
         for call in self.turn.borrow_mut().newest_calls() {
             let mut writer = self.writer.borrow_mut();
@@ -348,7 +353,10 @@ impl TurnDriver<'_> {
         self.running.keeps(kept_bytes);
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
-            let (context, _held) = self.build_context(turn, &shown, &budget).await?;
+            let (mut context, _held) = self.build_context(turn, &shown, &budget).await?;
+            // After a refusal for length, less comes back.
+            let refused = i64::from(turn.room.refusals > 0);
+            context.give_back_to(&choice.name.to_string(), window.tokens >> (2 * refused));
             let request = ModelRequest {
                 system: &context.system_instructions,
                 messages: &context.messages,

@@ -90,6 +90,9 @@ pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
         }
         CallState::Failed { error } => writer.output_error(call_id, error),
         CallState::LeftToUser { approval_id, .. } => writer.ask_approval(approval_id, call_id),
-        CallState::Waiting | CallState::Running | CallState::LeftToClient => Vec::new(),
+        CallState::Unsettled { .. }
+        | CallState::Waiting
+        | CallState::Running
+        | CallState::LeftToClient => Vec::new(),
     }
 }

@@ -8,8 +8,10 @@ use sha2::{Digest, Sha256};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{self, JsonObject, RawValue};
-use crate::base::outbound::{CallFailure, CallPurpose, Outbound, OutboundRequest, read_all};
-use crate::chat::address::tool_address::{ToolAddress, ToolLimits};
+use crate::base::outbound::{
+    CallFailure, CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound, OutboundRequest, read_all,
+};
+use crate::chat::address::tool_address::{LIMITS, ToolAddress, ToolLimits};
 use crate::chat::address::tool_headers::{ResolvedHeaders, ToolHeaders};
 use crate::chat::tools::mcp::call::call_server_tool;
 use crate::chat::tools::mcp::server::ServerTool;
@@ -23,6 +25,19 @@ pub const MAX_TOOLS: i64 = 128;
 /// A header with an id that is unique per call of a tool. We send each call only once,
 /// but a gateway between us and the tool may repeat it.
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+
+/// Where the class is asked whether the user must approve a call: see `OwnToolbox` in
+/// packages/session-agent/src/worker/tools.ts.
+const APPROVAL_PATH: &str = "approval";
+
+/// The limits of that question. The class itself gives up after 10 seconds. Its answer is
+/// one word.
+const APPROVAL_LIMITS: CallLimits = CallLimits {
+    silence_ms: 15_000,
+    total_ms: 15_000,
+    max_bytes: 64,
+    ..LIMITS
+};
 
 /// Bytes of the hash that tells one tool's address from another's.
 const FINGERPRINT_BYTES: usize = 16;
@@ -70,6 +85,43 @@ impl RegisteredTool {
         self.of_server.as_ref().map(|_| self.fingerprint())
     }
 
+    /// Whether a class that extends this one has the tool.
+    pub fn is_of_class(&self) -> bool {
+        matches!(&self.at, ToolAddress::Service { binding, .. } if binding == OWN_CLASS)
+    }
+
+    /// Asks the class whether this call of its tool may be made without the user. Anything
+    /// but its clear word means no.
+    pub async fn is_spared_by_class(
+        &self,
+        memory: &Memory<'_>,
+        session_id: &Id,
+        arguments: &JsonObject,
+        key: &str,
+    ) -> bool {
+        let Ok(body) = self.write_call(memory, Some(session_id), arguments) else {
+            return false;
+        };
+        if !self.is_of_class() {
+            return false;
+        }
+        let call = OutboundRequest {
+            purpose: CallPurpose::Tool,
+            place: Endpoint::Service {
+                binding: OWN_CLASS.to_owned(),
+                path: APPROVAL_PATH.to_owned(),
+            },
+            headers: vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())],
+            body,
+            limits: APPROVAL_LIMITS,
+        };
+        let Ok(mut answer) = memory.outbound.send(call).await else {
+            return false;
+        };
+        let said = read_all(answer.body.as_mut()).await;
+        answer.status == 200 && said.is_ok_and(|said| said == b"false")
+    }
+
     /// Calls the tool. The model reads any failure. `key` is unique to this call.
     pub async fn call(
         &self,
@@ -105,15 +157,13 @@ impl RegisteredTool {
         }
     }
 
-    /// Calls a tool that takes our own POST.
-    async fn post(
+    /// The body of our own POST.
+    fn write_call(
         &self,
         memory: &Memory<'_>,
         session_id: Option<&Id>,
         arguments: &JsonObject,
-        resolved: ResolvedHeaders,
-        mut headers: Vec<(String, String)>,
-    ) -> CallState {
+    ) -> Result<String> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Asked<'a> {
@@ -123,14 +173,25 @@ impl RegisteredTool {
             #[serde(skip_serializing_if = "Option::is_none")]
             session_id: Option<&'a str>,
         }
-        let name = &self.definition.name;
-        let asked = Asked {
-            name,
+        json::encode(&Asked {
+            name: &self.definition.name,
             arguments,
             agent: memory.agent,
             session_id: session_id.map(Id::as_str),
-        };
-        let Ok(body) = json::encode(&asked) else {
+        })
+    }
+
+    /// Calls a tool that takes our own POST.
+    async fn post(
+        &self,
+        memory: &Memory<'_>,
+        session_id: Option<&Id>,
+        arguments: &JsonObject,
+        resolved: ResolvedHeaders,
+        mut headers: Vec<(String, String)>,
+    ) -> CallState {
+        let name = &self.definition.name;
+        let Ok(body) = self.write_call(memory, session_id, arguments) else {
             return CallState::failed(format!("The call of `{name}` could not be written."));
         };
         headers.extend(resolved.headers.iter().cloned());

@@ -100,6 +100,9 @@ impl<'a> TurnTools<'a> {
         }
         let registered = self.find_registered(name);
         match registered {
+            Some(tool) if tool.needs_approval && tool.is_of_class() => ToolRunner::Class {
+                asked_of: tool.fingerprint(),
+            },
             Some(tool) if tool.needs_approval => ToolRunner::ServerAfterApproval {
                 asked_of: tool.fingerprint(),
             },
@@ -125,7 +128,7 @@ impl<'a> TurnTools<'a> {
     }
 
     /// The tool that a call without an approval is for. The tool must still need no
-    /// approval. If its definition may change by itself, it must also be the tool that
+    /// approval, or the class has said so of this call. If its definition may change by itself, it must also be the tool that
     /// the model saw.
     fn find_seen(&self, call: &TurnCall) -> Result<Option<&RegisteredTool>, &'static str> {
         let tool = self.find_registered(call.name.as_str());
@@ -135,10 +138,24 @@ impl<'a> TurnTools<'a> {
             // The model saw no tool of a server.
             (None, tool) => tool.is_none_or(|tool| tool.of_server.is_none()),
         };
-        let needs_nobody = tool.is_none_or(|tool| !tool.needs_approval);
+        let needs_nobody =
+            tool.is_none_or(|tool| !tool.needs_approval || (call.is_spared && tool.is_of_class()));
         (is_same && needs_nobody)
             .then_some(tool)
             .ok_or(CHANGED_SINCE)
+    }
+
+    /// Whether the user must approve a call of a tool of the class. Only the class's own
+    /// word says no.
+    pub async fn needs_approval(&self, turn: &Turn, call: &TurnCall) -> bool {
+        let memory = &self.toolbox.memory;
+        let Some(tool) = self.find_registered(call.name.as_str()) else {
+            return true;
+        };
+        let key = key_of(memory.agent, turn, call);
+        !tool
+            .is_spared_by_class(memory, &turn.session_id, &call.arguments, &key)
+            .await
     }
 
     /// Makes a call. The model reads a failure as its result.

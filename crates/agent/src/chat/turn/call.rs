@@ -33,11 +33,20 @@ pub struct TurnCall {
     /// approved. Of a server's tool that needs no approval: at the time the model asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_of: Option<String>,
+    /// Whether the class said of this very call that nobody has to approve it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spared: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CallState {
+    /// The class has yet to say whether the user must approve the call.
+    Unsettled {
+        approval_id: String,
+        /// The fingerprint of the tool.
+        asked_of: String,
+    },
     /// The call has yet to be made.
     Waiting,
     /// The call is being made. After a crash nobody knows whether it took effect.
@@ -96,6 +105,11 @@ pub enum ToolRunner {
     ServerAfterApproval {
         asked_of: String,
     },
+    /// As [`Self::ServerAfterApproval`], of a tool of the class: the class says of each call
+    /// whether the user must approve it.
+    Class {
+        asked_of: String,
+    },
     Client,
     /// Nobody runs the tool: the sentence names the tools that exist.
     Nobody(String),
@@ -147,6 +161,27 @@ impl TurnCall {
     pub fn is_over(&self) -> bool {
         self.state.is_over()
     }
+
+    /// Takes the class's word on whether the user must approve the call.
+    pub fn settle(&mut self, needs_approval: bool) {
+        let CallState::Unsettled {
+            approval_id,
+            asked_of,
+        } = self.state.clone()
+        else {
+            return;
+        };
+        if needs_approval {
+            self.state = CallState::LeftToUser {
+                approval_id,
+                asked_of: Some(asked_of),
+            };
+        } else {
+            self.state = CallState::Waiting;
+            self.asked_of = Some(asked_of);
+            self.is_spared = true;
+        }
+    }
 }
 
 pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Note) -> NewEvent {
@@ -189,6 +224,10 @@ pub fn decide(
                 approval_id: mint(),
                 asked_of: Some(asked_of),
             },
+            ToolRunner::Class { asked_of } => CallState::Unsettled {
+                approval_id: mint(),
+                asked_of,
+            },
             ToolRunner::Client => CallState::LeftToClient,
             ToolRunner::Nobody(sentence) => CallState::failed(sentence),
         }
@@ -201,5 +240,6 @@ pub fn decide(
         state,
         approval: None,
         asked_of: seen,
+        is_spared: false,
     })
 }

@@ -9,6 +9,8 @@
 //!                                                 └─ some are left to the client
 //!                                                    or to the user ─► Finish
 //! ```
+//!
+//! Of a tool of the class that may need approval, the class is asked before Run.
 
 mod call;
 pub mod partial_answer;
@@ -25,13 +27,14 @@ use crate::base::action::Action;
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::chat::turn::call::decide;
 pub use crate::chat::turn::call::{
     AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event,
 };
 pub use crate::chat::turn::room::TurnRoom;
 use crate::log::event::NewEvent;
-use crate::log::note::{MAX_REASONING_BYTES, Note};
+use crate::log::note::{Kept, MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
@@ -42,6 +45,9 @@ use crate::store::spending::TurnSpending;
 const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
 const CANCELLED: &str = "The user stopped the turn before the tool answered.";
 const FAILED: &str = "The turn failed before the tool answered.";
+
+/// Bytes of [`Kept`] in one turn, which is stored in one row. What comes later is not kept.
+const MAX_TURN_KEPT_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,6 +111,9 @@ pub struct TurnStep {
     /// The step's calls are in the log already: they waited for the user's approval.
     pub is_logged: bool,
     pub finish_reason: Option<FinishReason>,
+    /// What the provider wants back with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
 }
 
 /// The next thing to do.
@@ -113,6 +122,8 @@ pub enum NextAction {
     AskModel,
     /// Compact the conversation: the model refused its length.
     MakeRoom,
+    /// Ask the class which of these calls of the newest step the user must approve.
+    AskClass(Vec<usize>),
     /// Run these calls of the newest step, given by their index in the step.
     RunTools(Vec<usize>),
     Finish(TurnEnding),
@@ -124,7 +135,7 @@ impl NextAction {
         match self {
             Self::AskModel => "thinking",
             Self::MakeRoom => "compacting",
-            Self::RunTools(_) => "tools",
+            Self::AskClass(_) | Self::RunTools(_) => "tools",
             Self::Finish(_) => "ending",
         }
     }
@@ -155,13 +166,11 @@ impl Turn {
         let Some(step) = self.steps.last() else {
             return NextAction::AskModel;
         };
-        let waiting: Vec<usize> = step
-            .calls
-            .iter()
-            .enumerate()
-            .filter(|(_, call)| call.state == CallState::Waiting)
-            .map(|(index, _)| index)
-            .collect();
+        let unsettled = step.calls_that(|state| matches!(state, CallState::Unsettled { .. }));
+        if !unsettled.is_empty() {
+            return NextAction::AskClass(unsettled);
+        }
+        let waiting = step.calls_that(|state| *state == CallState::Waiting);
         if !waiting.is_empty() {
             return NextAction::RunTools(waiting);
         }
@@ -227,7 +236,22 @@ impl Turn {
             calls,
             is_logged: false,
             finish_reason: Some(finish_reason),
+            kept: None,
         });
+    }
+
+    /// Keeps what the provider wants back with the newest answer, a JSON object, if there is
+    /// room for it.
+    pub fn keep(&mut self, by: &str, parts: &str) {
+        let kept = self.steps.iter().filter_map(|step| step.kept.as_ref());
+        let bytes: usize = kept.map(|kept| kept.parts.as_str().len()).sum();
+        if bytes + parts.len() > MAX_TURN_KEPT_BYTES {
+            return;
+        }
+        if let (Some(step), Ok(parts)) = (self.steps.last_mut(), json::decode(parts)) {
+            let by = by.to_owned();
+            step.kept = Some(Kept { by, parts });
+        }
     }
 
     /// `estimated`: the estimate of the usage's input tokens. `model`: the model that was
@@ -327,7 +351,7 @@ impl Turn {
 
     fn close_waiting(&mut self, error: &str) {
         for call in self.newest_calls() {
-            if call.state == CallState::Waiting {
+            if let CallState::Waiting | CallState::Unsettled { .. } = call.state {
                 call.state = CallState::failed(error);
             }
         }
@@ -341,6 +365,7 @@ impl Turn {
                 let calls: Vec<ToolCall> = step.calls.iter().map(TurnCall::to_tool_call).collect();
                 messages.push(ContextMessage {
                     tool_calls: (!calls.is_empty()).then_some(calls),
+                    kept: step.kept.clone().map(Box::new),
                     ..ContextMessage::of_text(Role::Assistant, step.text.clone())
                 });
             }
@@ -367,6 +392,15 @@ impl Turn {
 }
 
 impl TurnStep {
+    /// The indexes of the calls in such a state.
+    fn calls_that(&self, is_so: impl Fn(&CallState) -> bool) -> Vec<usize> {
+        let calls = self.calls.iter().enumerate();
+        calls
+            .filter(|(_, call)| is_so(&call.state))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
     fn to_event(&self, reach: ModelReach) -> Option<NewEvent> {
         if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
             return None;
@@ -374,6 +408,7 @@ impl TurnStep {
         let mut note = Note {
             reasoning: self.reasoning.clone(),
             reach,
+            kept: self.kept.clone(),
             ..Note::default()
         };
         for call in &self.calls {
@@ -465,6 +500,9 @@ mod tests {
             "asks" => ToolRunner::ServerAfterApproval {
                 asked_of: "a tool".to_owned(),
             },
+            "class" => ToolRunner::Class {
+                asked_of: "the class's tool".to_owned(),
+            },
             "client" => ToolRunner::Client,
             _ => ToolRunner::Nobody("There is no such tool.".to_owned()),
         }
@@ -552,6 +590,45 @@ mod tests {
         assert_eq!(events.len(), 2);
         let note = events[0].note.as_ref().unwrap();
         assert_eq!(note.approvals["c2"], "ap");
+    }
+
+    #[test]
+    fn the_class_is_asked_of_its_calls_before_any_call_is_made() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["class", "server", "class"]);
+        assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
+        // What was not settled when the object died is asked again.
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
+        turn.newest_calls()[0].settle(false);
+        turn.newest_calls()[2].settle(true);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
+        // What was settled stays so.
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert!(turn.newest_calls()[0].is_spared);
+        turn.newest_calls()[1].settle(true);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
+        turn.finish_call(0, done("x"));
+        turn.finish_call(1, done("y"));
+        assert_eq!(turn.next(), NextAction::Finish(TurnEnding::LeftToClient));
+        let events = turn.events().unwrap();
+        let note = events[0].note.as_ref().unwrap();
+        assert_eq!(note.approvals.keys().collect::<Vec<_>>(), ["c2"]);
+        assert_eq!(note.asked_of["c2"], "the class's tool");
+    }
+
+    #[test]
+    fn a_call_that_nobody_has_settled_is_closed_with_its_turn() {
+        for close in [Turn::cancel, Turn::fail] {
+            let mut turn = turn();
+            answer(&mut turn, "", &["class"]);
+            close(&mut turn);
+            assert_eq!(actions(&turn), ["tool_call_request", "tool_result"]);
+        }
     }
 
     #[test]

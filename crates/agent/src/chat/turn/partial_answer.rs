@@ -13,6 +13,8 @@ pub struct PartialAnswer {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<AskedCall>,
+    /// What the provider wants back with the answer: a JSON object.
+    pub kept: Option<String>,
     pub usage: TokenUsage,
     /// Tokens of the model's input, by our own estimate. `fixed` are those that do not
     /// belong to messages.
@@ -34,7 +36,8 @@ pub struct PartialAnswer {
 impl PartialAnswer {
     pub fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.arguments.len());
-        self.text.len() + self.reasoning.len() + calls.sum::<usize>()
+        let kept = self.kept.as_ref().map_or(0, String::len);
+        self.text.len() + self.reasoning.len() + kept + calls.sum::<usize>()
     }
 
     /// Tokens of the received part, by our own estimate.
@@ -59,6 +62,7 @@ impl PartialAnswer {
                 name,
                 arguments,
             }),
+            AnswerPart::Kept(kept) => self.kept = Some(kept),
             AnswerPart::Usage(usage) => self.usage = usage,
             AnswerPart::Finish(reason) => self.finish_reason = reason,
             AnswerPart::CallDelta { text, .. } => self.argument_bytes += text.len(),

@@ -75,7 +75,8 @@ impl Arguments {
         texts_in(value, &format!("{outer}.{name}"))
     }
 
-    /// The block that `label` names, among the blocks that the tool can address.
+    /// The block that `label` names, among the blocks that the tool can address. Documents
+    /// about such tools call it `block`, and so do models.
     pub fn get_block<'b>(&self, blocks: &[&'b Definition]) -> Result<&'b Definition> {
         let right = || {
             let labels: Vec<String> = blocks
@@ -84,7 +85,11 @@ impl Arguments {
                 .collect();
             format!("`label` must be one of {}.", labels.join(", "))
         };
-        let label = match self.find_text("label") {
+        let named = self.find_text("label").and_then(|label| match label {
+            Some(label) => Ok(Some(label)),
+            None => self.find_text("block"),
+        });
+        let label = match named {
             Ok(Some(label)) => label.trim().to_lowercase(),
             Ok(None) => return Err(mistake(format!("`label` is missing. {}", right()))),
             Err(_) => return Err(mistake(right())),

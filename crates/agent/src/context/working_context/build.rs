@@ -69,6 +69,27 @@ impl WorkingContext {
     }
 }
 
+/// Bytes of what a provider gets back in one request, from the newest message on.
+const MAX_GIVEN_BACK_BYTES: usize = 512 << 10;
+
+impl WorkingContext {
+    /// Leaves of what providers want back only what this model gave, and of the newest
+    /// messages no more than has room: estimates do not count it, so it takes up to about a
+    /// quarter of a window of so many tokens.
+    pub fn give_back_to(&mut self, model: &str, window_tokens: i64) {
+        let room = usize::try_from(window_tokens).unwrap_or(0);
+        let mut left = room.min(MAX_GIVEN_BACK_BYTES);
+        for message in self.messages.iter_mut().rev() {
+            message.kept = message.kept.take().filter(|kept| {
+                let bytes = kept.parts.as_str().len();
+                let is_given = kept.by == model && bytes <= left;
+                left = if is_given { left - bytes } else { left };
+                is_given
+            });
+        }
+    }
+}
+
 /// Builds the context from the newest events up to a leaf.
 pub fn build_working_context(
     db: &dyn Database,
@@ -135,6 +156,8 @@ pub fn build_working_context(
     documents.place(&mut placed);
     let mut messages: Vec<ContextMessage> =
         placed.into_iter().map(|placed| placed.message).collect();
+    // Nobody knows which model the caller will ask.
+    messages.iter_mut().for_each(|message| message.kept = None);
     tell_apart(&mut messages);
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
         + system_instructions

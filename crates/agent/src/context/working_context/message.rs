@@ -36,6 +36,9 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
         .transpose()
         .map_err(damaged)?;
     let mut message = ContextMessage::of_text(row.action.role(), row.content.clone());
+    if message.role == Role::Assistant {
+        message.kept = row.note()?.kept.map(Box::new);
+    }
     if let Some(tool) = tool {
         message.tool_calls = tool.tool_calls;
         message.tool_call_id = tool.tool_call_id;

@@ -15,6 +15,8 @@ pub struct LineRules<'a> {
     pub reserved_keys: &'a [Id],
     /// Limits a time that no operation lets a caller choose.
     pub time: &'a dyn Fn(i64) -> i64,
+    /// Whether what providers want back is taken: they may take it for more than a text.
+    pub takes_kept: bool,
 }
 
 /// An event that waits for its batch.
@@ -68,7 +70,10 @@ impl PendingEvent {
             parent_id: line.parent_id,
             event,
             tool,
-            note: line.note.and_then(|note| note.json()),
+            note: line.note.and_then(|mut note| {
+                note.kept = note.kept.filter(|_| reading.takes_kept);
+                note.json()
+            }),
             created_at: line.created_at.0,
             written_at: (reading.time)(line.written_at.0),
         })

@@ -154,6 +154,7 @@ impl ImportWriter {
             source: self.sender.source(),
             reserved_keys: &self.reserved_keys,
             time: &time,
+            takes_kept: self.sender.takes_prompts(),
         };
         let pending = PendingEvent::from_line(line, line_number, &reading).map_err(here)?;
         self.count += 1;

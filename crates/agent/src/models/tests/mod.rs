@@ -34,6 +34,7 @@ fn line(part: &AnswerPart) -> String {
             name,
             arguments,
         } => format!("call {index} {id} {name} {arguments}"),
+        AnswerPart::Kept(kept) => format!("kept {kept}"),
         AnswerPart::Usage(usage) => {
             let cached = match usage.cached_input_tokens {
                 0 => String::new(),

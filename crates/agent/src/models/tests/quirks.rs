@@ -238,7 +238,12 @@ fn anthropic_thinks_behind_a_curtain_at_times() {
     ], "stop_reason": "refusal", "usage": {"input_tokens": 1, "output_tokens": 2}});
     assert_eq!(
         whole(Provider::Anthropic, &body),
-        ["text a", "usage 1 2", "finish ContentFilter"]
+        [
+            "text a",
+            "kept {\"thoughts\":[{\"at\":0,\"block\":{\"data\":\"EmwKAhgB\",\"type\":\"redacted_thinking\"}}]}",
+            "usage 1 2",
+            "finish ContentFilter"
+        ]
     );
 }
 

@@ -121,6 +121,7 @@ const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
             "call 0 toolu_01X load_context {\"label\": \"skills\", \"key\": \"é\"}",
             "start 1 toolu_01Y now",
             "call 1 toolu_01Y now {}",
+            "kept {\"thoughts\":[{\"at\":0,\"block\":{\"signature\":\"EqQBCgIYAhIM\",\"thinking\":\"Two things to do.\",\"type\":\"thinking\"}}]}",
             "usage 472 89",
             "finish ToolCalls",
         ],

@@ -145,6 +145,47 @@ fn a_call_is_signed_with_a_key_that_is_derived_from_the_secret() {
 }
 
 #[test]
+fn while_the_secret_is_replaced_a_call_has_both_signatures_and_its_older_id_counts() {
+    let mut alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    let of = |alice: &Alice, n: usize, name: &str| {
+        let told = alice.told_ends();
+        header(&told[n], name).to_owned()
+    };
+    let older_id = of(&alice, 0, "webhook-id");
+    let (newer, older) = (
+        "another secret, long enough for it",
+        "the secret of these tests, long enough",
+    );
+    alice.policy = crate::access::Policy::new(Some(newer.to_owned()), None)
+        .with_previous(Some(older.to_owned()));
+    alice.outbound.answer(said("Hello!"));
+    alice.says("again");
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    let (id, time) = (
+        of(&alice, 1, "webhook-id"),
+        of(&alice, 1, "webhook-timestamp"),
+    );
+    let content = format!("{id}.{time}.{}", alice.told_ends()[1].body);
+    let signatures = [newer, older].map(|secret| {
+        let secret = crate::access::Secret::new(secret.to_owned()).unwrap();
+        format!("v1,{}", STANDARD.encode(secret.sign_callback(&content)))
+    });
+    assert_eq!(of(&alice, 1, "webhook-signature"), signatures.join(" "));
+    // A service answers the call that was made before: its turn still starts no call.
+    let session_id = crate::base::ids::Id::parse("s".to_owned()).unwrap();
+    let delivery =
+        crate::chat::request::delivery::Delivery::of(&alice.policy, "alice", &session_id);
+    for id in [older_id, id] {
+        assert!(delivery.gave(&crate::base::ids::Id::parse(id).unwrap()));
+    }
+}
+
+#[test]
 fn a_turn_without_the_setting_writes_no_row() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));

@@ -44,3 +44,43 @@ fn each_tool_of_the_table_is_listed_documented_and_run() {
         assert!(!output.contains("no such tool"), "{name}: {output}");
     }
 }
+
+#[test]
+fn a_tool_takes_block_for_label() {
+    let alice = crate::tests::Alice::default();
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "guides", "kind": "loadable"}),
+    );
+    let document = json!({"label": "guides", "key": "deploy", "content": "Test, then ship."});
+    alice.ok("putSkill", document);
+    let call = |name: &str, arguments: Value| {
+        let body = json!({"sessionId": "s", "name": name, "arguments": arguments});
+        let outcome = alice.ok("callTool", body);
+        (
+            outcome["isError"].as_bool().unwrap(),
+            outcome["output"].as_str().unwrap().to_owned(),
+        )
+    };
+    let named = json!({"block": "guides", "key": "deploy"});
+    assert_eq!(
+        call("load_context", named.clone()),
+        (false, "Test, then ship.".to_owned())
+    );
+    assert_eq!(
+        call("unload_context", named),
+        (false, "Unloaded guides/deploy.".to_owned())
+    );
+    // What has both is for the label, and what has neither is told of it.
+    let both = json!({"label": "guides", "block": "nothing", "key": "deploy"});
+    assert!(!call("load_context", both).0);
+    for arguments in [
+        json!({"key": "deploy"}),
+        json!({"block": 7, "key": "deploy"}),
+        json!({"block": "nothing", "key": "deploy"}),
+    ] {
+        let (is_error, output) = call("load_context", arguments);
+        assert!(is_error && output.contains("`label`"), "{output}");
+    }
+}

@@ -27,6 +27,13 @@ impl JsonObject {
     }
 }
 
+/// The same text is the same object.
+impl PartialEq for JsonObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
 impl Serialize for JsonObject {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
