@@ -203,6 +203,7 @@ impl Object {
         }
         self.begin_calling_back();
         self.go_on_indexing().await;
+        self.go_on_keeping().await;
         Ok(())
     }
 
@@ -342,6 +343,21 @@ impl TurnStarter for Object {
             object.begin_calling_back();
         }
     }
+
+    fn keep_soon(&self) {
+        if let Some(object) = self.me.upgrade() {
+            let next = Rc::clone(&object);
+            object.run_later(async move { next.keep_later(0).await });
+        }
+    }
+
+    fn show(&self, session_id: &Id) {
+        if let Some(object) = self.me.upgrade()
+            && object.sockets.is_there(session_id)
+        {
+            Object::show(&object, ShownChange::of_all(session_id.clone()));
+        }
+    }
 }
 
 enum ObjectAnswer {
@@ -395,6 +411,7 @@ impl Object {
     fn recover_once(self: &Rc<Self>) {
         if self.is_recovery_due.replace(false) {
             self.recover_now();
+            self.keep_if_due();
         }
     }
 

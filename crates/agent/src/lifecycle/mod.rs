@@ -6,4 +6,5 @@ pub mod clear;
 pub mod delete;
 pub mod foreign;
 pub mod fork;
+pub mod retention;
 pub mod transfer;

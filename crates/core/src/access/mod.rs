@@ -16,7 +16,7 @@ pub use cors::{CorsPolicy, RequestOrigin};
 pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
 pub use policy::Policy;
 pub use reach::{Asker, ModelReach};
-pub use rules::{AccessRule, Effect, Needs, permit, permit_by_name, permit_voice};
+pub use rules::{AccessRule, Effect, Needs, needs_secret, permit, permit_by_name, permit_voice};
 pub use scope::{Allow, Caller, TokenScope};
 pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Secret};
 

@@ -14,6 +14,7 @@ pub mod memory_skills;
 pub mod memory_tools;
 pub mod message_reads;
 pub mod message_writes;
+pub mod retention;
 pub mod run_turn;
 pub mod search;
 pub mod sessions;

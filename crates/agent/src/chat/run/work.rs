@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::base::ids::Id;
 use crate::chat::run::recover::RecoveredTurn;
 use crate::chat::run::running_turns::RunningTurn;
 use crate::chat::turn::Turn;
@@ -32,4 +33,10 @@ pub trait TurnStarter {
 
     /// Makes the calls that tell of turns' ends.
     fn call_back(&self);
+
+    /// Has retention begin soon, or go on.
+    fn keep_soon(&self);
+
+    /// Shows a session's sockets that its messages changed.
+    fn show(&self, session_id: &Id);
 }

@@ -1,0 +1,19 @@
+//! Old checkpoints of a LangGraph thread.
+use super::sessions::{KeptSession, Thread};
+use super::work::StepWork;
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::base::host::Host;
+use crate::store::retention_progress::RunPlace;
+
+pub fn delete_old(
+    _db: &dyn Database,
+    _host: &dyn Host,
+    _session: &KeptSession,
+    _thread: &Thread,
+    _kept: i64,
+    _place: &mut RunPlace,
+    _work: &mut StepWork,
+) -> Result<bool> {
+    Ok(true)
+}

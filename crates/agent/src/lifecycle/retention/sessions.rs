@@ -1,0 +1,147 @@
+//! The sessions of a run: which have rules, and which of them are idle.
+
+use super::events::{self, OldEvents};
+use super::work::StepWork;
+use crate::base::columns::{FromRow, find, find_value};
+use crate::base::database::{Database, Row};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::lifecycle::delete::delete_session;
+use crate::log::sessions::ACTIVE_AT;
+use crate::store::last_turns::find_open_turn;
+use crate::store::retention::{Retention, Rules, read_retention};
+
+/// A session that has rules of its own, or the agent's.
+pub struct KeptSession {
+    pub number: i64,
+    pub id: Id,
+    pub is_pinned: bool,
+    /// Whether LangGraph's saver keeps the checkpoints of a thread here, and of which
+    /// namespace.
+    pub thread: Option<Thread>,
+    own: Retention,
+}
+
+/// A thread of LangGraph, as its saver names it in the session's metadata.
+pub struct Thread {
+    pub id: String,
+    pub namespace: String,
+}
+
+impl KeptSession {
+    const COLUMNS: &str = "s.number, s.id, s.retention, s.pinned,
+        iif(json_valid(s.metadata), s.metadata ->> '$.langgraph', NULL) = 'checkpoints',
+        iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL),
+        iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)";
+
+    pub fn rules(&self, agents: Rules) -> Rules {
+        match self.is_pinned {
+            true => Rules::default(),
+            false => self.own.within(agents),
+        }
+    }
+}
+
+impl FromRow<'_> for KeptSession {
+    fn from_row(row: &Row) -> Result<Self> {
+        let id = row.text(1)?;
+        let is_thread = row.find_integer(4) == Some(1);
+        let names = row.find_text(5).zip(row.find_text(6));
+        Ok(Self {
+            number: row.integer(0)?,
+            own: read_retention(row.find_text(2), id)?,
+            is_pinned: row.integer(3)? == 1,
+            thread: names.filter(|_| is_thread).map(|(id, namespace)| Thread {
+                id: id.to_owned(),
+                namespace: namespace.to_owned(),
+            }),
+            id: Id::parse(id.to_owned()).map_err(Error::storage)?,
+        })
+    }
+}
+
+/// The session with this number.
+pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<KeptSession>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_sessions AS s
+          WHERE s.number = ?1",
+        KeptSession::COLUMNS
+    );
+    find(db, &sql, &[number.into()])
+}
+
+/// The number of the next session. If the agent has no rules for sessions, the index leads
+/// to those that have some of their own, and no other row is read.
+pub fn find_next(db: &dyn Database, after: i64, agents: Rules) -> Result<Option<i64>> {
+    let sql = match agents.are_off() {
+        true => {
+            "SELECT number
+               FROM cf_agents_sessions INDEXED BY cf_agents_sessions_by_retention
+              WHERE retention IS NOT NULL
+                AND number > +?1
+              ORDER BY number
+              LIMIT 1"
+        }
+        false => {
+            "SELECT number
+               FROM cf_agents_sessions
+              WHERE number > +?1
+              ORDER BY number
+              LIMIT 1"
+        }
+    };
+    find_value(db, sql, &[after.into()])
+}
+
+/// When the session was last written to.
+pub fn find_active_at(db: &dyn Database, session: &KeptSession) -> Result<i64> {
+    let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.number = ?1");
+    Ok(find_value(db, &sql, &[session.number.into()])?.unwrap_or(0))
+}
+
+/// Whether a turn runs or waits here.
+fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_waiting WHERE session_id = ?1 LIMIT 1";
+    let waits: Option<i64> = find_value(db, sql, &[id.as_str().into()])?;
+    Ok(waits.is_some() || find_open_turn(db, id)?.is_some())
+}
+
+/// What became of a session that may be idle.
+pub enum IdleSession {
+    /// The session stays.
+    Stays,
+    /// The session is gone, or would go.
+    Gone,
+    /// Its oldest events are gone. The next step goes on.
+    Shorter,
+}
+
+/// Deletes the session if nobody has written to it since `cutoff`. Of a long one, the oldest
+/// events go first, as many as a step may delete: a write in between keeps the rest.
+pub fn delete_if_idle(
+    db: &dyn Database,
+    host: &dyn Host,
+    session: &KeptSession,
+    cutoff: i64,
+    work: &mut StepWork,
+) -> Result<IdleSession> {
+    work.look(2);
+    let active_at = find_active_at(db, session)?;
+    if active_at > cutoff || is_busy(db, &session.id)? {
+        return Ok(IdleSession::Stays);
+    }
+    if !work.is_dry {
+        let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, work)?;
+        if oldest.has_more() {
+            events::trim(db, host, &session.id, &oldest.seqs(), work)?;
+            return Ok(IdleSession::Shorter);
+        }
+        work.delete(1 + oldest.count(), oldest.bytes());
+        delete_session(db, &session.id)?;
+        work.change(&session.id);
+    }
+    work.gone.sessions.add(active_at);
+    Ok(IdleSession::Gone)
+}
