@@ -19,7 +19,7 @@
 //   `…` in a string without spaces
 //                         stands for some text: for the same text wherever the
 //                         same string is printed, also as a variable's value
-//   a number at `…At`     stands for a time of this run, or at most a day later
+//   a number at `…At` or `at`  stands for a time of this run, or at most a day later
 //   a number at `score`   stands for any number above 0
 
 import assert from "node:assert/strict";
@@ -104,7 +104,7 @@ export class Reader {
       const before = this.#stoodFor.get(printed) ?? actual;
       assert.equal(actual, before, `${where}: ${printed} stood for another text before`);
       this.#stoodFor.set(printed, actual);
-    } else if (typeof printed === "number" && /At$/.test(where)) {
+    } else if (typeof printed === "number" && /(At|\bat)$/.test(where)) {
       assert.match(String(printed), /^\d{13}$/, `${where} is not printed as a time`);
       assert.ok(Number.isInteger(actual), where);
       assert.ok(this.#started <= actual && actual <= Date.now() + DAY_MS, `${where}: ${actual}`);

@@ -17,6 +17,8 @@ use session_agent_agent::api::operation::{Agent, Reply};
 use session_agent_core::access::{self, Caller};
 use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::Result;
+use session_agent_core::base::outbound::Outbound as _;
+use session_agent_core::store::schema::free_space::{empty_free_pages, fill_free_pages};
 
 impl Object {
     pub(super) async fn call(
@@ -84,6 +86,9 @@ impl Object {
         if reply.empties_storage {
             self.empty().await?;
         }
+        if reply.has_purged {
+            self.overwrite_free_pages().await;
+        }
         // A first write has made the tables only now.
         if self.is_migrated.get() && !self.name.is_kept() {
             self.name.keep(&Sqlite::new(&self.storage))?;
@@ -91,6 +96,21 @@ impl Object {
         let body = Sent::of(std::mem::take(&mut reply.body));
         let reservation = http::reserve_answer(&body, may_be_repeated)?;
         Ok((body, reservation))
+    }
+
+    /// Overwrites what a purge left in free pages, and in the write-ahead log: the first
+    /// round has the log copied into the database's file, the second one writes over it.
+    /// The purge is committed already. If a round fails, the next purge makes up for it.
+    async fn overwrite_free_pages(&self) {
+        let db = Sqlite::new(&self.storage);
+        for _ in 0..2 {
+            let filled = fill_free_pages(&db);
+            self.outbound.sleep(0).await;
+            if let Err(error) = filled.and_then(|()| empty_free_pages(&db)) {
+                return http::log(&error);
+            }
+            self.outbound.sleep(0).await;
+        }
     }
 
     pub(super) async fn empty(&self) -> Result<()> {

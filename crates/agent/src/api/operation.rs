@@ -22,6 +22,9 @@ pub struct Reply {
     /// The tables were dropped: the caller must empty the storage, too, before the
     /// answer is sent.
     pub empties_storage: bool,
+    /// Text was purged: the caller must overwrite free pages before the answer is sent
+    /// (`store/schema/free_space.rs`).
+    pub has_purged: bool,
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
     /// The change that the operation made: the session's sockets are shown it.
@@ -38,6 +41,7 @@ impl Reply {
         Self {
             body: body.into(),
             empties_storage: false,
+            has_purged: false,
             grown: None,
             changed: None,
             changed_message: None,
@@ -57,6 +61,12 @@ impl Reply {
             session_id,
             message_id,
         });
+        self
+    }
+
+    /// `purged`: whether the operation purged text.
+    pub fn purging(mut self, purged: bool) -> Self {
+        self.has_purged = purged;
         self
     }
 

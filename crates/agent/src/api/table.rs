@@ -18,12 +18,14 @@ use super::operations::memory_entries::{DeleteEntry, ListEntries, SearchContext,
 use super::operations::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
 use super::operations::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
 use super::operations::memory_tools::{CallTool, GetTools};
+use super::operations::mentions::{Erase, FindMentions};
 use super::operations::message_reads::{
     GetBranches, GetHistory, GetLatestLeaf, GetMessage, GetPathLength,
 };
 use super::operations::message_writes::{
     AppendMessage, ClearMessages, DeleteMessages, UpdateMessage, UpsertMessage,
 };
+use super::operations::receipts::VerifyReceipt;
 use super::operations::retention::ApplyRetention;
 use super::operations::run_turn::RunTurn;
 use super::operations::search::Search;
@@ -108,6 +110,9 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<ApplyRetention>(),
     at_once::<GetStats>(),
     at_once::<LoadForeignRows>(),
+    at_once::<FindMentions>(),
+    at_once::<Erase>(),
+    at_once::<VerifyReceipt>(),
     at_once::<MintToken>(),
     at_once::<Destroy>(),
 ];

@@ -1,10 +1,15 @@
-//! Clears, deletes, forks, exports and imports whole sessions. This folder names every
+//! Clears, deletes, forks, exports and imports whole sessions, and purges what was said. This folder names every
 //! table with rows of a session, so that deleting a session leaves no row behind.
 //! `foreign.rs` reads the rows that the Agents SDK left in an object that became ours.
 
 pub mod clear;
 pub mod delete;
+pub mod erase;
 pub mod foreign;
 pub mod fork;
+mod mention_tables;
+pub mod mentions;
+pub mod purge;
+pub mod receipt;
 pub mod retention;
 pub mod transfer;

@@ -23,7 +23,7 @@ use super::replacing::{forget_replacement, give_back, note_replacement, replace}
 use super::source::BlockHome;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
-use crate::base::columns::{FromRow, find, load};
+use crate::base::columns::{FromRow, find, load, load_values};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -184,7 +184,7 @@ fn write(
             .filter(|key| !entry.validity.supersedes.contains(key))
         {
             forget_replacement(db, &item, key)?;
-            give_back(db, block, key, text.key)?;
+            give_back(db, &item, key)?;
         }
         for key in text.supersedes.unwrap_or_default() {
             replace(db, block, key, text.key, at_ms)?;
@@ -338,6 +338,20 @@ fn find_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<E
     find_by_key(db, EntryRow::COLUMNS, block, key)
 }
 
+/// Writes all entries into the index, which is empty. One entry at a time, because all
+/// texts together may be long. Part of a transaction.
+pub fn index_all(db: &dyn Database) -> Result<()> {
+    let sql = "SELECT number FROM cf_agents_entries ORDER BY number";
+    let columns = EntryRow::COLUMNS;
+    let one = format!("SELECT {columns} FROM cf_agents_entries WHERE number = ?1");
+    for number in load_values::<i64>(db, sql, &[])? {
+        if let Some(EntryRow { entry, .. }) = find(db, &one, &[number.into()])? {
+            index_entry(db, number, &entry)?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies the entries of a session's blocks to another session. One entry at a time,
 /// because all texts together may be long. Part of a transaction.
 pub fn copy_session(db: &dyn Database, from: &str, to: &str) -> Result<()> {
@@ -428,7 +442,7 @@ pub async fn delete(
                 )?;
                 for replaced in &note.validity.supersedes {
                     forget_replacement(db, &item, replaced)?;
-                    give_back(db, block, replaced, key)?;
+                    give_back(db, &item, replaced)?;
                 }
                 ItemDeleted::with_versions(db, &item)
             })

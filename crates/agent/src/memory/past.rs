@@ -217,7 +217,7 @@ pub struct ItemDeleted {
     /// `false`: there was none.
     pub deleted: bool,
     /// How many of its earlier texts `getBlockVersions` still shows, so that it can be
-    /// brought back. `removeBlock` with `purge` erases them, with the block. Absent: none.
+    /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
 }

@@ -58,18 +58,26 @@ pub fn replace(
     row.write(db)
 }
 
-/// Takes back that the entry `by` replaced the entry `key`. Part of a transaction, after
-/// `by` was deleted or written anew.
-pub fn give_back(db: &dyn Database, block: &Definition, key: &str, by: &str) -> Result<()> {
-    let Some(mut row): Option<ReplacedRow> = find_by_key(db, ReplacedRow::COLUMNS, block, key)?
-    else {
+/// Takes back that the entry at `by` replaced the entry `key` of its block. Part of a
+/// transaction, after `by` was deleted or written anew.
+pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3",
+        ReplacedRow::COLUMNS
+    );
+    let params = [by.scope.into(), by.block.into(), key.into()];
+    let Some(mut row): Option<ReplacedRow> = find(db, &sql, &params)? else {
         return Ok(());
     };
     let validity = &mut row.note.validity;
-    if validity.superseded_by.as_deref() != Some(by) {
+    if validity.superseded_by.as_deref() != Some(by.key) {
         return Ok(());
     }
-    let other = find_other(db, block, key, row.updated_at)?;
+    let other = find_other(db, by, key, row.updated_at)?;
     (validity.superseded_by, validity.superseded_at) = match other {
         Some((by, at_ms)) => (Some(by), Some(at_ms)),
         None => (None, None),
@@ -78,10 +86,10 @@ pub fn give_back(db: &dyn Database, block: &Definition, key: &str, by: &str) -> 
 }
 
 /// The newest entry that replaces the entry `key`, which was last written at this time, and
-/// since when.
+/// since when. `beside`: an entry of the same block.
 fn find_other(
     db: &dyn Database,
-    block: &Definition,
+    beside: &ItemPlace<'_>,
     key: &str,
     written_at: i64,
 ) -> Result<Option<(String, i64)>> {
@@ -100,8 +108,8 @@ fn find_other(
           ORDER BY e.updated_at DESC, e.number DESC
           LIMIT 1",
         &[
-            block.scope.as_str().into(),
-            block.content_key().into(),
+            beside.scope.into(),
+            beside.block.into(),
             key.into(),
             written_at.into(),
         ],

@@ -8,6 +8,7 @@ mod log;
 mod memory;
 mod messages;
 mod player;
+mod purge;
 mod search;
 mod store;
 

@@ -41,6 +41,7 @@ pub struct Secret {
     signing_key: [u8; 32],
     callback_key: [u8; 32],
     delivery_key: [u8; 32],
+    receipt_key: [u8; 32],
 }
 
 impl Secret {
@@ -54,6 +55,7 @@ impl Secret {
             signing_key: key_for("session-agent token signing key 2"),
             callback_key: key_for("session-agent callback signing key 1"),
             delivery_key: key_for("session-agent delivery key 1"),
+            receipt_key: key_for("session-agent receipt signing key 1"),
             text,
         })
     }
@@ -83,6 +85,19 @@ impl Secret {
             .finalize()
             .into_bytes()
             .into()
+    }
+
+    /// The seal of a receipt's digest.
+    pub fn seal_receipt(&self, digest: &str) -> [u8; 32] {
+        mac(&self.receipt_key, digest)
+            .finalize()
+            .into_bytes()
+            .into()
+    }
+
+    /// Whether this is the seal of the digest. The comparison takes constant time.
+    pub fn has_sealed_receipt(&self, digest: &str, seal: &[u8]) -> bool {
+        mac(&self.receipt_key, digest).verify_slice(seal).is_ok()
     }
 
     pub fn mint(&self, claims: &Claims) -> String {

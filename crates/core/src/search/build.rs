@@ -11,6 +11,7 @@ use super::read::{find_event, load_newest_below};
 use crate::base::columns::{find, find_value};
 use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
+use crate::store::erasing::{EVENT_INDEX, ErasingDatabase};
 
 /// The most that a batch indexes: some tens of milliseconds of work. Only the last event
 /// may exceed the bytes. Each session that a batch looks at counts as an event.
@@ -83,6 +84,36 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
         is_pending,
         goes_on: is_pending || (!is_narrowed && state != WHOLE),
     })
+}
+
+/// Makes the index anew after a purge, if it lost rows and is small: what was deleted
+/// leaves traces in the index's own tables. Part of the transaction of the purge.
+pub fn renew(db: &ErasingDatabase<'_>) -> Result<()> {
+    if !db.empty_small_index(EVENT_INDEX)? {
+        return Ok(());
+    }
+    db.run("DELETE FROM cf_agents_search_parts", &[])?;
+    match find_state(db)? {
+        None => Ok(()),
+        // The searches of these sessions build it.
+        Some(StoredProgress::Asked { .. }) => db.run(
+            "UPDATE cf_agents_search_progress SET indexed_from = ?1",
+            &[NOTHING.into()],
+        ),
+        Some(StoredProgress::Whole(_) | StoredProgress::Building(_)) => {
+            db.run("DELETE FROM cf_agents_search_progress", &[])?;
+            let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";
+            let number = find_value(db, sql, &[])?.unwrap_or(0);
+            let from = NOTHING;
+            set_state(db, StoredProgress::Building(IndexCursor { number, from }))?;
+            for _ in 0..BATCHES_PER_SEARCH {
+                if build_batch_of_all(db)? == WHOLE {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Builds one more batch of what searches have asked for. Returns whether more remains.

@@ -24,6 +24,7 @@
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
 use super::calibration::Calibration;
+use super::erasing::overwritten;
 use super::spending::TurnSpending;
 use super::usage_days::{self, DayUsage};
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
@@ -307,6 +308,21 @@ pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
         write_over(db, session_id, last.earlier.with(ended))?;
     }
     Ok(())
+}
+
+/// Overwrites what the row still holds of a turn that is over. An open turn stays as it
+/// is. Returns how many turns these are. Part of the transaction that purges events.
+pub fn overwrite_over(db: &dyn Database, session_id: &Id) -> Result<i64> {
+    let sql = format!(
+        "UPDATE cf_agents_last_turns AS t
+            SET {}
+          WHERE t.session_id = ?1
+            AND t.state IS NOT NULL
+            AND NOT {IS_OPEN}
+      RETURNING 1",
+        overwritten("state")
+    );
+    Ok(db.rows(&sql, &[session_id.as_str().into()])?.len() as i64)
 }
 
 /// Writes into the row that its turn is over, and the sums that the next turn continues.

@@ -7,6 +7,8 @@
 pub mod calibration;
 pub mod changes;
 pub mod config;
+pub mod erased;
+pub mod erasing;
 pub mod last_turns;
 pub mod learned_windows;
 pub mod limits;

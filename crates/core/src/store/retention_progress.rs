@@ -36,6 +36,8 @@ pub struct RetentionRun {
     pub skipped: i64,
     /// The session to leave out when the run comes to it: the last step failed there.
     pub failed_at: Option<i64>,
+    /// All sessions were looked at, and the indexes are still to be merged.
+    pub is_finishing: bool,
 }
 
 /// Where a run goes on: the agent's own memory first, then session after session.

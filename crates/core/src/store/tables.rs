@@ -11,6 +11,7 @@
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::store::erased::{InPurge, overwritten, parts, uncounted};
 
 /// One table, and the fate of its rows.
 pub struct SessionTable {
@@ -22,6 +23,8 @@ pub struct SessionTable {
     pub block: Option<&'static str>,
     pub fork: InFork,
     pub file: InFile,
+    /// The text in the rows, for deletions that purge.
+    pub purge: InPurge,
 }
 
 /// The owner of the rows of a table.
@@ -85,10 +88,12 @@ pub enum InFile {
     Nothing(&'static str),
 }
 
-/// A table of the agent: none of these operations touches it.
-const fn of_the_agent(name: &'static str) -> SessionTable {
+/// A table of the agent: none of these operations touches it. `holds` says what is in its
+/// rows.
+const fn of_the_agent(name: &'static str, holds: &'static str) -> SessionTable {
     SessionTable {
         name,
+        purge: InPurge::Nothing(holds),
         owner: RowOwner::Agent,
         deletion: Deletion::Never("the rows are the agent's"),
         block: None,
@@ -98,9 +103,10 @@ const fn of_the_agent(name: &'static str) -> SessionTable {
 }
 
 /// A table of the word index, whose rows belong to events.
-const fn of_the_index(name: &'static str) -> SessionTable {
+const fn of_the_index(name: &'static str, purge: InPurge) -> SessionTable {
     SessionTable {
         name,
+        purge,
         owner: RowOwner::Event,
         deletion: Deletion::WithLog,
         block: None,
@@ -115,28 +121,43 @@ const fn view(name: &'static str) -> SessionTable {
         deletion: Deletion::Never("a view has no rows"),
         fork: InFork::Nothing("a view has no rows"),
         file: InFile::Nothing("a view has no rows"),
-        ..of_the_agent(name)
+        ..of_the_agent(name, "a view has no rows")
     }
 }
 
 /// All tables. Rows are deleted and copied in this order: a table whose rows are found
 /// through another table stands before the other table.
 pub const TABLES: &[SessionTable] = &[
-    of_the_agent("cf_agents_migrations"),
-    of_the_agent("cf_agents_config"),
-    of_the_agent("cf_agents_tools"),
-    of_the_agent("cf_agents_usage_days"),
-    of_the_agent("cf_agents_metered"),
-    of_the_index("cf_agents_search"),
+    of_the_agent("cf_agents_migrations", "the names of migrations"),
+    of_the_agent("cf_agents_config", "settings"),
+    of_the_agent("cf_agents_tools", "definitions of tools"),
+    of_the_agent("cf_agents_usage_days", "numbers"),
+    of_the_agent("cf_agents_metered", "numbers"),
+    of_the_index("cf_agents_search", InPurge::Merged),
     view("cf_agents_search_words"),
-    of_the_index("cf_agents_search_parts"),
-    of_the_index("cf_agents_search_progress"),
+    of_the_index("cf_agents_search_parts", InPurge::Nothing("numbers")),
+    of_the_index("cf_agents_search_progress", InPurge::Nothing("numbers")),
     SessionTable {
         fork: InFork::Nothing("searches make them"),
-        ..of_the_index("cf_agents_event_vectors")
+        ..of_the_index(
+            "cf_agents_event_vectors",
+            overwritten("vectors", &["vector"]),
+        )
     },
     SessionTable {
         name: "cf_agents_events",
+        purge: overwritten(
+            "events",
+            &[
+                "content",
+                "tool",
+                "metadata",
+                "message",
+                "note",
+                "media",
+                "ends_turn",
+            ],
+        ),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
@@ -145,6 +166,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_slices",
+        purge: uncounted(&["text"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
@@ -153,6 +175,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_compactions",
+        purge: overwritten("summaries", &["summary"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
@@ -161,6 +184,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_media",
+        purge: parts("media", 0, &["text"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
@@ -169,6 +193,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_media_uses",
+        purge: InPurge::Nothing("hashes of media"),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
@@ -177,6 +202,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_early_answers",
+        purge: parts("waitingMessages", 1, &["text"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
@@ -185,6 +211,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_callbacks",
+        purge: overwritten("callbacks", &["report", "reason"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
@@ -193,6 +220,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_waiting",
+        purge: parts("waitingMessages", 1, &["text", "message_ids"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
@@ -201,6 +229,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_changes",
+        purge: InPurge::Nothing("ids of events and summaries"),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
@@ -209,6 +238,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_usage_calls",
+        purge: InPurge::Nothing("ids of calls"),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
@@ -217,6 +247,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_last_turns",
+        purge: overwritten("turns", &["state"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
@@ -225,6 +256,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_imports",
+        purge: InPurge::Nothing("tokens of imports"),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::Never("only a session that isn't there yet has such a row"),
         block: None,
@@ -233,6 +265,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_entries_search",
+        purge: InPurge::Merged,
         owner: RowOwner::Entry("rowid"),
         deletion: Deletion::WithSession,
         block: None,
@@ -241,6 +274,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_entry_vectors",
+        purge: overwritten("vectors", &["vector"]),
         owner: RowOwner::Entry("number"),
         deletion: Deletion::WithSession,
         block: None,
@@ -249,6 +283,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_blocks",
+        purge: overwritten("blocks", &["description", "default_content", "source"]),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
@@ -259,6 +294,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_block_versions",
+        purge: overwritten("versions", &["content", "reason"]),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("key"),
@@ -269,6 +305,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_entries",
+        purge: overwritten("entries", &["title", "content", "note"]),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
@@ -277,6 +314,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_skills",
+        purge: overwritten("documents", &["description", "content", "note"]),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
@@ -287,6 +325,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_item_versions",
+        purge: overwritten("versions", &["title", "content", "note"]),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
@@ -297,6 +336,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_replacements",
+        purge: InPurge::Nothing("keys of entries"),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
@@ -307,6 +347,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_item_counts",
+        purge: InPurge::Nothing("numbers"),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
@@ -315,6 +356,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_skill_listings",
+        purge: uncounted(&["skills"]),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
@@ -323,6 +365,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_loaded_skills",
+        purge: overwritten("loadedDocuments", &["content"]),
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
@@ -333,6 +376,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_prompts",
+        purge: overwritten("prompts", &["prompt", "sections"]),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
@@ -343,6 +387,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_sessions",
+        purge: overwritten("sessions", &["name", "metadata", "compaction"]),
         owner: RowOwner::Session("id"),
         deletion: Deletion::WithSession,
         block: None,

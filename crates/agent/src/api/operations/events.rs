@@ -6,10 +6,13 @@ use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::operations::compaction::mark_grown;
+use crate::api::operations::receipts::issue;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
+use crate::lifecycle::purge::purge_events;
+use crate::lifecycle::receipt::Receipt;
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
@@ -161,6 +164,9 @@ impl RunAtOnce for LoadEvents {
 
 /// Deletes events. Their children join the nearest ancestor that is left. Unknown ids
 /// are ignored.
+///
+/// With `purge`, their text is in no table afterwards: summaries that covered the events
+/// are taken back, and the answer is a receipt. Forks of the session keep their copies.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -169,12 +175,17 @@ pub struct DeleteEvents {
     #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
     #[cfg_attr(test, schemars(length(max = MAX_EVENTS)))]
     event_ids: Vec<Id>,
+    #[serde(default)]
+    purge: bool,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 pub struct Deleted {
     deleted: usize,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
 }
 
 impl Operation for DeleteEvents {
@@ -191,7 +202,13 @@ impl Operation for DeleteEvents {
 
 impl RunAtOnce for DeleteEvents {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let deleted = delete_events(agent.db, agent.host, &self.session_id, &self.event_ids)?;
-        Reply::json(&Deleted { deleted })
+        let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
+        let (deleted, receipt) = if self.purge {
+            let (deleted, erased) = purge_events(db, host, session_id, &self.event_ids)?;
+            (deleted, Some(issue(agent, Self::NAME, erased, None)?))
+        } else {
+            (delete_events(db, host, session_id, &self.event_ids)?, None)
+        };
+        Ok(Reply::json(&Deleted { deleted, receipt })?.purging(self.purge))
     }
 }

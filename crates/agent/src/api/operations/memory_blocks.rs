@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use crate::api::operations::receipts::issue;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit};
+use crate::lifecycle::receipt::Receipt;
 use crate::memory::block::{Block, BlockContent, read};
 use crate::memory::budget::MAX_CONTENT_BYTES;
 use crate::memory::content::MAX_VERSIONS;
@@ -20,6 +22,7 @@ use crate::memory::entries::find_entry;
 use crate::memory::entry_text::EntryText;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
+use crate::memory::purge::purge_block;
 use crate::memory::skills::put;
 use crate::memory::view::read_whole_blocks;
 #[cfg(test)]
@@ -58,8 +61,10 @@ impl RunWaiting for DefineBlock {
 
 /// Removes a block.
 ///
-/// The block's text is kept for a block of the same label, unless `purge` is true. To
-/// remove a block that has a `source`, a caller needs the Worker's secret.
+/// The block's text is kept for a block of the same label, unless `purge` is true. With
+/// `purge`, its text is in no table afterwards, with entries, documents and versions, and
+/// the answer is a receipt. What a home elsewhere holds stays, since others may share it.
+/// To remove a block that has a `source`, a caller needs the Worker's secret.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -76,6 +81,9 @@ pub struct RemoveBlock {
 pub struct WasRemoved {
     /// `false`: there was nothing to remove.
     removed: bool,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
 }
 
 impl Operation for RemoveBlock {
@@ -94,8 +102,16 @@ impl RunAtOnce for RemoveBlock {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let is_owner = *agent.caller == Caller::Owner;
-        let removed = remove(&agent.memory(), scope, &self.label, self.purge, is_owner)?;
-        Reply::json(&WasRemoved { removed })
+        let memory = agent.memory();
+        let (removed, receipt) = if self.purge {
+            let purged = purge_block(&memory, scope, &self.label, is_owner)?;
+            let receipt = issue(agent, Self::NAME, purged.erased, purged.home)?;
+            (purged.was_there, Some(receipt))
+        } else {
+            let removed = remove(&memory, scope, &self.label, false, is_owner)?;
+            (removed, None)
+        };
+        Ok(Reply::json(&WasRemoved { removed, receipt })?.purging(self.purge))
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::api::operations::receipts::ItemGone;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, list, optional_list};
@@ -16,8 +17,7 @@ use crate::memory::entry::Entry;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
-#[cfg(test)]
-use crate::memory::past::ItemDeleted;
+use crate::memory::purge::purge_entry;
 use crate::memory::{BlockScope, MemoryWriter};
 use crate::recall::VectorReport;
 use crate::recall::entries::{search, set};
@@ -80,7 +80,8 @@ impl RunWaiting for SetEntry {
 /// Deletes an entry of a searchable block. What the entry replaced holds again, unless
 /// another entry replaced it, too.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many.
+/// Its texts stay readable as earlier versions: `versionsKept` says how many. With `purge`
+/// they go, too, and the answer is a receipt.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -89,6 +90,8 @@ pub struct DeleteEntry {
     session_id: Option<Id>,
     label: Label,
     key: String,
+    #[serde(default)]
+    purge: bool,
 }
 
 impl Operation for DeleteEntry {
@@ -96,7 +99,7 @@ impl Operation for DeleteEntry {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
-    type Output = ItemDeleted;
+    type Output = ItemGone;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -108,6 +111,10 @@ impl RunWaiting for DeleteEntry {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
+        if self.purge {
+            let purged = purge_entry(&memory, &block, &self.key).await?;
+            return ItemGone::purged(agent, Self::NAME, purged);
+        }
         let writer = MemoryWriter::of_operation(self.session_id.as_ref());
         Reply::json(&delete(&memory, &block, &self.key, writer).await?)
     }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use crate::api::operations::receipts::ItemGone;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::Limit;
 use crate::base::tokens;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
-#[cfg(test)]
-use crate::memory::past::ItemDeleted;
+use crate::memory::purge::purge_document;
 use crate::memory::skills::MAX_SKILL_BYTES;
 use crate::memory::skills::skill::Skill;
 use crate::memory::skills::{delete, get_document, list, loaded, put};
@@ -77,6 +77,8 @@ pub struct DeleteSkill {
     session_id: Option<Id>,
     label: Label,
     key: String,
+    #[serde(default)]
+    purge: bool,
 }
 
 impl Operation for DeleteSkill {
@@ -84,7 +86,7 @@ impl Operation for DeleteSkill {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
-    type Output = ItemDeleted;
+    type Output = ItemGone;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -96,6 +98,10 @@ impl RunWaiting for DeleteSkill {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
+        if self.purge {
+            let purged = purge_document(&memory, &block, &self.key).await?;
+            return ItemGone::purged(agent, Self::NAME, purged);
+        }
         let writer = MemoryWriter::of_operation(self.session_id.as_ref());
         Reply::json(&delete(&memory, &block, &self.key, writer).await?)
     }

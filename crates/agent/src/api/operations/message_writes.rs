@@ -9,11 +9,14 @@ use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::operations::compaction::mark_grown;
+use crate::api::operations::receipts::issue;
 use crate::base::action::Action;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, list, nullable};
 use crate::lifecycle::clear::clear_messages;
+use crate::lifecycle::purge::purge_messages;
+use crate::lifecycle::receipt::Receipt;
 use crate::log::MAX_EVENTS;
 use crate::log::append::Parent;
 use crate::log::find::find_action;
@@ -237,6 +240,9 @@ impl RunAtOnce for UpdateMessage {
 
 /// Deletes messages. A message that followed a deleted one then follows the nearest
 /// message above it that is left. Unknown ids are ignored.
+///
+/// With `purge`, their text is in no table afterwards: summaries that covered the messages
+/// are taken back, and the answer is a receipt. Forks of the session keep their copies.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -245,12 +251,17 @@ pub struct DeleteMessages {
     #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
     #[cfg_attr(test, schemars(length(max = MAX_EVENTS)))]
     message_ids: Vec<Id>,
+    #[serde(default)]
+    purge: bool,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeletedMessages {
     deleted: i64,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
 }
 
 impl Operation for DeleteMessages {
@@ -267,10 +278,19 @@ impl Operation for DeleteMessages {
 
 impl RunAtOnce for DeleteMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let deleted = delete_messages(agent.db, agent.host, &self.session_id, &self.message_ids)?;
-        Reply::json(&DeletedMessages {
+        let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
+        let (deleted, receipt) = if self.purge {
+            let (deleted, erased) = purge_messages(db, host, session_id, &self.message_ids)?;
+            (deleted, Some(issue(agent, Self::NAME, erased, None)?))
+        } else {
+            let deleted = delete_messages(db, host, session_id, &self.message_ids)?;
+            (deleted, None)
+        };
+        let reply = Reply::json(&DeletedMessages {
             deleted: deleted as i64,
-        })
+            receipt,
+        })?;
+        Ok(reply.purging(self.purge))
     }
 }
 
@@ -300,6 +320,7 @@ impl RunAtOnce for ClearMessages {
         agent.turns.cancel_with_waiting(&self.session_id);
         Reply::json(&DeletedMessages {
             deleted: clear_messages(agent.db, agent.host, &self.session_id)?,
+            receipt: None,
         })
     }
 }

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Effect, Needs, needs_secret};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::operations::receipts::issue;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, Limit, nullable};
 use crate::lifecycle::delete::delete_session;
+use crate::lifecycle::purge::purge_session;
+use crate::lifecycle::receipt::Receipt;
 use crate::log::session_pages::{SessionCursor, list_sessions};
 #[cfg(test)]
 use crate::log::sessions::Session;
@@ -210,11 +213,16 @@ impl RunAtOnce for UpdateSession {
 }
 
 /// Deletes a session and everything in it, in one transaction.
+///
+/// With `purge`, its text is overwritten as well, and the answer is a receipt. Forks of
+/// the session keep their copies.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSession {
     session_id: Id,
+    #[serde(default)]
+    purge: bool,
 }
 
 #[derive(Serialize)]
@@ -222,6 +230,9 @@ pub struct DeleteSession {
 pub struct WasDeleted {
     /// `false`: there was no such session.
     deleted: bool,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
 }
 
 impl Operation for DeleteSession {
@@ -239,8 +250,13 @@ impl Operation for DeleteSession {
 impl RunAtOnce for DeleteSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         agent.turns.cancel_with_waiting(&self.session_id);
-        let deleted = delete_session(agent.db, &self.session_id)?;
-        Reply::json(&WasDeleted { deleted })
+        let (deleted, receipt) = if self.purge {
+            let (deleted, erased) = purge_session(agent.db, &self.session_id)?;
+            (deleted, Some(issue(agent, Self::NAME, erased, None)?))
+        } else {
+            (delete_session(agent.db, &self.session_id)?, None)
+        };
+        Ok(Reply::json(&WasDeleted { deleted, receipt })?.purging(self.purge))
     }
 }
 

@@ -6,6 +6,7 @@
 //! correct, never an error of the request.
 
 mod arguments;
+mod forget;
 mod load_context;
 mod search_context;
 mod session_search;
@@ -48,6 +49,7 @@ pub const TOOLS: &[ContextTool] = &[
     load_context::TOOL,
     unload_context::TOOL,
     session_search::TOOL,
+    forget::TOOL,
 ];
 
 /// The memory and the session for which tools run.

@@ -1,13 +1,13 @@
 //! Old checkpoints of a LangGraph thread.
 use super::sessions::{KeptSession, Thread};
 use super::work::StepWork;
-use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::host::Host;
+use crate::store::erasing::ErasingDatabase;
 use crate::store::retention_progress::RunPlace;
 
 pub fn delete_old(
-    _db: &dyn Database,
+    _db: &ErasingDatabase<'_>,
     _host: &dyn Host,
     _session: &KeptSession,
     _thread: &Thread,

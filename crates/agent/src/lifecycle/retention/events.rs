@@ -13,6 +13,7 @@ use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::lifecycle::purge::erase_around;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::row::ROW_BYTES;
 use crate::log::sessions::ACTIVE_AT;
@@ -20,6 +21,7 @@ use crate::log::tip::get_tip;
 use crate::messages::tree::delete::delete_seqs;
 use crate::messages::tree::overlays::MAX_OVERLAYS;
 use crate::store::changes;
+use crate::store::erasing::ErasingDatabase;
 use crate::store::last_turns::find_open_turn;
 use crate::store::retention_progress::RunPlace;
 
@@ -172,7 +174,7 @@ impl OldEvents {
 /// Deletes a page of the session's old events. Returns whether no old event is left that can
 /// go.
 pub fn delete_old(
-    db: &dyn Database,
+    db: &ErasingDatabase<'_>,
     host: &dyn Host,
     session_id: &Id,
     cutoff: i64,
@@ -257,7 +259,7 @@ impl Host for StandingClock<'_> {
 
 /// Deletes these events and the summaries that cover them. Part of a transaction.
 pub fn trim(
-    db: &dyn Database,
+    db: &ErasingDatabase<'_>,
     host: &dyn Host,
     session_id: &Id,
     seqs: &[i64],
@@ -283,6 +285,7 @@ pub fn trim(
         &[here.into(), (*first).into(), (*last).into()],
     )?;
     summaries.iter().for_each(|at| work.gone.summaries.add(*at));
+    erase_around(db, &clock, session_id, seqs.iter().copied().collect())?;
     delete_seqs(db, &clock, session_id, &tip, seqs)?;
     let sql = "SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq LIMIT 1";
     let left: Option<String> = find_value(db, sql, &[here.into()])?;

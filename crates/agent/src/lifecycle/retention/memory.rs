@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::erase::erase_entry;
 use super::work::StepWork;
 use crate::base::columns::{FromRow, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue};
@@ -11,15 +12,20 @@ use crate::base::json;
 use crate::memory::counts::CountChange;
 use crate::memory::deployed::DeployedMemory;
 use crate::memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
+use crate::store::erasing::ErasingDatabase;
 use crate::store::retention::{BlockRetention, MemoryRules};
 use crate::store::retention_progress::{RunPlace, RunStage};
 
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// About how many rows go with an entry: the entry, its place in the index, a vector and some
+/// versions.
+const ROWS_OF_ENTRY: i64 = 8;
+
 /// A scope's memory, and the rules that hold there.
 pub struct KeptMemory<'a> {
-    db: &'a dyn Database,
+    db: &'a ErasingDatabase<'a>,
     scope: &'a str,
     outer: MemoryRules,
     /// The rules of blocks that have some of their own.
@@ -80,7 +86,7 @@ struct StageTable {
 
 impl<'a> KeptMemory<'a> {
     pub fn load(
-        db: &'a dyn Database,
+        db: &'a ErasingDatabase<'a>,
         deployed: &DeployedMemory,
         scope: &'a str,
         outer: MemoryRules,
@@ -389,9 +395,8 @@ impl<'a> KeptMemory<'a> {
                 }
                 work.gone.entries.add(updated_at);
                 if !work.is_dry {
-                    let versions =
-                        super::erase::erase_entry(self.db, self.scope, &place.block, &key)?;
-                    work.delete(4 + versions, 0);
+                    erase_entry(self.db, self.scope, &place.block, &key)?;
+                    work.delete(ROWS_OF_ENTRY, 0);
                 }
             }
             place.key = key;

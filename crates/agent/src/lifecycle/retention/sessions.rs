@@ -9,6 +9,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::lifecycle::delete::delete_session;
 use crate::log::sessions::ACTIVE_AT;
+use crate::store::erasing::ErasingDatabase;
 use crate::store::last_turns::find_open_turn;
 use crate::store::retention::{Retention, Rules, read_retention};
 
@@ -121,7 +122,7 @@ pub enum IdleSession {
 /// Deletes the session if nobody has written to it since `cutoff`. Of a long one, the oldest
 /// events go first, as many as a step may delete: a write in between keeps the rest.
 pub fn delete_if_idle(
-    db: &dyn Database,
+    db: &ErasingDatabase<'_>,
     host: &dyn Host,
     session: &KeptSession,
     cutoff: i64,

@@ -5,15 +5,17 @@ use std::cell::Cell;
 use serde::Serialize;
 
 use super::checkpoints;
+use super::erase;
 use super::events;
 use super::memory::{DAY_MS, KeptMemory, load_block_rules};
 use super::sessions::{IdleSession, delete_if_idle, find_next, find_session};
 use super::work::StepWork;
-use crate::base::database::{Database, atomically};
+use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::memory::Memory;
 use crate::store::config::load_config;
+use crate::store::erasing::ErasingDatabase;
 use crate::store::retention::{Retention, Rules};
 use crate::store::retention_progress::{
     LastRetentionRun, RUN_EVERY_MS, RetentionCounts, RetentionProgress, RetentionRun, RunPlace,
@@ -108,7 +110,8 @@ fn begin(now_ms: i64) -> RetentionRun {
 }
 
 fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<RetentionStep> {
-    let db = memory.db;
+    let erasing = ErasingDatabase::new(memory.db);
+    let db = &erasing;
     let now_ms = memory.host.now_ms();
     let mut progress = find_progress(db)?.unwrap_or_default();
     let was_there = progress != RetentionProgress::default();
@@ -127,7 +130,16 @@ fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<Retenti
         now_ms: run.started_at,
         session,
     };
-    let is_over = walk.go_on(&mut run, &mut work)?;
+    let is_over = walk.go_on(&mut run, &mut work)? && {
+        // The last step comes by itself, so that it is as short as the others.
+        let was_finishing = std::mem::replace(&mut run.is_finishing, true);
+        let is_clean =
+            run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
+        if was_finishing && !is_clean {
+            erase::finish(db)?;
+        }
+        was_finishing || is_clean
+    };
     run.steps += 1;
     run.gone.join(&work.gone);
     let has_rules = walk.has_rules()?;
@@ -182,7 +194,7 @@ pub fn preview(memory: &Memory<'_>) -> Result<RetentionPreview> {
     let session = Cell::new(None);
     let walk = Walk {
         memory,
-        db: memory.db,
+        db: &ErasingDatabase::new(memory.db),
         agents: load_rules(memory)?,
         now_ms,
         session: &session,
@@ -210,7 +222,7 @@ fn load_rules(memory: &Memory<'_>) -> Result<Rules> {
 /// The way of a run through the agent.
 struct Walk<'a> {
     memory: &'a Memory<'a>,
-    db: &'a dyn Database,
+    db: &'a ErasingDatabase<'a>,
     agents: Rules,
     /// When the run began.
     now_ms: i64,

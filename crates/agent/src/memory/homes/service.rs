@@ -1,5 +1,5 @@
 //! A service binding as a home. Any service, in any language, that answers these
-//! four POST requests with JSON bodies can keep a block.
+//! POST requests with JSON bodies can keep a block.
 //!
 //! Every request has `agent, sessionId, label, kind`. Per path:
 //!
@@ -12,6 +12,9 @@
 //! - `search` also has `query, limit, asOf?`. The answer is
 //!   `{results: [{key?, title?, content}]}` or `{content}`.
 //! - `load` also has `key`. The answer is `{content, description?}`, or status 404.
+//! - `delete` also has `key`. It is asked if an entry or a document is purged. The answer is
+//!   anything with status 200 to 299, or status 404 if there is no such text. A service
+//!   that deletes nothing answers with status 405 or 501.
 //!
 //! The service chooses `version`, a string or a number, also for a text that doesn't
 //! exist yet. A write that is based on a text sends the text's version back as
@@ -149,6 +152,23 @@ pub async fn load(
         return Ok(None);
     }
     read::<Option<ToldDocument>>(binding, &heard)
+}
+
+/// Deletes an entry or a document for good; `false`: the service has no such text, or
+/// deletes nothing.
+pub async fn delete(
+    memory: &Memory<'_>,
+    block: &Definition,
+    binding: &str,
+    key: &str,
+) -> Result<bool> {
+    let heard = post(memory, block, binding, "delete", &[("key", key.into())]).await;
+    let heard = heard.map_err(unsure)?;
+    if matches!(heard.status, 404 | 405 | 501) {
+        return Ok(false);
+    }
+    check_status(binding, &heard)?;
+    Ok(true)
 }
 
 async fn post(

@@ -47,6 +47,8 @@ pub const READS: &[&str] = &[
     "getStats",
     "loadForeignRows",
     "mintToken",
+    "findMentions",
+    "verifyReceipt",
 ];
 
 /// Operations that begin a turn, which goes on writing after the operation's own
@@ -377,6 +379,10 @@ fn about_entries_and_skills() -> Bodies {
             json!({"sessionId": "s", "label": "kb", "key": "k"}),
         ),
         ("deleteEntry", json!({"label": "kb", "key": "k"})),
+        (
+            "deleteEntry",
+            json!({"label": "kb", "key": "k", "purge": true}),
+        ),
         ("listEntries", json!({"sessionId": "s", "label": "kb"})),
         (
             "searchContext",
@@ -395,6 +401,10 @@ fn about_entries_and_skills() -> Bodies {
             json!({"sessionId": "s", "label": "skills", "key": "k"}),
         ),
         ("deleteSkill", json!({"label": "skills", "key": "k"})),
+        (
+            "deleteSkill",
+            json!({"label": "skills", "key": "k", "purge": true}),
+        ),
         ("listSkills", json!({"sessionId": "s", "label": "skills"})),
         // Session `s` has loaded the document already.
         (
@@ -442,12 +452,30 @@ fn about_prompts_and_tools() -> Bodies {
     ]
 }
 
+fn erased_nothing() -> Value {
+    serde_json::to_value(crate::store::erased::Erased::default()).unwrap()
+}
+
 fn about_the_agent() -> Bodies {
     vec![
         ("configureAgent", json!({"model": "demo"})),
         ("getConfig", json!({})),
         ("getStats", json!({})),
         ("loadForeignRows", json!({})),
+        ("findMentions", json!({"query": "parcel"})),
+        (
+            "erase",
+            json!({"places": [
+                {"kind": "event", "sessionId": "s", "id": "b1"},
+                {"kind": "entry", "sessionId": "s", "label": "kb", "key": "k"},
+                {"kind": "document", "label": "skills", "key": "k"},
+                {"kind": "session", "sessionId": "t"}
+            ]}),
+        ),
+        (
+            "verifyReceipt",
+            json!({"receipt": {"erased": erased_nothing(), "agent": "alice", "operation": "erase", "at": 1, "digest": "0"}}),
+        ),
         ("mintToken", json!({"expiresIn": 60})),
         ("destroy", json!({"confirm": "alice"})),
     ]

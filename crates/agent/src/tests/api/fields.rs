@@ -64,6 +64,9 @@ const CONTENT: &[&str] = &[
     "supersedes",
     "validFrom",
     "validUntil",
+    "ids",
+    "places",
+    "receipt",
 ];
 
 /// Fields that say how much of an answer is asked for, and in which shape.
@@ -134,6 +137,11 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     ("defineBlock", "modelWrites", Who::Runs),
     ("defineBlock", "source", Who::Secret),
     ("defineBlock", "whenChanged", Who::Runs),
+    ("deleteEntry", "purge", Who::Runs),
+    ("deleteEvents", "purge", Who::Runs),
+    ("deleteMessages", "purge", Who::Runs),
+    ("deleteSession", "purge", Who::Runs),
+    ("deleteSkill", "purge", Who::Runs),
     ("removeBlock", "purge", Who::Runs),
     ("runTurn", "model", Who::Allowed("models")),
     (

@@ -9,6 +9,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 
 pub mod blank;
+pub mod free_space;
 
 struct Migration {
     number: i64,

@@ -1,0 +1,91 @@
+//! Receipts of deletions with `purge`, and the operation that checks one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Effect, Needs};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::base::error::Result;
+use crate::lifecycle::receipt::{Issuer, Receipt};
+use crate::memory::past::ItemDeleted;
+use crate::memory::purge::{HomeReceipt, Purged};
+use crate::store::erased::Erased;
+
+/// A receipt of this agent for an operation.
+pub fn issue(
+    agent: &Agent<'_>,
+    operation: &str,
+    erased: Erased,
+    home: Option<HomeReceipt>,
+) -> Result<Receipt> {
+    let issuer = Issuer {
+        agent: agent.name,
+        host: agent.host,
+        secret: agent.policy.secret(),
+    };
+    issuer.issue(operation, erased, home)
+}
+
+/// What became of an entry or a document.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ItemGone {
+    #[serde(flatten)]
+    item: ItemDeleted,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
+}
+
+impl ItemGone {
+    pub fn purged(agent: &Agent<'_>, operation: &str, purged: Purged) -> Result<Reply> {
+        let reply = Reply::json(&Self {
+            item: ItemDeleted {
+                deleted: purged.was_there,
+                versions_kept: None,
+            },
+            receipt: Some(issue(agent, operation, purged.erased, purged.home)?),
+        })?;
+        Ok(reply.purging(true))
+    }
+}
+
+/// Checks a receipt: whether it is unchanged, and whether this Worker signed it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VerifyReceipt {
+    /// The receipt, as the answer of the deletion had it. Other fields of that answer are
+    /// ignored.
+    receipt: Receipt,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReceiptCheck {
+    /// Whether the digest is that of the receipt, and the signature, if there is one, is
+    /// this Worker's.
+    valid: bool,
+    /// Whether the receipt has a signature of this Worker.
+    signed: bool,
+}
+
+impl Operation for VerifyReceipt {
+    const NAME: &'static str = "verifyReceipt";
+    const NEEDS: Needs = Needs::Narrowed;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(test)]
+    type Output = ReceiptCheck;
+}
+
+impl RunAtOnce for VerifyReceipt {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let receipt = &self.receipt;
+        let secret = agent.policy.secret();
+        let signed = secret.is_some_and(|secret| receipt.is_signed_by(secret));
+        let valid = receipt.is_whole()? && (signed || receipt.signature.is_none());
+        Reply::json(&ReceiptCheck {
+            valid,
+            signed: signed && valid,
+        })
+    }
+}

@@ -1,0 +1,296 @@
+//! Erases places that `findMentions` found, all of them or none, by the deletions that
+//! purge: each place's text, and what was made of it.
+
+use std::collections::BTreeMap;
+
+use super::mentions::{Place, PlaceKind};
+use super::purge::erase_around;
+use crate::base::database::{Database, SqlValue, atomically};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::context::compaction::by_hand::delete_compaction;
+use crate::log::find::find_seqs;
+use crate::log::sessions::session_exists;
+use crate::memory::label::Label;
+use crate::memory::log_copies::{CopiedDocument, erase_copies};
+use crate::memory::purge::{
+    ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
+    renew_indexes,
+};
+use crate::messages::change::touch;
+use crate::messages::delete::delete_events;
+use crate::store::erased::Erased;
+use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, overwritten};
+
+/// The most places of one request.
+pub const MAX_PLACES: usize = 100;
+
+/// What a request erased.
+pub struct ErasedPlaces {
+    /// How many of the places were there.
+    pub found: usize,
+    pub erased: Erased,
+}
+
+/// Erases these places in one transaction. `only`: the session that the caller may erase
+/// in; a place elsewhere is refused. A place that is gone already counts as not found.
+pub fn erase_places(
+    db: &dyn Database,
+    host: &dyn Host,
+    places: &[Place],
+    only: Option<&Id>,
+) -> Result<ErasedPlaces> {
+    check_reach(places, only)?;
+    let places: Vec<Target<'_>> = places
+        .iter()
+        .enumerate()
+        .map(|(index, place)| Target::read(index, place))
+        .collect::<Result<_>>()?;
+    atomically(db, || {
+        let db = ErasingDatabase::new(db);
+        db.merge_index(EVENT_INDEX);
+        db.merge_index(ENTRY_INDEX);
+        let mut found = erase_events(&db, host, &places)?;
+        for place in &places {
+            found += usize::from(place.erase(&db, host)?);
+        }
+        renew_indexes(&db)?;
+        Ok(ErasedPlaces {
+            found,
+            erased: db.finish()?,
+        })
+    })
+}
+
+fn check_reach(places: &[Place], only: Option<&Id>) -> Result<()> {
+    let Some(only) = only else {
+        return Ok(());
+    };
+    for (index, place) in places.iter().enumerate() {
+        if place.session_id.as_ref() != Some(only) {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for one session, and this place is not in it.",
+            )
+            .with("field", format!("places[{index}].sessionId")));
+        }
+    }
+    Ok(())
+}
+
+/// A place with what its kind needs.
+enum Target<'a> {
+    Event(&'a Id, &'a Id),
+    Summary(&'a Id, &'a Id),
+    Session(&'a Id),
+    Definition(&'a str, Label),
+    Text(&'a str, Label, i64),
+    Entry(&'a str, Label, &'a str),
+    Document(&'a str, Label, &'a str),
+    ItemVersion(&'a str, Label, &'a str, i64),
+    LoadedDocument(&'a Id, Label, &'a str),
+    Prompt(&'a str),
+    Report(&'a Id, &'a Id),
+}
+
+impl<'a> Target<'a> {
+    fn read(index: usize, place: &'a Place) -> Result<Self> {
+        let missing = |field: &str| {
+            let field = format!("places[{index}].{field}");
+            let message =
+                format!("`{field}` is missing. Send the place as `findMentions` answered it.");
+            Error::invalid(&field, message)
+        };
+        let session = || {
+            place
+                .session_id
+                .as_ref()
+                .ok_or_else(|| missing("sessionId"))
+        };
+        let id = || place.id.as_ref().ok_or_else(|| missing("id"));
+        let key = || place.key.as_deref().ok_or_else(|| missing("key"));
+        let version = || place.version.ok_or_else(|| missing("version"));
+        let label = || {
+            let label = place.label.as_deref().ok_or_else(|| missing("label"))?;
+            Label::parse(label).map_err(|_| missing("label"))
+        };
+        let scope = place.session_id.as_ref().map_or("", Id::as_str);
+        Ok(match place.kind {
+            PlaceKind::Event => Target::Event(session()?, id()?),
+            PlaceKind::Summary => Target::Summary(session()?, id()?),
+            PlaceKind::Session => Target::Session(session()?),
+            PlaceKind::Definition => Target::Definition(scope, label()?),
+            PlaceKind::Block => Target::Text(scope, label()?, version()?),
+            PlaceKind::Entry => Target::Entry(scope, label()?, key()?),
+            PlaceKind::Document => Target::Document(scope, label()?, key()?),
+            PlaceKind::Version => match &place.key {
+                Some(key) => Target::ItemVersion(scope, label()?, key, version()?),
+                None => Target::Text(scope, label()?, version()?),
+            },
+            PlaceKind::LoadedDocument => Target::LoadedDocument(session()?, label()?, key()?),
+            PlaceKind::Prompt => Target::Prompt(scope),
+            PlaceKind::Report => Target::Report(session()?, id()?),
+        })
+    }
+
+    /// `false`: the place is gone already, or is an event, which [`erase_events`] takes.
+    fn erase(&self, db: &ErasingDatabase<'_>, host: &dyn Host) -> Result<bool> {
+        Ok(match self {
+            Target::Event(..) => false,
+            Target::Summary(session_id, id) => {
+                session_exists(db, session_id)? && delete_compaction(db, host, session_id, id)?
+            }
+            Target::Session(session_id) => erase_head(db, host, session_id)?,
+            Target::Definition(scope, label) => {
+                forget_prompts(db, scope)?;
+                erase_definition(db, scope, label)?
+            }
+            Target::Text(scope, label, version) => erase_text(db, scope, label, *version)?,
+            Target::Entry(scope, label, key) => {
+                forget_prompts(db, scope)?;
+                erase_entry_at(db, &ItemKeys::new(scope, label, key))?
+            }
+            Target::Document(scope, label, key) => {
+                let was_there = erase_document_at(db, &ItemKeys::new(scope, label, key))?;
+                let copied = CopiedDocument {
+                    scope,
+                    label,
+                    key: Some(key),
+                };
+                erase_copies(db, host, &copied)?;
+                forget_prompts(db, scope)?;
+                was_there
+            }
+            Target::ItemVersion(scope, label, key, version) => {
+                erase_version(db, &ItemKeys::new(scope, label, key), *version)?
+            }
+            Target::LoadedDocument(session_id, label, key) => delete_one(
+                db,
+                "DELETE FROM cf_agents_loaded_skills
+                  WHERE session_id = ?1
+                    AND block = ?2
+                    AND key = ?3
+              RETURNING 1",
+                &[
+                    session_id.as_str().into(),
+                    label.key().into(),
+                    (*key).into(),
+                ],
+            )?,
+            Target::Prompt(scope) => delete_one(
+                db,
+                "DELETE FROM cf_agents_prompts
+                  WHERE scope = ?1
+              RETURNING 1",
+                &[(*scope).into()],
+            )?,
+            Target::Report(session_id, id) => delete_one(
+                db,
+                "DELETE FROM cf_agents_callbacks
+                  WHERE session_id = ?1
+                    AND id = ?2
+              RETURNING 1",
+                &[session_id.as_str().into(), id.as_str().into()],
+            )?,
+        })
+    }
+}
+
+/// Erases the events among the places, session by session.
+fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]) -> Result<usize> {
+    let mut sessions: BTreeMap<&str, (&Id, Vec<Id>)> = BTreeMap::new();
+    for place in places {
+        if let Target::Event(session_id, id) = place {
+            let (_, ids) = sessions
+                .entry(session_id.as_str())
+                .or_insert_with(|| (session_id, Vec::new()));
+            ids.push((*id).clone());
+        }
+    }
+    let mut found = 0;
+    for (session_id, ids) in sessions.into_values() {
+        if !session_exists(db, session_id)? {
+            continue;
+        }
+        let seqs = find_seqs(db, session_id, ids.iter())?;
+        erase_around(db, host, session_id, seqs.into_values().collect())?;
+        found += delete_events(db, host, session_id, &ids)?;
+    }
+    Ok(found)
+}
+
+fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool> {
+    Ok(!db.rows(sql, params)?.is_empty())
+}
+
+/// Erases a session's name and metadata. The session stays.
+fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
+    let session = [SqlValue::from(session_id.as_str())];
+    db.write_anew("cf_agents_sessions");
+    let sql = format!(
+        "UPDATE cf_agents_sessions
+            SET {}, {}
+          WHERE id = ?1
+      RETURNING 1",
+        overwritten("name"),
+        overwritten("metadata")
+    );
+    if !delete_one(db, &sql, &session)? {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL WHERE id = ?1",
+        &session,
+    )?;
+    touch(db, host, session_id)?;
+    Ok(true)
+}
+
+/// Erases a version of a block's text. The newest version stays, with an empty text: else
+/// the version before it would be the block's text again.
+fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64) -> Result<bool> {
+    let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
+    db.write_anew("cf_agents_block_versions");
+    let is_older = delete_one(
+        db,
+        "DELETE FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3
+            AND version < (SELECT max(newer.version)
+                             FROM cf_agents_block_versions AS newer
+                            WHERE newer.scope = ?1
+                              AND newer.key = ?2)
+      RETURNING 1",
+        &place,
+    )?;
+    if is_older {
+        return Ok(true);
+    }
+    let sql = format!(
+        "UPDATE cf_agents_block_versions
+            SET {}, {}
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3
+      RETURNING 1",
+        overwritten("content"),
+        overwritten("reason")
+    );
+    if !delete_one(db, &sql, &place)? {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_block_versions
+            SET content = '',
+                reason = NULL
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3",
+        &place,
+    )?;
+    db.count(|erased| erased.versions += 1);
+    forget_prompts(db, scope)?;
+    Ok(true)
+}

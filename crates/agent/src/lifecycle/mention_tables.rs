@@ -1,0 +1,230 @@
+//! The tables in which `findMentions` looks, and how a row of each becomes a place.
+
+/// A table with texts.
+pub struct MentionTable {
+    pub name: &'static str,
+    /// The columns of the primary key, in its order.
+    pub key: &'static [&'static str],
+    /// SQL: the texts of a row `t`.
+    texts: &'static [&'static str],
+    /// The column with the session that the row belongs to. `None`: rows are the agent's,
+    /// and a caller of one session finds none.
+    pub owner: Option<&'static str>,
+    /// SQL: the place of a row `t`, as JSON without its snippet.
+    pub place: &'static str,
+    /// SQL: whether a row `t` may be shown.
+    pub is_there: &'static str,
+    /// SQL: whether a row `t` comes from events. `?p` is a JSON array of [id, `seq`].
+    pub comes_from: Option<&'static str>,
+}
+
+impl MentionTable {
+    /// SQL: the bytes of a row's texts.
+    pub fn length(&self) -> String {
+        let lengths = self
+            .texts
+            .iter()
+            .map(|column| format!("coalesce(octet_length({column}), 0)"));
+        lengths.collect::<Vec<_>>().join(" + ")
+    }
+
+    /// SQL: whether a text of the row holds one of the forms `?p`.
+    pub fn holds_text(&self) -> String {
+        let holds = self
+            .texts
+            .iter()
+            .map(|column| format!("instr(lower({column}), form.value)"));
+        format!(
+            "EXISTS (SELECT 1 FROM json_each(?p) AS form WHERE {})",
+            holds.collect::<Vec<_>>().join(" OR ")
+        )
+    }
+
+    /// SQL: what stands around the first form that a text holds.
+    pub fn snippet(&self) -> String {
+        let cut = |column: &&str| {
+            format!(
+                "(SELECT substr({column}, max(1, instr(lower({column}), form.value) - 80), 240)
+                    FROM json_each(?p) AS form
+                   WHERE instr(lower({column}), form.value)
+                   LIMIT 1)"
+            )
+        };
+        let cuts: Vec<String> = self.texts.iter().map(cut).collect();
+        match cuts.as_slice() {
+            [cut] => cut.clone(),
+            cuts => format!("coalesce({})", cuts.join(", ")),
+        }
+    }
+}
+
+/// SQL: the event that a note names is one of the events `?p`.
+const NOTE_COMES_FROM: &str = "(json_valid(t.note)
+    AND t.note ->> '$.eventId' IN (SELECT value ->> 0 FROM json_each(?p)))";
+
+/// SQL: a session that is there. An import that is under way has rows before its session.
+macro_rules! session_is_there {
+    ($column:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.",
+            $column,
+            ")"
+        )
+    };
+}
+
+/// SQL: the agent, or a session that is there.
+const SCOPE_IS_THERE: &str =
+    "(t.scope = '' OR EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.scope))";
+
+/// SQL: whether the block's version `t` is its newest, which is the block's text.
+macro_rules! is_newest {
+    () => {
+        "t.version = (SELECT max(newer.version)
+                        FROM cf_agents_block_versions AS newer
+                       WHERE newer.scope = t.scope
+                         AND newer.key = t.key)"
+    };
+}
+
+/// SQL: a slice, and the beginning of the next one, since a text may stand across a cut.
+const SLICE: &str = "(t.text || coalesce((SELECT substr(next.text, 1, 200)
+                                            FROM cf_agents_slices AS next
+                                           WHERE next.session_id = t.session_id
+                                             AND next.seq = t.seq
+                                             AND next.field = t.field
+                                             AND next.part = t.part + 1), ''))";
+
+pub const MENTION_TABLES: &[MentionTable] = &[
+    MentionTable {
+        name: "cf_agents_events",
+        key: &["session_id", "seq"],
+        texts: &["t.content", "t.message", "t.tool", "t.metadata", "t.note"],
+        owner: Some("session_id"),
+        place: "json_object('kind', 'event', 'sessionId', t.session_id, 'id', t.id)",
+        is_there: session_is_there!("session_id"),
+        comes_from: Some("t.id IN (SELECT value ->> 0 FROM json_each(?p))"),
+    },
+    MentionTable {
+        name: "cf_agents_slices",
+        key: &["session_id", "seq", "field", "part"],
+        texts: &[SLICE],
+        owner: Some("session_id"),
+        place: "json_object('kind', 'event', 'sessionId', t.session_id, 'id',
+                            (SELECT e.id
+                               FROM cf_agents_events AS e
+                              WHERE e.session_id = t.session_id
+                                AND e.seq = t.seq))",
+        is_there: session_is_there!("session_id"),
+        comes_from: None,
+    },
+    MentionTable {
+        name: "cf_agents_compactions",
+        key: &["session_id", "to_seq", "from_seq", "number"],
+        texts: &["t.summary"],
+        owner: Some("session_id"),
+        place: "json_object('kind', 'summary', 'sessionId', t.session_id, 'id', t.id)",
+        is_there: session_is_there!("session_id"),
+        comes_from: Some(
+            "EXISTS (SELECT 1
+                       FROM json_each(?p) AS wanted
+                      WHERE coalesce((SELECT e.seq
+                                        FROM cf_agents_events AS e
+                                       WHERE e.session_id = t.session_id
+                                         AND e.seq = wanted.value ->> 1
+                                         AND e.id = wanted.value ->> 0),
+                                     (SELECT e.seq
+                                        FROM cf_agents_events AS e
+                                       WHERE e.session_id = t.session_id
+                                         AND e.id = wanted.value ->> 0
+                                         AND e.id_indexed = 1))
+                            BETWEEN t.from_seq AND t.to_seq)",
+        ),
+    },
+    MentionTable {
+        name: "cf_agents_sessions",
+        key: &["number"],
+        texts: &["t.name", "t.metadata"],
+        owner: Some("id"),
+        place: "json_object('kind', 'session', 'sessionId', t.id)",
+        is_there: "1",
+        comes_from: None,
+    },
+    MentionTable {
+        name: "cf_agents_blocks",
+        key: &["number"],
+        texts: &["t.description", "t.default_content"],
+        owner: Some("scope"),
+        place: "json_object('kind', 'definition', 'sessionId', nullif(t.scope, ''), 'label', t.key)",
+        is_there: SCOPE_IS_THERE,
+        comes_from: None,
+    },
+    MentionTable {
+        name: "cf_agents_block_versions",
+        key: &["scope", "key", "version"],
+        texts: &["t.content", "t.reason"],
+        owner: Some("scope"),
+        place: concat!(
+            "json_object('kind', iif(",
+            is_newest!(),
+            ", 'block', 'version'), 'sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)"
+        ),
+        is_there: SCOPE_IS_THERE,
+        comes_from: Some("t.event_id IN (SELECT value ->> 0 FROM json_each(?p))"),
+    },
+    MentionTable {
+        name: "cf_agents_entries",
+        key: &["number"],
+        texts: &["t.key", "t.title", "t.content"],
+        owner: Some("scope"),
+        place: "json_object('kind', 'entry', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
+        is_there: SCOPE_IS_THERE,
+        comes_from: Some(NOTE_COMES_FROM),
+    },
+    MentionTable {
+        name: "cf_agents_skills",
+        key: &["scope", "block", "key"],
+        texts: &["t.key", "t.description", "t.content"],
+        owner: Some("scope"),
+        place: "json_object('kind', 'document', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
+        is_there: SCOPE_IS_THERE,
+        comes_from: Some(NOTE_COMES_FROM),
+    },
+    MentionTable {
+        name: "cf_agents_item_versions",
+        key: &["scope", "block", "key", "slot"],
+        texts: &["t.key", "t.title", "t.content"],
+        owner: Some("scope"),
+        place: "json_object('kind', 'version', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
+        is_there: SCOPE_IS_THERE,
+        comes_from: Some(NOTE_COMES_FROM),
+    },
+    MentionTable {
+        name: "cf_agents_loaded_skills",
+        key: &["session_id", "block", "key"],
+        texts: &["t.key", "t.content"],
+        owner: Some("session_id"),
+        place: "json_object('kind', 'loadedDocument', 'sessionId', t.session_id, 'label', t.block, 'key', t.key)",
+        is_there: session_is_there!("session_id"),
+        comes_from: None,
+    },
+    MentionTable {
+        name: "cf_agents_prompts",
+        key: &["scope"],
+        texts: &["t.prompt"],
+        owner: Some("scope"),
+        place: "json_object('kind', 'prompt', 'sessionId', nullif(t.scope, ''))",
+        is_there: SCOPE_IS_THERE,
+        comes_from: None,
+    },
+    MentionTable {
+        name: "cf_agents_callbacks",
+        key: &["number"],
+        texts: &["t.report"],
+        // No index leads to the rows of one session.
+        owner: None,
+        place: "json_object('kind', 'report', 'sessionId', t.session_id, 'id', t.id)",
+        is_there: session_is_there!("session_id"),
+        comes_from: None,
+    },
+];

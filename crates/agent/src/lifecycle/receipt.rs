@@ -1,0 +1,105 @@
+//! Receipts of purges: what was erased, where, by which operation and when. A receipt has
+//! counts and no content, so it may be kept after all else is gone. Its digest says that
+//! nobody changed it, and its signature, that this Worker wrote it.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::access::Secret;
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::json;
+use crate::memory::purge::HomeReceipt;
+use crate::store::erased::Erased;
+
+/// What a deletion with `purge` adds to its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    pub erased: Erased,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The agent's name.
+    pub agent: String,
+    /// The operation that erased.
+    pub operation: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    pub digest: String,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// Who writes a receipt.
+pub struct Issuer<'a> {
+    pub agent: &'a str,
+    pub host: &'a dyn Host,
+    pub secret: Option<&'a Secret>,
+}
+
+impl Issuer<'_> {
+    pub fn issue(
+        &self,
+        operation: &str,
+        erased: Erased,
+        home: Option<HomeReceipt>,
+    ) -> Result<Receipt> {
+        let mut receipt = Receipt {
+            erased,
+            home,
+            agent: self.agent.to_owned(),
+            operation: operation.to_owned(),
+            at: self.host.now_ms(),
+            digest: String::new(),
+            signature: None,
+        };
+        receipt.digest = receipt.compute_digest()?;
+        receipt.signature = self
+            .secret
+            .map(|secret| hex(&secret.seal_receipt(&receipt.digest)));
+        Ok(receipt)
+    }
+}
+
+impl Receipt {
+    /// The names of an object's fields are sorted, since `Value` keeps them so.
+    fn compute_digest(&self) -> Result<String> {
+        let unread = |_| Error::storage("a receipt is no JSON");
+        let mut digested = json::decode_tree(&json::encode(self)?).map_err(unread)?;
+        if let Some(fields) = digested.as_object_mut() {
+            fields.remove("digest");
+            fields.remove("signature");
+        }
+        Ok(hex(&Sha256::digest(json::text(&digested))))
+    }
+
+    /// Whether the digest is that of the receipt.
+    pub fn is_whole(&self) -> Result<bool> {
+        Ok(self.compute_digest()? == self.digest)
+    }
+
+    /// Whether this secret's Worker signed the receipt.
+    pub fn is_signed_by(&self, secret: &Secret) -> bool {
+        let signature = self.signature.as_deref().and_then(from_hex);
+        signature.is_some_and(|seal| secret.has_sealed_receipt(&self.digest, &seal))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
+}

@@ -1,0 +1,43 @@
+//! Purging: what was purged is in no table, index and shadow tables included.
+
+mod mentions;
+mod receipts;
+mod tables;
+mod ways_in;
+
+use crate::base::database::Database as _;
+use crate::testing::Sqlite;
+
+/// A word that nothing else says. The end of the word is looked for: an index of words
+/// leaves out beginnings that words share.
+pub const NEEDLE: &str = "zanzibarquux";
+const NEEDLE_END: &str = "nzibarquux";
+
+/// The tables, and the columns, that hold the needle.
+pub fn places_of_needle(db: &Sqlite) -> Vec<String> {
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+    let tables = db.rows(sql, &[]).unwrap();
+    let mut places = Vec::new();
+    for table in &tables {
+        let table = table.text(0).unwrap();
+        if is_made_of_others(table) {
+            continue;
+        }
+        for column in db.columns(table) {
+            let sql = format!(
+                "SELECT count(*) FROM \"{table}\"
+                  WHERE instr(hex(\"{column}\"), hex('{NEEDLE_END}'))
+                     OR instr(lower(CAST(\"{column}\" AS TEXT)), '{NEEDLE_END}')"
+            );
+            if db.rows(&sql, &[]).unwrap()[0].integer(0).unwrap() > 0 {
+                places.push(format!("{table}.{column}"));
+            }
+        }
+    }
+    places
+}
+
+/// Virtual tables show what their shadow tables hold, or columns of which they keep none.
+fn is_made_of_others(table: &str) -> bool {
+    ["cf_agents_search", "cf_agents_entries_search"].contains(&table)
+}

@@ -1,0 +1,189 @@
+//! Each table, with text in each of its columns: nothing of the text is left when all that
+//! holds the text is purged. The tables and columns come from the list of tables and from
+//! SQLite's catalogue, so a table that nobody thought of fails here.
+
+use serde_json::json;
+
+use super::{NEEDLE, places_of_needle};
+use crate::base::database::Database as _;
+use crate::store::erased::{Erased, InPurge};
+use crate::store::tables::{SessionTable, TABLES};
+use crate::testing::Sqlite;
+use crate::tests::Alice;
+use crate::tests::store::upgrades::make::{HALF_IMPORTED, make};
+
+/// The columns of a table whose text is overwritten.
+fn texts_of(table: &SessionTable) -> &'static [&'static str] {
+    match table.purge {
+        InPurge::Overwritten { texts, .. } | InPurge::Parts { texts, .. } => texts,
+        InPurge::Merged | InPurge::Nothing(_) => &[],
+    }
+}
+
+/// Columns that name things, in any table: no text that was said or kept.
+const NAMES: &[&str] = &[
+    "id",
+    "agent_id",
+    "session_id",
+    "parent_session_id",
+    "parent_id",
+    "from_id",
+    "to_id",
+    "event_id",
+    "turn_id",
+    "message_id",
+    "tool_call_id",
+    "scope",
+    "block",
+    "label",
+    "key",
+    "replacer",
+    "kind",
+    "action",
+    "type",
+    "field",
+    "hash",
+    "model",
+    "token",
+    "when_changed",
+    "written_by",
+    // Where a bucket's listing comes from.
+    "source",
+    // Numbers, as JSON.
+    "usage_days",
+    "calibration",
+];
+
+#[test]
+fn each_column_with_text_is_overwritten_or_names_a_thing() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        if matches!(table.purge, InPurge::Nothing(_) | InPurge::Merged) {
+            continue;
+        }
+        let columns: Vec<String> = db
+            .columns(table.name)
+            .into_iter()
+            .filter(|column| is_text(&db, table.name, column))
+            .collect();
+        for column in columns {
+            let is_named = texts_of(table).contains(&column.as_str());
+            assert!(
+                is_named || NAMES.contains(&column.as_str()),
+                "{}.{column}: does it hold text? Say so in store/tables.rs, or in NAMES here",
+                table.name
+            );
+        }
+        for column in texts_of(table) {
+            assert!(
+                db.columns(table.name).iter().any(|name| name == column),
+                "{}.{column}: no such column",
+                table.name
+            );
+        }
+    }
+}
+
+/// Whether the table's statement declares the column as text.
+fn is_text(db: &Sqlite, table: &str, column: &str) -> bool {
+    let sql = "SELECT sql FROM sqlite_master WHERE name = ?1";
+    let rows = db.rows(sql, &[table.into()]).unwrap();
+    let statement = rows[0].text(0).unwrap().to_owned();
+    let mut words = statement.split_whitespace();
+    while let Some(word) = words.next() {
+        if word.trim_start_matches('(') == column {
+            return words.next().is_some_and(|kind| kind.starts_with("TEXT"));
+        }
+    }
+    false
+}
+
+#[test]
+fn each_count_of_the_list_is_one_of_the_receipt() {
+    let mut erased = Erased::default();
+    for table in TABLES {
+        if let InPurge::Overwritten {
+            counted: Some(name),
+            ..
+        }
+        | InPurge::Parts { counted: name, .. } = table.purge
+        {
+            assert!(erased.count_of(name).is_some(), "{}: {name}", table.name);
+        }
+    }
+}
+
+/// Writes the needle into each column with text, in every row.
+fn fill_with_needle(db: &Sqlite) {
+    for table in TABLES {
+        for column in texts_of(table) {
+            // A block whose home can't be read can't be removed.
+            if *column == "source" {
+                continue;
+            }
+            // JSON stays JSON, since deletions read some of it.
+            let sql = format!(
+                "UPDATE {table}
+                    SET {column} = CASE
+                          WHEN {column} IS NULL THEN NULL
+                          WHEN json_valid({column}) AND json_type({column}) = 'object'
+                          THEN json_set({column}, '$.{NEEDLE}', '{NEEDLE}')
+                          WHEN json_valid({column}) AND json_type({column}) = 'array'
+                          THEN {column}
+                          ELSE {column} || ' {NEEDLE}'
+                        END",
+                table = table.name,
+            );
+            db.run(&sql, &[]).unwrap();
+        }
+        if table.purge == InPurge::Merged {
+            let sql = format!(
+                "INSERT OR REPLACE INTO {name} (rowid, stems, words, about)
+                 SELECT rowid, '{NEEDLE}', '{NEEDLE}', '{NEEDLE}' FROM {name}",
+                name = table.name
+            );
+            db.run(&sql, &[]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn when_all_is_purged_no_table_holds_its_text() {
+    let alice = make(true);
+    fill_with_needle(&alice.db);
+    let before = places_of_needle(&alice.db);
+    for table in TABLES {
+        for column in texts_of(table) {
+            let place = format!("{}.{column}", table.name);
+            // Positions of media, names of messages and of listings are lists.
+            let is_list = ["media", "message_ids", "skills", "source"].contains(column);
+            assert!(is_list || before.contains(&place), "nothing in {place}");
+        }
+        if table.purge == InPurge::Merged {
+            let place = format!("{}_data.block", table.name);
+            assert!(before.contains(&place), "nothing in {place}: {before:?}");
+        }
+    }
+    let mut sum = 0;
+    let listed = alice.ok("listSessions", json!({}));
+    let mut sessions = crate::tests::ids(&listed["sessions"]);
+    sessions.push(HALF_IMPORTED.to_owned());
+    for session in sessions {
+        let gone = alice.ok(
+            "deleteSession",
+            json!({"sessionId": session, "purge": true}),
+        );
+        sum += gone["erased"]["events"].as_i64().unwrap();
+        assert!(gone["digest"].is_string());
+    }
+    assert!(sum > 500, "{sum} events");
+    let blocks = alice.ok("getBlocks", json!({}));
+    for block in blocks.as_array().unwrap() {
+        let label = &block["label"];
+        alice.ok("removeBlock", json!({"label": label, "purge": true}));
+    }
+    // A hidden block of the deployed configuration has a row that holds its definition.
+    alice.ok("removeBlock", json!({"label": "unwanted", "purge": true}));
+    let left = places_of_needle(&alice.db);
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,241 @@
+// A purge leaves no byte of the text in the files of the database: not in freed pages and not
+// in the write-ahead log. And it is whole or not at all, however the runtime dies.
+
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { startServer } from "./harness.mjs";
+
+const NEEDLE = "zanzibarquux";
+/** An index of words leaves out the beginning that a word shares with the word before it. */
+const END = "nzibarquux";
+const KILLS = 6;
+
+const storage = await mkdtemp(join(tmpdir(), "session-agent-purge-"));
+const options = { storage, secrets: { SESSION_AGENT_TOKEN: "the secret of these tests, long enough" }, vars: {} };
+let server = await startServer(options);
+after(async () => {
+  await server.stop();
+  await rm(storage, { recursive: true, force: true });
+});
+
+const headers = { authorization: `Bearer ${options.secrets.SESSION_AGENT_TOKEN}` };
+
+async function ok(agent, operation, input) {
+  const { status, body } = await server.call(agent, operation, input, { headers });
+  assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
+  return body;
+}
+
+/** The files of all objects that hold the text, with its place in them. */
+async function filesWith(text) {
+  const found = [];
+  for (const entry of await readdir(storage, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !/\.sqlite(-wal)?$/.test(entry.name)) continue;
+    const bytes = await readFile(join(entry.parentPath, entry.name));
+    for (const form of [text, text.toUpperCase()]) {
+      const at = bytes.indexOf(form);
+      if (at >= 0) found.push(`${entry.name} at ${at}: ${bytes.subarray(at - 40, at + 40).toString("latin1")}`);
+    }
+  }
+  return found;
+}
+
+const text = (of) => `They said ${NEEDLE} of ${of}, and more of it. ${"and so on ".repeat(of.length)}`;
+
+/** Writes the needle by every way in. Returns what purges it. */
+async function fill(agent) {
+  await ok(agent, "createSession", { id: "s" });
+  await ok(agent, "appendEvents", {
+    sessionId: "s",
+    events: Array.from({ length: 60 }, (_, n) => ({ action: "user_message", content: `nothing ${n} `.repeat(n) })),
+  });
+  await ok(agent, "search", { query: "nothing" });
+  const appended = await ok(agent, "appendEvents", {
+    sessionId: "s",
+    events: [
+      { action: "user_message", content: text("an event"), metadata: { about: NEEDLE } },
+      { action: "tool_call_request", toolCalls: [{ id: "c", name: "t", arguments: { q: NEEDLE } }] },
+      { action: "tool_result", toolCallId: "c", toolName: "t", content: text("a result") },
+      { action: "agent_message", content: `${"long ".repeat(300_000)}${text("a long event")}` },
+    ],
+  });
+  const ids = appended.events.map(({ id }) => id);
+  const url = `data:image/png;base64,${NEEDLE.repeat(3_000)}`;
+  for (const said of ["a message", "a longer message, which takes the place of the first"])
+    await ok(agent, "upsertMessage", {
+      sessionId: "s",
+      message: {
+        id: "m",
+        role: "user",
+        parts: [
+          { type: "text", text: text(said) },
+          { type: "file", mediaType: "image/png", url },
+        ],
+      },
+    });
+  await ok(agent, "addCompaction", { sessionId: "s", summary: text("a summary"), fromId: ids[0], toId: ids[3] });
+  for (const [label, kind] of [
+    ["memory", "writable"],
+    ["kb", "searchable"],
+    ["skills", "loadable"],
+  ])
+    await ok(agent, "defineBlock", { label, kind, description: text("a block") });
+  for (const said of ["the first", "the second, which is longer"]) {
+    await ok(agent, "setBlock", { label: "memory", content: text(said), reason: NEEDLE });
+    for (let n = 0; n < 20; n += 1) {
+      await ok(agent, "setEntry", { label: "kb", key: `other-${n}`, content: `something ${n} ${said}`.repeat(n + 1) });
+      if (n === 10) await ok(agent, "setEntry", { label: "kb", key: "k", title: NEEDLE, content: text(said) });
+    }
+    await ok(agent, "putSkill", { label: "skills", key: "k", description: NEEDLE, content: text(said) });
+    await ok(agent, "loadSkill", { sessionId: "s", label: "skills", key: "k" });
+  }
+  await ok(agent, "freezePrompt", { sessionId: "s" });
+  await ok(agent, "createSession", { id: "named", name: text("a name"), metadata: { about: NEEDLE } });
+  await ok(agent, "forkSession", { sessionId: "s" });
+  const file = await server.fetch(`/agents/session-agent/${agent}/sessions/s/export`, { headers });
+  const imported = await server.fetch(`/agents/session-agent/${agent}/sessions/imported/import`, {
+    method: "POST",
+    headers,
+    body: await file.text(),
+  });
+  assert.equal(imported.status, 200, await imported.text());
+  return ids;
+}
+
+test("the_platform_refuses_the_settings_that_would_clear_pages_by_themselves", async () => {
+  await ok("settings", "createSession", { id: "s" });
+  for (const sql of ["PRAGMA secure_delete = ON", "PRAGMA secure_delete", "VACUUM"])
+    await assert.rejects(server.sql("settings", sql), /not authorized|SQLITE_AUTH|VACUUM|prohibited/, sql);
+});
+
+test("after_purges_no_byte_of_the_text_is_in_the_files", async () => {
+  const agent = "bytes";
+  const ids = await fill(agent);
+  assert.notDeepEqual(await filesWith(END), [], "the text was written");
+  const { sessions } = await ok(agent, "listSessions", {});
+  for (const purge of [
+    ["deleteEvents", { sessionId: "s", eventIds: ids }],
+    ["deleteMessages", { sessionId: "s", messageIds: ["m"] }],
+    ["deleteEntry", { label: "kb", key: "k" }],
+    ["deleteSkill", { label: "skills", key: "k" }],
+    ...["memory", "kb", "skills"].map((label) => ["removeBlock", { label }]),
+    ...sessions.filter(({ id }) => id !== "s").map(({ id }) => ["deleteSession", { sessionId: id }]),
+  ]) {
+    const [operation, input] = purge;
+    const gone = await ok(agent, operation, { ...input, purge: true });
+    assert.deepEqual(await ok(agent, "verifyReceipt", { receipt: gone }), { valid: true, signed: true }, operation);
+  }
+  const left = await ok(agent, "findMentions", { query: NEEDLE });
+  assert.deepEqual(left, { places: [], cursor: null });
+  await server.kill9();
+  assert.deepEqual(await filesWith(END), []);
+  await ok(agent, "getStats", {});
+  await server.stop();
+  assert.deepEqual(await filesWith(END), []);
+  server = await startServer(options);
+  // What was not purged is there, and is found.
+  const { body } = await server.call(agent, "search", { query: "nothing 42" }, { headers });
+  assert.ok(body.results.length > 0);
+  assert.equal((await ok(agent, "loadEvents", { sessionId: "s", limit: 1000 })).length, 60);
+});
+
+test("what_is_found_and_erased_leaves_no_byte_in_the_files", async () => {
+  const agent = "erased";
+  await fill(agent);
+  let cursor = null;
+  let places = [];
+  do {
+    const page = await ok(agent, "findMentions", { query: NEEDLE, limit: 100, ...(cursor && { cursor }) });
+    places = places.concat(page.places);
+    cursor = page.cursor;
+  } while (cursor !== null);
+  assert.ok(places.length > 12, `${places.length}`);
+  await ok(agent, "erase", { places });
+  await server.kill9();
+  assert.deepEqual(await filesWith(END), []);
+});
+
+test("a_killed_purge_is_whole_or_has_not_begun", async () => {
+  const agent = "killed";
+  await ok(agent, "createSession", { id: "s" });
+  await ok(agent, "search", { query: "anything" });
+  await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
+  const acknowledged = new Set();
+  const asked = new Set();
+  let number = 0;
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    let alive = true;
+    const worker = async () => {
+      while (alive) {
+        const name = `needle${(number += 1)}x`;
+        const ids = [0, 1, 2].map((n) => `${name}-${n}`);
+        try {
+          const events = ids.map((id) => ({ id, action: "user_message", content: `It is ${name}.` }));
+          await server.call(agent, "appendEvents", { sessionId: "s", events }, { headers });
+          for (const version of [1, 2]) {
+            const entry = { label: "kb", key: name, content: `Version ${version} of ${name}.` };
+            await server.call(agent, "setEntry", entry, { headers });
+          }
+          asked.add(name);
+          const purges =
+            number % 2 === 0
+              ? [
+                  ["deleteEvents", { sessionId: "s", eventIds: ids, purge: true }],
+                  ["deleteEntry", { label: "kb", key: name, purge: true }],
+                ]
+              : [
+                  [
+                    "erase",
+                    {
+                      places: [
+                        ...ids.map((id) => ({ kind: "event", sessionId: "s", id })),
+                        { kind: "entry", label: "kb", key: name },
+                      ],
+                    },
+                  ],
+                ];
+          let status = 200;
+          for (const [operation, input] of purges)
+            status = Math.max(status, (await server.call(agent, operation, input, { headers })).status);
+          if (status === 200) acknowledged.add(name);
+        } catch {
+          return;
+        }
+      }
+    };
+    const workers = Array.from({ length: 3 }, worker);
+    const before = acknowledged.size;
+    await pause(30 + 41 * kill);
+    while (acknowledged.size < before + 2) await pause(1);
+    const killed = server.kill9();
+    alive = false;
+    await Promise.all([killed, ...workers]);
+  }
+  assert.ok(acknowledged.size >= 2 * KILLS, `${acknowledged.size} purges were acknowledged`);
+
+  const events = await ok(agent, "loadEvents", { sessionId: "s", limit: 1000 });
+  const entries = await ok(agent, "listEntries", { label: "kb", limit: 1000 });
+  for (const name of asked) {
+    const left = events.filter(({ content }) => content.includes(name)).length;
+    const entry = entries.entries.find(({ key }) => key === name);
+    const { versions } = await ok(agent, "getBlockVersions", { label: "kb", key: name });
+    const found = await ok(agent, "findMentions", { query: name });
+    if (acknowledged.has(name)) {
+      assert.deepEqual([left, entry, versions, found.places], [0, undefined, [], []], name);
+    } else {
+      assert.ok(left === 0 || left === 3, `${name}: ${left} events`);
+      assert.equal(versions.length, entry === undefined ? 0 : 2, name);
+    }
+  }
+  // The index says the same, and no table of zeros is left once another purge has run.
+  const name = [...acknowledged].at(-1);
+  const { body } = await server.call(agent, "search", { query: name }, { headers });
+  assert.deepEqual(body.results, []);
+  await ok(agent, "deleteEntry", { label: "kb", key: "none", purge: true });
+  const tables = await server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_zeros*'");
+  assert.deepEqual(tables, []);
+});
