@@ -64,7 +64,7 @@ export const GROUPS = {
   "System prompt": ["renderPrompt", "freezePrompt", "refreshPrompt", "getReminder"],
   "Memory tools": ["getTools", "callTool"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
-  Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  Agent: ["configureAgent", "getConfig", "applyRetention", "getStats", "loadForeignRows", "mintToken", "destroy"],
   "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "health"],
 };
 

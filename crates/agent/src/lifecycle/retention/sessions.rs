@@ -136,6 +136,7 @@ pub fn delete_if_idle(
     if !work.is_dry {
         let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, work)?;
         if oldest.has_more() {
+            work.delete(oldest.count(), oldest.bytes());
             events::trim(db, host, &session.id, &oldest.seqs(), work)?;
             return Ok(IdleSession::Shorter);
         }

@@ -81,20 +81,30 @@ pub fn step(memory: &Memory<'_>) -> Result<RetentionStep> {
         return Err(error);
     };
     atomically(memory.db, || {
+        let now_ms = memory.host.now_ms();
         let mut progress = find_progress(memory.db)?.unwrap_or_default();
-        let run = progress
-            .run
-            .get_or_insert_with(|| begin(memory.host.now_ms()));
+        let run = take_run(&mut progress, now_ms);
         if run.failed_at == Some(number) {
             return Err(Error::storage("retention can't pass a session"));
         }
-        run.failed_at = Some(number);
+        progress.run = Some(RetentionRun {
+            failed_at: Some(number),
+            ..run
+        });
         write_progress(memory.db, &progress)
     })?;
     Ok(RetentionStep {
         has_more: true,
         failure: Some(error),
         ..RetentionStep::default()
+    })
+}
+
+/// The run that goes on, or one that begins now.
+fn take_run(progress: &mut RetentionProgress, now_ms: i64) -> RetentionRun {
+    progress.run.take().unwrap_or_else(|| {
+        progress.next_at = now_ms + RUN_EVERY_MS;
+        begin(now_ms)
     })
 }
 
@@ -115,13 +125,7 @@ fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<Retenti
     let now_ms = memory.host.now_ms();
     let mut progress = find_progress(db)?.unwrap_or_default();
     let was_there = progress != RetentionProgress::default();
-    let mut run = match progress.run.take() {
-        Some(run) => run,
-        None => {
-            progress.next_at = now_ms + RUN_EVERY_MS;
-            begin(now_ms)
-        }
-    };
+    let mut run = take_run(&mut progress, now_ms);
     let mut work = StepWork::new(false);
     let walk = Walk {
         memory,
@@ -264,7 +268,11 @@ impl Walk<'_> {
             return Ok(());
         }
         self.session.set(Some(place.number));
-        self.go_on_in_session(place, work)?;
+        match self.go_on_in_session(place, work) {
+            // A dry run leaves out what a run would leave out.
+            Err(_) if work.is_dry => place.stage = RunStage::Over,
+            done => done?,
+        }
         self.session.set(None);
         Ok(())
     }
