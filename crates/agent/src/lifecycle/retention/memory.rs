@@ -32,6 +32,8 @@ pub struct KeptMemory<'a> {
     own: HashMap<String, BlockRetention>,
     /// The time of the run.
     now_ms: i64,
+    /// A frozen prompt older than this may show a version that is gone.
+    prompts_cutoff: Option<i64>,
 }
 
 /// The rules of a block, in rows.
@@ -78,6 +80,12 @@ pub fn load_block_rules(
     Ok(own)
 }
 
+/// The shortest time for which a scope keeps earlier versions.
+pub fn versions_days(own: &HashMap<String, BlockRetention>, outer: MemoryRules) -> Option<i64> {
+    let rules = own.values().map(|own| own.within(outer).versions_days);
+    rules.chain([outer.versions_days]).flatten().min()
+}
+
 /// The table of a stage, and its column of blocks.
 struct StageTable {
     name: &'static str,
@@ -91,14 +99,34 @@ impl<'a> KeptMemory<'a> {
         scope: &'a str,
         outer: MemoryRules,
         now_ms: i64,
+        shown_days: Option<i64>,
     ) -> Result<Self> {
+        let own = load_block_rules(db, scope, deployed)?;
+        let days = [shown_days, versions_days(&own, outer)];
+        let days = days.into_iter().flatten().min();
         Ok(Self {
-            own: load_block_rules(db, scope, deployed)?,
+            prompts_cutoff: days.map(|days| now_ms - days * DAY_MS),
+            own,
             db,
             scope,
             outer,
             now_ms,
         })
+    }
+
+    /// Forgets a frozen prompt that may show a version which is gone. The next use renders it
+    /// anew. Part of a transaction.
+    pub fn forget_old_prompt(&self, work: &mut StepWork) -> Result<()> {
+        let Some(cutoff) = self.prompts_cutoff.filter(|_| !work.is_dry) else {
+            return Ok(());
+        };
+        work.look(1);
+        self.db.run(
+            "DELETE FROM cf_agents_prompts
+              WHERE scope = ?1
+                AND frozen_at <= ?2",
+            &[self.scope.into(), cutoff.into()],
+        )
     }
 
     /// The time before which a stage finds things old in a block.

@@ -1,5 +1,6 @@
 //! The sessions of a run: which have rules, and which of them are idle.
 
+use super::checkpoints::has_checkpoints;
 use super::events::{self, OldEvents};
 use super::work::StepWork;
 use crate::base::columns::{FromRow, find, find_value};
@@ -18,13 +19,20 @@ pub struct KeptSession {
     pub number: i64,
     pub id: Id,
     pub is_pinned: bool,
-    /// Whether LangGraph's saver keeps the checkpoints of a thread here, and of which
-    /// namespace.
-    pub thread: Option<Thread>,
+    /// The part of a LangGraph thread that its saver keeps here.
+    pub thread: Option<ThreadPart>,
     own: Retention,
 }
 
-/// A thread of LangGraph, as its saver names it in the session's metadata.
+/// What LangGraph's saver keeps in a session, as it says in the session's metadata.
+pub enum ThreadPart {
+    /// The checkpoints of one namespace.
+    Checkpoints(Thread),
+    /// The pending writes of the thread with this id, and the names of its namespaces.
+    Writes(String),
+}
+
+/// A namespace of a thread.
 pub struct Thread {
     pub id: String,
     pub namespace: String,
@@ -32,7 +40,7 @@ pub struct Thread {
 
 impl KeptSession {
     const COLUMNS: &str = "s.number, s.id, s.retention, s.pinned,
-        iif(json_valid(s.metadata), s.metadata ->> '$.langgraph', NULL) = 'checkpoints',
+        iif(json_valid(s.metadata), s.metadata ->> '$.langgraph', NULL),
         iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL),
         iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)";
 
@@ -47,16 +55,19 @@ impl KeptSession {
 impl FromRow<'_> for KeptSession {
     fn from_row(row: &Row) -> Result<Self> {
         let id = row.text(1)?;
-        let is_thread = row.find_integer(4) == Some(1);
-        let names = row.find_text(5).zip(row.find_text(6));
+        let text = |column| row.find_text(column).map(str::to_owned);
+        let thread = match row.find_text(4) {
+            Some("checkpoints") => text(5)
+                .zip(text(6))
+                .map(|(id, namespace)| ThreadPart::Checkpoints(Thread { id, namespace })),
+            Some("writes") => text(5).map(ThreadPart::Writes),
+            Some(_) | None => None,
+        };
         Ok(Self {
             number: row.integer(0)?,
             own: read_retention(row.find_text(2), id)?,
             is_pinned: row.integer(3)? == 1,
-            thread: names.filter(|_| is_thread).map(|(id, namespace)| Thread {
-                id: id.to_owned(),
-                namespace: namespace.to_owned(),
-            }),
+            thread,
             id: Id::parse(id.to_owned()).map_err(Error::storage)?,
         })
     }
@@ -73,11 +84,11 @@ pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<KeptSession
     find(db, &sql, &[number.into()])
 }
 
-/// The number of the next session. If the agent has no rules for sessions, the index leads
-/// to those that have some of their own, and no other row is read.
-pub fn find_next(db: &dyn Database, after: i64, agents: Rules) -> Result<Option<i64>> {
-    let sql = match agents.are_off() {
-        true => {
+/// The number of the next session. If it may not be any, the index leads to those that have
+/// rules of their own, and no other row is read.
+pub fn find_next(db: &dyn Database, after: i64, is_any: bool) -> Result<Option<i64>> {
+    let sql = match is_any {
+        false => {
             "SELECT number
                FROM cf_agents_sessions INDEXED BY cf_agents_sessions_by_retention
               WHERE retention IS NOT NULL
@@ -85,7 +96,7 @@ pub fn find_next(db: &dyn Database, after: i64, agents: Rules) -> Result<Option<
               ORDER BY number
               LIMIT 1"
         }
-        false => {
+        true => {
             "SELECT number
                FROM cf_agents_sessions
               WHERE number > +?1
@@ -131,6 +142,12 @@ pub fn delete_if_idle(
     work.look(2);
     let active_at = find_active_at(db, session)?;
     if active_at > cutoff || is_busy(db, &session.id)? {
+        return Ok(IdleSession::Stays);
+    }
+    // A thread's writes name its namespaces, and go after the last of them.
+    if let Some(ThreadPart::Writes(thread)) = &session.thread
+        && has_checkpoints(db, thread)?
+    {
         return Ok(IdleSession::Stays);
     }
     if !work.is_dry {

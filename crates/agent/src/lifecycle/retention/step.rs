@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::checkpoints;
 use super::erase;
 use super::events;
-use super::memory::{DAY_MS, KeptMemory, load_block_rules};
-use super::sessions::{IdleSession, delete_if_idle, find_next, find_session};
+use super::memory::{DAY_MS, KeptMemory, load_block_rules, versions_days};
+use super::sessions::{IdleSession, ThreadPart, delete_if_idle, find_next, find_session};
 use super::work::StepWork;
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
@@ -111,10 +111,6 @@ fn take_run(progress: &mut RetentionProgress, now_ms: i64) -> RetentionRun {
 fn begin(now_ms: i64) -> RetentionRun {
     RetentionRun {
         started_at: now_ms,
-        place: RunPlace {
-            stage: RunStage::BlockVersions,
-            ..RunPlace::default()
-        },
         ..RetentionRun::default()
     }
 }
@@ -127,13 +123,7 @@ fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<Retenti
     let was_there = progress != RetentionProgress::default();
     let mut run = take_run(&mut progress, now_ms);
     let mut work = StepWork::new(false);
-    let walk = Walk {
-        memory,
-        db,
-        agents: load_rules(memory)?,
-        now_ms: run.started_at,
-        session,
-    };
+    let walk = Walk::new(memory, db, run.started_at, session)?;
     let is_over = walk.go_on(&mut run, &mut work)? && {
         // The last step comes by itself, so that it is as short as the others.
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
@@ -196,13 +186,8 @@ pub fn preview(memory: &Memory<'_>) -> Result<RetentionPreview> {
     let now_ms = memory.host.now_ms();
     let progress = find_progress(memory.db)?;
     let session = Cell::new(None);
-    let walk = Walk {
-        memory,
-        db: &ErasingDatabase::new(memory.db),
-        agents: load_rules(memory)?,
-        now_ms,
-        session: &session,
-    };
+    let db = ErasingDatabase::new(memory.db);
+    let walk = Walk::new(memory, &db, now_ms, &session)?;
     let mut work = StepWork::new(true);
     let is_complete = walk.go_on(&mut begin(now_ms), &mut work)?;
     Ok(RetentionPreview {
@@ -228,13 +213,39 @@ struct Walk<'a> {
     memory: &'a Memory<'a>,
     db: &'a ErasingDatabase<'a>,
     agents: Rules,
+    /// The shortest time for which the agent's blocks keep earlier versions. Prompts of all
+    /// sessions show these blocks.
+    shown_days: Option<i64>,
     /// When the run began.
     now_ms: i64,
     /// The session that is looked at.
     session: &'a Cell<Option<i64>>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(
+        memory: &'a Memory<'a>,
+        db: &'a ErasingDatabase<'a>,
+        now_ms: i64,
+        session: &'a Cell<Option<i64>>,
+    ) -> Result<Self> {
+        let agents = load_rules(memory)?;
+        let own = load_block_rules(db, "", memory.deployed)?;
+        Ok(Self {
+            memory,
+            db,
+            shown_days: versions_days(&own, agents.memory),
+            agents,
+            now_ms,
+            session,
+        })
+    }
+
+    /// Whether every session is looked at, and not those alone that have rules.
+    fn visits_all(&self) -> bool {
+        !self.agents.are_off() || self.shown_days.is_some()
+    }
+
     /// Goes on until the work's bounds are reached. Returns whether the run is over.
     fn go_on(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<bool> {
         while work.has_room() {
@@ -243,7 +254,7 @@ impl Walk<'_> {
                 continue;
             }
             work.look(1);
-            let Some(number) = find_next(self.db, run.place.number, self.agents)? else {
+            let Some(number) = find_next(self.db, run.place.number, self.visits_all())? else {
                 return Ok(true);
             };
             run.place = RunPlace {
@@ -257,7 +268,12 @@ impl Walk<'_> {
     fn go_on_here(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<()> {
         let place = &mut run.place;
         if place.number == 0 {
-            return self.memory_of("", self.agents)?.go_on(place, work);
+            let memory = self.memory_of("", self.agents)?;
+            if place.stage == RunStage::Idle {
+                place.stage = RunStage::BlockVersions;
+                return memory.forget_old_prompt(work);
+            }
+            return memory.go_on(place, work);
         }
         if run.failed_at == Some(place.number) {
             run.failed_at = None;
@@ -304,10 +320,10 @@ impl Walk<'_> {
             }
             RunStage::Checkpoints => {
                 let is_over = match (rules.runs_kept, &session.thread) {
-                    (Some(kept), Some(thread)) => {
+                    (Some(kept), Some(ThreadPart::Checkpoints(thread))) => {
                         checkpoints::delete_old(self.db, host, &session, thread, kept, place, work)?
                     }
-                    (Some(_), None) | (None, _) => true,
+                    (Some(_), Some(ThreadPart::Writes(_)) | None) | (None, _) => true,
                 };
                 if is_over {
                     place.stage = RunStage::Events;
@@ -316,7 +332,10 @@ impl Walk<'_> {
                 Ok(())
             }
             RunStage::Events => {
-                let is_over = match rules.events_days {
+                // A checkpoint uses values that are older than itself. So of a thread whole
+                // checkpoints go, and not events by their age.
+                let is_thread = session.thread.is_some();
+                let is_over = match rules.events_days.filter(|_| !is_thread) {
                     Some(days) => {
                         let cutoff = cutoff(days);
                         events::delete_old(self.db, host, &session.id, cutoff, place, work)?
@@ -325,6 +344,8 @@ impl Walk<'_> {
                 };
                 if is_over {
                     place.stage = RunStage::BlockVersions;
+                    let memory = self.memory_of(session.id.as_str(), rules)?;
+                    memory.forget_old_prompt(work)?;
                 }
                 Ok(())
             }
@@ -336,13 +357,14 @@ impl Walk<'_> {
 
     fn memory_of<'m>(&'m self, scope: &'m str, rules: Rules) -> Result<KeptMemory<'m>> {
         let deployed = self.memory.deployed;
-        KeptMemory::load(self.db, deployed, scope, rules.memory, self.now_ms)
+        let shown = self.shown_days;
+        KeptMemory::load(self.db, deployed, scope, rules.memory, self.now_ms, shown)
     }
 
     /// Whether anything has rules.
     fn has_rules(&self) -> Result<bool> {
         Ok(!self.agents.are_off()
-            || find_next(self.db, 0, Rules::default())?.is_some()
+            || find_next(self.db, 0, false)?.is_some()
             || !load_block_rules(self.db, "", self.memory.deployed)?.is_empty())
     }
 }
