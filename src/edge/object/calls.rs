@@ -14,6 +14,7 @@ use crate::edge::text::Sent;
 use session_agent_agent::api::dispatch::dispatch;
 use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
 use session_agent_agent::api::operation::{Agent, Reply};
+use session_agent_agent::memory::purge::renew_tables;
 use session_agent_core::access::{self, Caller};
 use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::Result;
@@ -86,8 +87,11 @@ impl Object {
         if reply.empties_storage {
             self.empty().await?;
         }
-        if reply.has_purged {
-            self.overwrite_free_pages().await;
+        if !reply.purged.is_empty() {
+            // The purge is committed. If this fails, the next purge makes up for it.
+            if let Err(error) = self.clear_pages(&reply.purged).await {
+                http::log(&error);
+            }
         }
         // A first write has made the tables only now.
         if self.is_migrated.get() && !self.name.is_kept() {
@@ -98,19 +102,23 @@ impl Object {
         Ok((body, reservation))
     }
 
-    /// Overwrites what a purge left in free pages, and in the write-ahead log: the first
-    /// round has the log copied into the database's file, the second one writes over it.
-    /// The purge is committed already. If a round fails, the next purge makes up for it.
-    async fn overwrite_free_pages(&self) {
+    /// Clears what a purge left of its text in pages of these tables, in free pages, and in
+    /// the write-ahead log. Each step is committed before the next one begins. Filling has
+    /// the log copied into the database's file, and the second time, it writes over the log.
+    async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
         let db = Sqlite::new(&self.storage);
-        for _ in 0..2 {
-            let filled = fill_free_pages(&db);
-            self.outbound.sleep(0).await;
-            if let Err(error) = filled.and_then(|()| empty_free_pages(&db)) {
-                return http::log(&error);
-            }
-            self.outbound.sleep(0).await;
-        }
+        self.fill_free_pages(&db).await?;
+        renew_tables(&db, tables)?;
+        self.outbound.sleep(0).await;
+        self.fill_free_pages(&db).await
+    }
+
+    async fn fill_free_pages(&self, db: &Sqlite<'_>) -> Result<()> {
+        fill_free_pages(db)?;
+        self.outbound.sleep(0).await;
+        empty_free_pages(db)?;
+        self.outbound.sleep(0).await;
+        Ok(())
     }
 
     pub(super) async fn empty(&self) -> Result<()> {

@@ -22,9 +22,9 @@ pub struct Reply {
     /// The tables were dropped: the caller must empty the storage, too, before the
     /// answer is sent.
     pub empties_storage: bool,
-    /// Text was purged: the caller must overwrite free pages before the answer is sent
-    /// (`store/schema/free_space.rs`).
-    pub has_purged: bool,
+    /// Text was purged from these tables: the caller must clear what is left of it in pages
+    /// before the answer is sent (`store/schema/free_space.rs`).
+    pub purged: Vec<&'static str>,
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
     /// The change that the operation made: the session's sockets are shown it.
@@ -41,7 +41,7 @@ impl Reply {
         Self {
             body: body.into(),
             empties_storage: false,
-            has_purged: false,
+            purged: Vec::new(),
             grown: None,
             changed: None,
             changed_message: None,
@@ -64,9 +64,9 @@ impl Reply {
         self
     }
 
-    /// `purged`: whether the operation purged text.
-    pub fn purging(mut self, purged: bool) -> Self {
-        self.has_purged = purged;
+    /// `tables`: those that text was purged from.
+    pub fn purged(mut self, tables: Vec<&'static str>) -> Self {
+        self.purged = tables;
         self
     }
 

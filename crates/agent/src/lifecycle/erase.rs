@@ -16,11 +16,10 @@ use crate::memory::label::Label;
 use crate::memory::log_copies::{CopiedDocument, erase_copies};
 use crate::memory::purge::{
     ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
-    renew_indexes,
 };
 use crate::messages::change::touch;
 use crate::messages::delete::delete_events;
-use crate::store::erased::Erased;
+use crate::store::erased::Erasure;
 use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, overwritten};
 
 /// The most places of one request.
@@ -30,7 +29,7 @@ pub const MAX_PLACES: usize = 100;
 pub struct ErasedPlaces {
     /// How many of the places were there.
     pub found: usize,
-    pub erased: Erased,
+    pub erasure: Erasure,
 }
 
 /// Erases these places in one transaction. `only`: the session that the caller may erase
@@ -55,10 +54,9 @@ pub fn erase_places(
         for place in &places {
             found += usize::from(place.erase(&db, host)?);
         }
-        renew_indexes(&db)?;
         Ok(ErasedPlaces {
             found,
-            erased: db.finish()?,
+            erasure: db.finish()?,
         })
     })
 }
@@ -227,7 +225,7 @@ fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool>
 /// Erases a session's name and metadata. The session stays.
 fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
     let session = [SqlValue::from(session_id.as_str())];
-    db.write_anew("cf_agents_sessions");
+    db.touch("cf_agents_sessions");
     let sql = format!(
         "UPDATE cf_agents_sessions
             SET {}, {}
@@ -251,7 +249,7 @@ fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Res
 /// the version before it would be the block's text again.
 fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64) -> Result<bool> {
     let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
-    db.write_anew("cf_agents_block_versions");
+    db.touch("cf_agents_block_versions");
     let is_older = delete_one(
         db,
         "DELETE FROM cf_agents_block_versions

@@ -13,13 +13,12 @@ use crate::base::json;
 use crate::context::compaction::by_hand::delete_compaction;
 use crate::lifecycle::delete::delete_session;
 use crate::log::find::find_seqs;
-use crate::memory::purge::renew_indexes;
 use crate::messages::delete::{delete_events, delete_messages};
 use crate::messages::run::find_run;
 use crate::messages::runs::{RunCache, RunPosition};
 use crate::messages::tree::overlays::MAX_OVERLAYS;
 use crate::messages::tree::path::{PathSegment, is_on_path, load_segments};
-use crate::store::erased::Erased;
+use crate::store::erased::Erasure;
 use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
 use crate::store::{last_turns, staging};
 
@@ -29,7 +28,7 @@ pub fn purge_events(
     host: &dyn Host,
     session_id: &Id,
     ids: &[Id],
-) -> Result<(usize, Erased)> {
+) -> Result<(usize, Erasure)> {
     erase(db, |db| {
         let seqs = find_seqs(db, session_id, ids.iter())?;
         erase_around(db, host, session_id, seqs.into_values().collect())?;
@@ -43,7 +42,7 @@ pub fn purge_messages(
     host: &dyn Host,
     session_id: &Id,
     ids: &[Id],
-) -> Result<(usize, Erased)> {
+) -> Result<(usize, Erasure)> {
     erase(db, |db| {
         let mut seqs = BTreeSet::new();
         for id in ids {
@@ -58,7 +57,7 @@ pub fn purge_messages(
 
 /// Erases a session and all that belongs to it, and what an import has begun to write
 /// under its id; `false`: there is no such session.
-pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erased)> {
+pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erasure)> {
     erase(db, |db| {
         db.merge_index(ENTRY_INDEX);
         let is_there = delete_session(db, id)?;
@@ -72,12 +71,11 @@ pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erased)> {
 fn erase<T>(
     db: &dyn Database,
     delete: impl FnOnce(&ErasingDatabase<'_>) -> Result<T>,
-) -> Result<(T, Erased)> {
+) -> Result<(T, Erasure)> {
     atomically(db, || {
         let db = ErasingDatabase::new(db);
         db.merge_index(EVENT_INDEX);
         let deleted = delete(&db)?;
-        renew_indexes(&db)?;
         Ok((deleted, db.finish()?))
     })
 }
@@ -95,7 +93,7 @@ pub fn erase_around(
     take_back_summaries(db, host, session_id, &seqs)?;
     erase_reports(db, session_id, &seqs)?;
     let turns = last_turns::overwrite_over(db, session_id)?;
-    db.write_anew("cf_agents_last_turns");
+    db.touch("cf_agents_last_turns");
     db.count(|erased| erased.turns += turns);
     Ok(())
 }

@@ -144,7 +144,7 @@ fn replace(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id, seqs: &[i
         overwritten("content")
     );
     db.run(&sql, &[session.clone(), list.clone()])?;
-    db.write_anew("cf_agents_events");
+    db.touch("cf_agents_events");
     delete_slices(db, session_id, seqs)?;
     db.run(
         "UPDATE cf_agents_events
@@ -158,7 +158,7 @@ fn replace(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id, seqs: &[i
     // The record of the session's last turn holds what its tools answered.
     let turns = last_turns::overwrite_over(db, session_id)?;
     last_turns::settle(db, session_id)?;
-    db.write_anew("cf_agents_last_turns");
+    db.touch("cf_agents_last_turns");
     db.count(|erased| erased.turns += turns);
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, seqs)?;

@@ -27,14 +27,15 @@ use crate::base::error::Result;
 use crate::base::json::json;
 use crate::memory::past::ItemPlace;
 use crate::search;
-use crate::store::erased::Erased;
+use crate::store::erased::{Erased, Erasure};
 use crate::store::erasing::{ENTRY_INDEX, ErasingDatabase, overwritten};
+use crate::store::schema::free_space::renew;
 
 /// What a purge found and erased.
 pub struct Purged {
     /// Whether the entry, the document or the block was there.
     pub was_there: bool,
-    pub erased: Erased,
+    pub erasure: Erasure,
     pub home: Option<HomeReceipt>,
 }
 
@@ -193,7 +194,7 @@ pub fn purge_block(
 /// Erases a definition's description and default text. The block stays.
 pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) -> Result<bool> {
     let place = [SqlValue::from(scope), label.key().into()];
-    db.write_anew("cf_agents_blocks");
+    db.touch("cf_agents_blocks");
     let sql = format!(
         "UPDATE cf_agents_blocks
             SET {}, {}
@@ -226,22 +227,21 @@ fn erase(
     atomically(memory.db, || {
         let db = ErasingDatabase::new(memory.db);
         let was_here = delete(&db)?;
-        renew_indexes(&db)?;
         Ok(Purged {
             was_there: was_here || home.as_ref().is_some_and(|home| home.deleted),
-            erased: db.finish()?,
+            erasure: db.finish()?,
             home,
         })
     })
 }
 
-/// Makes the indexes of words anew that lost rows and are small.
-pub fn renew_indexes(db: &ErasingDatabase<'_>) -> Result<()> {
-    search::build::renew(db)?;
-    if db.empty_small_index(ENTRY_INDEX)? {
-        entries::index_all(db)?;
-    }
-    Ok(())
+/// Writes tables anew that a purge touched, if they are small: nothing of the purged text is
+/// left in their pages then.
+pub fn renew_tables(db: &dyn Database, tables: &[&'static str]) -> Result<()> {
+    renew(db, tables, &|index| match index {
+        ENTRY_INDEX => entries::index_all(db),
+        _ => search::build::refill(db),
+    })
 }
 
 /// Forgets the frozen prompts of a scope: they show its blocks. The agent's blocks may

@@ -11,7 +11,6 @@ use super::read::{find_event, load_newest_below};
 use crate::base::columns::{find, find_value};
 use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
-use crate::store::erasing::{EVENT_INDEX, ErasingDatabase};
 
 /// The most that a batch indexes: some tens of milliseconds of work. Only the last event
 /// may exceed the bytes. Each session that a batch looks at counts as an event.
@@ -86,12 +85,9 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
     })
 }
 
-/// Makes the index anew after a purge, if it lost rows and is small: what was deleted
-/// leaves traces in the index's own tables. Part of the transaction of the purge.
-pub fn renew(db: &ErasingDatabase<'_>) -> Result<()> {
-    if !db.empty_small_index(EVENT_INDEX)? {
-        return Ok(());
-    }
+/// Fills the index, which was emptied, with what it held. Part of the transaction that
+/// emptied it.
+pub fn refill(db: &dyn Database) -> Result<()> {
     db.run("DELETE FROM cf_agents_search_parts", &[])?;
     match find_state(db)? {
         None => Ok(()),

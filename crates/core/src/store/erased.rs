@@ -104,3 +104,12 @@ impl Erased {
         })
     }
 }
+
+/// What a purge erased, and where.
+#[derive(Debug, Default)]
+pub struct Erasure {
+    pub erased: Erased,
+    /// The tables and indexes that held it: what is left of it in their pages can be
+    /// cleared after the purge's transaction (`store/schema/free_space.rs`).
+    pub tables: Vec<&'static str>,
+}

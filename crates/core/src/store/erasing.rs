@@ -10,8 +10,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::erased::{Erased, InPurge};
-use super::schema::free_space::{empty_index, is_small, write_anew};
+use super::erased::{Erased, Erasure, InPurge};
 use super::tables::TABLES;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, Row, SqlValue, TextAndRow};
@@ -28,7 +27,7 @@ pub const ENTRY_INDEX: &str = "cf_agents_entries_search";
 pub struct ErasingDatabase<'a> {
     db: &'a dyn Database,
     erased: RefCell<Erased>,
-    /// The tables whose rows were overwritten.
+    /// The tables with rows that were overwritten.
     tables: RefCell<BTreeSet<&'static str>>,
     /// The indexes that lost rows.
     indexes: RefCell<BTreeSet<&'static str>>,
@@ -50,9 +49,8 @@ impl<'a> ErasingDatabase<'a> {
         self.indexes.borrow_mut().insert(index);
     }
 
-    /// Has [`finish`](Self::finish) write this table anew, if it is small: its texts were
-    /// overwritten, and its rows stay.
-    pub fn write_anew(&self, table: &'static str) {
+    /// Notes that texts of this table were overwritten, and that their rows stay.
+    pub fn touch(&self, table: &'static str) {
         self.tables.borrow_mut().insert(table);
     }
 
@@ -61,35 +59,21 @@ impl<'a> ErasingDatabase<'a> {
         add(&mut self.erased.borrow_mut());
     }
 
-    /// Empties this index if it is to be merged, and is so small that it may as well be made
-    /// anew. The caller fills it, and [`finish`](Self::finish) then leaves it alone.
-    pub fn empty_small_index(&self, index: &'static str) -> Result<bool> {
-        if !self.indexes.borrow().contains(index) || !is_small(self.db, index)? {
-            return Ok(false);
-        }
-        // An index that was never used has two rows of its own.
-        if count_pages(self.db, index, 3)? < 3 {
-            self.indexes.borrow_mut().remove(index);
-            return Ok(false);
-        }
-        self.indexes.borrow_mut().remove(index);
-        empty_index(self.db, index)?;
-        Ok(true)
-    }
-
-    /// Merges the indexes, so that no word of a deleted row is left in them, writes small
-    /// tables anew, and returns the counts. Part of the transaction of the deletions,
-    /// after them.
-    pub fn finish(&self) -> Result<Erased> {
+    /// Merges the indexes, so that no word of a deleted row is left in them. Part of the
+    /// transaction of the deletions, after them.
+    pub fn finish(&self) -> Result<Erasure> {
+        let mut tables = self.tables.take();
         for index in self.indexes.take() {
-            merge(self.db, index)?;
-        }
-        for table in self.tables.take() {
-            if is_small(self.db, table)? {
-                write_anew(self.db, table)?;
+            // An index that was never used has two rows of its own.
+            if count_pages(self.db, index, 3)? == 3 {
+                merge(self.db, index)?;
+                tables.insert(index);
             }
         }
-        Ok(self.erased.take())
+        Ok(Erasure {
+            erased: self.erased.take(),
+            tables: tables.into_iter().collect(),
+        })
     }
 
     /// Overwrites and counts the rows that this statement deletes.

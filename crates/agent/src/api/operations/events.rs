@@ -203,12 +203,15 @@ impl Operation for DeleteEvents {
 impl RunAtOnce for DeleteEvents {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
-        let (deleted, receipt) = if self.purge {
-            let (deleted, erased) = purge_events(db, host, session_id, &self.event_ids)?;
-            (deleted, Some(issue(agent, Self::NAME, erased, None)?))
-        } else {
-            (delete_events(db, host, session_id, &self.event_ids)?, None)
-        };
-        Ok(Reply::json(&Deleted { deleted, receipt })?.purging(self.purge))
+        if self.purge {
+            let (deleted, erasure) = purge_events(db, host, session_id, &self.event_ids)?;
+            let receipt = Some(issue(agent, Self::NAME, erasure.erased, None)?);
+            return Ok(Reply::json(&Deleted { deleted, receipt })?.purged(erasure.tables));
+        }
+        let deleted = delete_events(db, host, session_id, &self.event_ids)?;
+        Reply::json(&Deleted {
+            deleted,
+            receipt: None,
+        })
     }
 }

@@ -103,15 +103,24 @@ impl RunAtOnce for RemoveBlock {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let is_owner = *agent.caller == Caller::Owner;
         let memory = agent.memory();
-        let (removed, receipt) = if self.purge {
+        if self.purge {
             let purged = purge_block(&memory, scope, &self.label, is_owner)?;
-            let receipt = issue(agent, Self::NAME, purged.erased, purged.home)?;
-            (purged.was_there, Some(receipt))
-        } else {
-            let removed = remove(&memory, scope, &self.label, false, is_owner)?;
-            (removed, None)
-        };
-        Ok(Reply::json(&WasRemoved { removed, receipt })?.purging(self.purge))
+            let answer = WasRemoved {
+                removed: purged.was_there,
+                receipt: Some(issue(
+                    agent,
+                    Self::NAME,
+                    purged.erasure.erased,
+                    purged.home,
+                )?),
+            };
+            return Ok(Reply::json(&answer)?.purged(purged.erasure.tables));
+        }
+        let removed = remove(&memory, scope, &self.label, false, is_owner)?;
+        Reply::json(&WasRemoved {
+            removed,
+            receipt: None,
+        })
     }
 }
 

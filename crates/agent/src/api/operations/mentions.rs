@@ -119,11 +119,11 @@ impl RunAtOnce for Erase {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let only = agent.caller.only_session();
         let erased = erase_places(agent.db, agent.host, &self.places, only)?;
-        let receipt = issue(agent, Self::NAME, erased.erased, None)?;
+        let receipt = issue(agent, Self::NAME, erased.erasure.erased, None)?;
         let reply = Reply::json(&WasErased {
             found: erased.found,
             receipt,
         })?;
-        Ok(reply.purging(true))
+        Ok(reply.purged(erased.erasure.tables))
     }
 }

@@ -279,18 +279,21 @@ impl Operation for DeleteMessages {
 impl RunAtOnce for DeleteMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
-        let (deleted, receipt) = if self.purge {
-            let (deleted, erased) = purge_messages(db, host, session_id, &self.message_ids)?;
-            (deleted, Some(issue(agent, Self::NAME, erased, None)?))
-        } else {
-            let deleted = delete_messages(db, host, session_id, &self.message_ids)?;
-            (deleted, None)
+        let answer = |deleted: usize, receipt| {
+            Reply::json(&DeletedMessages {
+                deleted: deleted as i64,
+                receipt,
+            })
         };
-        let reply = Reply::json(&DeletedMessages {
-            deleted: deleted as i64,
-            receipt,
-        })?;
-        Ok(reply.purging(self.purge))
+        if self.purge {
+            let (deleted, erasure) = purge_messages(db, host, session_id, &self.message_ids)?;
+            let receipt = issue(agent, Self::NAME, erasure.erased, None)?;
+            return Ok(answer(deleted, Some(receipt))?.purged(erasure.tables));
+        }
+        answer(
+            delete_messages(db, host, session_id, &self.message_ids)?,
+            None,
+        )
     }
 }
 

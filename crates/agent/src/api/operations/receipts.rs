@@ -43,9 +43,9 @@ impl ItemGone {
                 deleted: purged.was_there,
                 versions_kept: None,
             },
-            receipt: Some(issue(agent, operation, purged.erased, purged.home)?),
+            receipt: Some(issue(agent, operation, purged.erasure.erased, purged.home)?),
         })?;
-        Ok(reply.purging(true))
+        Ok(reply.purged(purged.erasure.tables))
     }
 }
 

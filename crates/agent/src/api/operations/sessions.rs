@@ -250,13 +250,16 @@ impl Operation for DeleteSession {
 impl RunAtOnce for DeleteSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         agent.turns.cancel_with_waiting(&self.session_id);
-        let (deleted, receipt) = if self.purge {
-            let (deleted, erased) = purge_session(agent.db, &self.session_id)?;
-            (deleted, Some(issue(agent, Self::NAME, erased, None)?))
-        } else {
-            (delete_session(agent.db, &self.session_id)?, None)
-        };
-        Ok(Reply::json(&WasDeleted { deleted, receipt })?.purging(self.purge))
+        if self.purge {
+            let (deleted, erasure) = purge_session(agent.db, &self.session_id)?;
+            let receipt = Some(issue(agent, Self::NAME, erasure.erased, None)?);
+            return Ok(Reply::json(&WasDeleted { deleted, receipt })?.purged(erasure.tables));
+        }
+        let deleted = delete_session(agent.db, &self.session_id)?;
+        Reply::json(&WasDeleted {
+            deleted,
+            receipt: None,
+        })
     }
 }
 

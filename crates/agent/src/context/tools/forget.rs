@@ -61,7 +61,7 @@ async fn run(
             purge_entry(memory, block, key).await?
         }
     };
-    if purged.was_there || purged.erased.versions > 0 {
+    if purged.was_there || purged.erasure.erased.versions > 0 {
         return Ok(format!("Forgotten: {}/{key}.", block.label));
     }
     Err(mistake(format!(

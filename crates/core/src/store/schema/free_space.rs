@@ -1,10 +1,11 @@
 //! The bytes that deleted rows leave in the database's file. SQLite frees the place of a row
 //! as it is, and moves rows between pages without clearing where they stood. So after a
-//! purge, small tables are written anew, and free pages are filled with zeros.
+//! purge, free pages are filled with zeros, small tables are written anew into such pages,
+//! and free pages are filled again.
 //!
 //! A Durable Object refuses `PRAGMA secure_delete` and `VACUUM`, which would do the same.
 
-use crate::base::columns::{find_value, load_values};
+use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 
@@ -25,7 +26,7 @@ const ROW_BYTES: i64 = 1_900_000;
 const ZEROS: &str = "cf_agents_zeros";
 
 /// Whether the table is small enough to be written anew.
-pub fn is_small(db: &dyn Database, table: &str) -> Result<bool> {
+fn is_small(db: &dyn Database, table: &str) -> Result<bool> {
     if db.size_bytes()? > MAX_BYTES {
         return Ok(false);
     }
@@ -37,40 +38,62 @@ pub fn is_small(db: &dyn Database, table: &str) -> Result<bool> {
     Ok(rows <= MAX_ROWS)
 }
 
-/// Writes a table's rows into a new table, which takes the place of the old one. Part of
-/// a transaction.
-pub fn write_anew(db: &dyn Database, table: &str) -> Result<()> {
-    let anew = format!("{table}_anew");
-    let mut statements = load_values::<String>(
-        db,
-        "SELECT sql
-           FROM sqlite_master
-          WHERE tbl_name = ?1
-            AND sql IS NOT NULL
-          ORDER BY type DESC, name",
-        &[table.into()],
-    )?
-    .into_iter();
-    let create = statements
-        .next()
-        .ok_or_else(|| Error::storage("a table without a statement"))?;
-    db.run(&create.replacen(table, &anew, 1), &[])?;
-    db.run(&format!("INSERT INTO {anew} SELECT * FROM {table}"), &[])?;
-    db.run(&format!("DROP TABLE {table}"), &[])?;
-    db.run(&format!("ALTER TABLE {anew} RENAME TO {table}"), &[])?;
-    for index in statements {
-        db.run(&index, &[])?;
-    }
-    Ok(())
+/// Writes those of these tables anew that are small. `fill_index` writes the rows of an
+/// index of words, which is empty then.
+///
+/// The old tables go last. SQLite clears a page that it takes from the free ones, unless
+/// the same transaction freed the page.
+pub fn renew(
+    db: &dyn Database,
+    tables: &[&'static str],
+    fill_index: &dyn Fn(&str) -> Result<()>,
+) -> Result<()> {
+    atomically(db, || {
+        let mut old = Vec::new();
+        for table in tables {
+            if is_small(db, table)? {
+                old.push(write_anew(db, table, fill_index)?);
+            }
+        }
+        for old in old {
+            db.run(&format!("DROP TABLE {old}"), &[])?;
+        }
+        Ok(())
+    })
 }
 
-/// Drops an index of words and makes it again, empty. Part of a transaction.
-pub fn empty_index(db: &dyn Database, index: &str) -> Result<()> {
+/// Renames a table and writes its rows into a new one. Returns the old table's new name.
+fn write_anew(
+    db: &dyn Database,
+    table: &str,
+    fill_index: &dyn Fn(&str) -> Result<()>,
+) -> Result<String> {
+    let old = format!("{table}_old");
     let sql = "SELECT sql FROM sqlite_master WHERE name = ?1";
-    let create: Option<String> = find_value(db, sql, &[index.into()])?;
-    let create = create.ok_or_else(|| Error::storage("an index without a statement"))?;
-    db.run(&format!("DROP TABLE {index}"), &[])?;
-    db.run(&create, &[])
+    let create: Option<String> = find_value(db, sql, &[table.into()])?;
+    let create = create.ok_or_else(|| Error::storage("a table without a statement"))?;
+    let indexes: Vec<(String, String)> = load(
+        db,
+        "SELECT name, sql
+           FROM sqlite_master
+          WHERE type = 'index'
+            AND tbl_name = ?1
+            AND sql IS NOT NULL
+          ORDER BY name",
+        &[table.into()],
+    )?;
+    db.run(&format!("ALTER TABLE {table} RENAME TO {old}"), &[])?;
+    db.run(&create, &[])?;
+    if create.starts_with("CREATE VIRTUAL TABLE") {
+        fill_index(table)?;
+        return Ok(old);
+    }
+    db.run(&format!("INSERT INTO {table} SELECT * FROM {old}"), &[])?;
+    for (name, create) in indexes {
+        db.run(&format!("DROP INDEX {name}"), &[])?;
+        db.run(&create, &[])?;
+    }
+    Ok(old)
 }
 
 /// Fills free pages with zeros. The zeros have to be committed before
@@ -98,7 +121,6 @@ pub fn empty_free_pages(db: &dyn Database) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::columns::load;
     use crate::testing::migrated;
 
     #[test]
@@ -119,16 +141,13 @@ mod tests {
             .unwrap()
         };
         let (before, rows) = (schema(&db), db.dump());
-        // Twice, since a table that was renamed has its name in quotes.
         for _ in 0..2 {
-            for table in [
+            let tables = [
                 "cf_agents_entries",
                 "cf_agents_events",
                 "cf_agents_item_versions",
-            ] {
-                assert!(is_small(&db, table).unwrap());
-                write_anew(&db, table).unwrap();
-            }
+            ];
+            renew(&db, &tables, &|_| Ok(())).unwrap();
         }
         assert_eq!(schema(&db), before);
         assert_eq!(db.dump(), rows);
