@@ -226,6 +226,11 @@ impl Object {
                     self.show(ShownChange::of_all(session_id));
                 }
             }
+            if !step.purged.is_empty()
+                && let Err(error) = self.clear_pages(&step.purged).await
+            {
+                http::log(&error);
+            }
             if !step.has_more {
                 if let Some(next_at) = step.next_at {
                     self.keep_later(next_at).await;

@@ -63,12 +63,13 @@ impl RunAtOnce for ApplyRetention {
             agent.starter.show(session_id);
         }
         agent.keep_soon(step.has_more);
-        Reply::json(&RetentionApplied {
+        let reply = Reply::json(&RetentionApplied {
             dry_run: false,
             gone: step.gone,
             complete: !step.has_more,
             last_run: step.last,
             next_run_at: step.next_at,
-        })
+        })?;
+        Ok(reply.purged(step.purged))
     }
 }

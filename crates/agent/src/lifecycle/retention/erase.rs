@@ -1,11 +1,12 @@
 //! How retention deletes: by the deletions of a purge, so that no text is left.
 //!
 //! A step overwrites the rows that it deletes. The indexes of words are merged once, at the
-//! end of a run: until then they hold single words of deleted texts, which no search finds.
+//! end of a run, and pages are cleared after it. Until then they hold single words of deleted
+//! texts, which no search finds.
 
 use crate::base::error::Result;
 use crate::memory::label::Label;
-use crate::memory::purge::{ItemKeys, erase_entry_at, renew_indexes};
+use crate::memory::purge::{ItemKeys, erase_entry_at};
 use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
 
 /// The tables that a run deletes from, and whose deleted rows hold text.
@@ -33,12 +34,11 @@ pub fn erase_entry(db: &ErasingDatabase<'_>, scope: &str, block: &str, key: &str
     }
 }
 
-/// Takes the words of deleted texts out of the indexes, and writes small tables anew. The
-/// last step of a run that deleted anything.
-pub fn finish(db: &ErasingDatabase<'_>) -> Result<()> {
+/// Takes the words of deleted texts out of the indexes: the last step of a run that deleted
+/// anything. Returns the tables whose pages may be cleared after the step's transaction.
+pub fn finish(db: &ErasingDatabase<'_>) -> Result<Vec<&'static str>> {
     db.merge_index(EVENT_INDEX);
     db.merge_index(ENTRY_INDEX);
-    TABLES.iter().for_each(|table| db.write_anew(table));
-    renew_indexes(db)?;
-    db.finish().map(drop)
+    TABLES.iter().for_each(|table| db.touch(table));
+    Ok(db.finish()?.tables)
 }

@@ -34,6 +34,8 @@ pub struct RetentionStep {
     pub changed: Vec<Id>,
     /// The last run that came to its end.
     pub last: Option<LastRetentionRun>,
+    /// The tables whose pages are to be cleared now (`store/schema/free_space.rs`).
+    pub purged: Vec<&'static str>,
     /// Why a session was left out.
     pub failure: Option<Error>,
 }
@@ -124,13 +126,14 @@ fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<Retenti
     let mut run = take_run(&mut progress, now_ms);
     let mut work = StepWork::new(false);
     let walk = Walk::new(memory, db, run.started_at, session)?;
+    let mut purged = Vec::new();
     let is_over = walk.go_on(&mut run, &mut work)? && {
         // The last step comes by itself, so that it is as short as the others.
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
         let is_clean =
             run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
         if was_finishing && !is_clean {
-            erase::finish(db)?;
+            purged = erase::finish(db)?;
         }
         was_finishing || is_clean
     };
@@ -143,6 +146,7 @@ fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<Retenti
         next_at: has_rules.then_some(progress.next_at),
         changed: work.changed,
         last: None,
+        purged,
         failure: None,
     };
     if is_over && !has_rules {
