@@ -203,6 +203,7 @@ impl Object {
     /// Continues retention. Other requests are served between two steps. An alarm continues
     /// the rest, and begins the next run.
     pub(super) async fn go_on_keeping(self: &Rc<Self>) {
+        let mut pages = retention::Pages::NotCleared;
         for _ in 0..KEEPING_STEPS_PER_WAKE {
             // The storage was emptied meanwhile: there is nothing to keep.
             if !self.is_migrated.get() {
@@ -210,7 +211,7 @@ impl Object {
             }
             let db = Sqlite::new(&self.storage);
             let agent = self.agent(&db, &Caller::Owner, &[]);
-            let step = match retention::step_if_due(&agent.memory()) {
+            let step = match retention::step_if_due(&agent.memory(), pages) {
                 Ok(Some(step)) => step,
                 Ok(None) => return,
                 Err(error) => {
@@ -226,10 +227,13 @@ impl Object {
                     self.show(ShownChange::of_all(session_id));
                 }
             }
-            if !step.purged.is_empty()
-                && let Err(error) = self.clear_pages(&step.purged).await
-            {
-                http::log(&error);
+            pages = retention::Pages::NotCleared;
+            if !step.purged.is_empty() {
+                // If this fails, the next run or purge makes up for it.
+                if let Err(error) = self.clear_pages(&step.purged).await {
+                    http::log(&error);
+                }
+                pages = retention::Pages::Cleared;
             }
             if !step.has_more {
                 if let Some(next_at) = step.next_at {

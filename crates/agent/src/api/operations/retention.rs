@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::Result;
-use crate::lifecycle::retention::{preview, step};
+use crate::lifecycle::retention::{Pages, preview, step};
 use crate::store::retention_progress::{LastRetentionRun, RetentionCounts};
 
 /// Deletes some of what is older than the agent's `retention` says, and says whether more
@@ -58,7 +58,7 @@ impl RunAtOnce for ApplyRetention {
                 next_run_at: found.next_at,
             });
         }
-        let step = step(&memory)?;
+        let step = step(&memory, Pages::ClearedAfter)?;
         for session_id in &step.changed {
             agent.starter.show(session_id);
         }

@@ -23,4 +23,4 @@ mod sessions;
 mod step;
 mod work;
 
-pub use step::{RetentionPreview, RetentionStep, is_due, preview, step, step_if_due};
+pub use step::{Pages, RetentionPreview, RetentionStep, is_due, preview, step, step_if_due};

@@ -40,6 +40,18 @@ pub struct RetentionStep {
     pub failure: Option<Error>,
 }
 
+/// Who clears pages after the last deletion of a run (`RetentionStep::purged`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// The caller clears them after this step, which may then end the run.
+    ClearedAfter,
+    /// The caller clears them, and takes another step. An object that dies before it has
+    /// cleared them finds the run as it was.
+    NotCleared,
+    /// The caller has cleared them.
+    Cleared,
+}
+
 /// Whether a step has something to do now. One row, or none where no rule was ever set.
 pub fn is_due(memory: &Memory<'_>) -> Result<bool> {
     Ok(match find_progress(memory.db)? {
@@ -60,21 +72,21 @@ fn is_deployed(memory: &Memory<'_>) -> bool {
 
 /// Takes a step if one is due. A step that did nothing says when the next run begins.
 /// `None`: no rule was ever set.
-pub fn step_if_due(memory: &Memory<'_>) -> Result<Option<RetentionStep>> {
+pub fn step_if_due(memory: &Memory<'_>, pages: Pages) -> Result<Option<RetentionStep>> {
     match find_progress(memory.db)? {
         Some(progress) if !progress.is_due(memory.host.now_ms()) => Ok(Some(RetentionStep {
             next_at: Some(progress.next_at),
             ..RetentionStep::default()
         })),
         None if !is_deployed(memory) => Ok(None),
-        Some(_) | None => step(memory).map(Some),
+        Some(_) | None => step(memory, pages).map(Some),
     }
 }
 
 /// Takes one step of the run that goes on, or begins a run. Each step is a transaction.
-pub fn step(memory: &Memory<'_>) -> Result<RetentionStep> {
+pub fn step(memory: &Memory<'_>, pages: Pages) -> Result<RetentionStep> {
     let session = Cell::new(None);
-    let error = match atomically(memory.db, || take_step(memory, &session)) {
+    let error = match atomically(memory.db, || take_step(memory, pages, &session)) {
         Ok(step) => return Ok(step),
         Err(error) => error,
     };
@@ -117,7 +129,11 @@ fn begin(now_ms: i64) -> RetentionRun {
     }
 }
 
-fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<RetentionStep> {
+fn take_step(
+    memory: &Memory<'_>,
+    pages: Pages,
+    session: &Cell<Option<i64>>,
+) -> Result<RetentionStep> {
     let erasing = ErasingDatabase::new(memory.db);
     let db = &erasing;
     let now_ms = memory.host.now_ms();
@@ -132,10 +148,10 @@ fn take_step(memory: &Memory<'_>, session: &Cell<Option<i64>>) -> Result<Retenti
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
         let is_clean =
             run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
-        if was_finishing && !is_clean {
+        if was_finishing && !is_clean && pages != Pages::Cleared {
             purged = erase::finish(db)?;
         }
-        was_finishing || is_clean
+        is_clean || (was_finishing && pages != Pages::NotCleared)
     };
     run.steps += 1;
     run.gone.join(&work.gone);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::database::{Database as _, SqlValue};
-use crate::lifecycle::retention::{is_due, step};
+use crate::lifecycle::retention::{Pages, is_due, step};
 use crate::store::retention_progress::RUN_EVERY_MS;
 use crate::tests::Alice;
 
@@ -531,7 +531,7 @@ fn a_long_history_goes_in_steps_that_are_bounded() {
     assert_eq!(found["complete"], false);
     let mut steps = 0;
     loop {
-        let taken = step(&alice.agent(&alice.db).memory()).unwrap();
+        let taken = step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
         assert!(taken.gone.events.count <= 500);
         steps += 1;
         if !taken.has_more {
@@ -556,7 +556,7 @@ fn a_long_idle_session_goes_in_steps_and_a_write_keeps_the_rest() {
         json!({"sessionId": "s", "events": [{"action": "user_message", "content": "last"}]}),
     );
     pass(&alice, 10);
-    step(&alice.agent(&alice.db).memory()).unwrap();
+    step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
     assert_eq!(alice.events().len(), 501);
     alice.say(&["still here"]);
     run(&alice);
