@@ -31,6 +31,7 @@ fn every_example_is_read_and_written_again() {
     holds::<AppendEvents>(&api);
     holds::<AppendMessage>(&api);
     holds::<AppendToBlock>(&api);
+    holds::<ApplyRetention>(&api);
     holds::<BuildWorkingContext>(&api);
     holds::<CallTool>(&api);
     holds::<CancelTurn>(&api);
@@ -49,7 +50,9 @@ fn every_example_is_read_and_written_again() {
     holds::<DeleteSession>(&api);
     holds::<DeleteSkill>(&api);
     holds::<Destroy>(&api);
+    holds::<Erase>(&api);
     holds::<EstimateTokens>(&api);
+    holds::<FindMentions>(&api);
     holds::<ForkSession>(&api);
     holds::<FreezePrompt>(&api);
     holds::<GetBlock>(&api);
@@ -93,4 +96,5 @@ fn every_example_is_read_and_written_again() {
     holds::<UpdateMessage>(&api);
     holds::<UpdateSession>(&api);
     holds::<UpsertMessage>(&api);
+    holds::<VerifyReceipt>(&api);
 }

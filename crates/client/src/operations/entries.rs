@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{ItemDeleted, VectorReport};
+use super::shapes::{ItemGone, VectorReport};
 use crate::operation::Operation;
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
@@ -75,7 +75,8 @@ impl Operation for SetEntry {
 /// Deletes an entry of a searchable block. What the entry replaced holds again, unless another
 /// entry replaced it, too.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many.
+/// Its texts stay readable as earlier versions: `versionsKept` says how many. With `purge` they go,
+/// too, and the answer is a receipt.
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
@@ -85,6 +86,9 @@ impl Operation for SetEntry {
 pub struct DeleteEntry {
     pub label: String,
     pub key: String,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -96,6 +100,7 @@ impl DeleteEntry {
         Self {
             label: label.into(),
             key: key.into(),
+            purge: None,
             session_id: None,
         }
     }
@@ -103,11 +108,12 @@ impl DeleteEntry {
 
 setters! {
     DeleteEntry:
+    purge: bool;
     session_id: impl Into<String>;
 }
 
 impl Operation for DeleteEntry {
-    type Output = ItemDeleted;
+    type Output = ItemGone;
     const NAME: &'static str = "deleteEntry";
     const READS: bool = false;
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{AppendOutcome, ToolCall};
+use super::shapes::{AppendOutcome, Erased, HomeReceipt, ToolCall};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -130,6 +130,9 @@ impl Operation for LoadEvents {
 
 /// Deletes events. Their children join the nearest ancestor that is left. Unknown ids are ignored.
 ///
+/// With `purge`, their text is in no table afterwards: summaries that covered the events are taken
+/// back, and the answer is a receipt. Forks of the session keep their copies.
+///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -137,6 +140,9 @@ impl Operation for LoadEvents {
 pub struct DeleteEvents {
     pub session_id: String,
     pub event_ids: Vec<String>,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
 }
 
 impl DeleteEvents {
@@ -145,8 +151,14 @@ impl DeleteEvents {
         Self {
             session_id: session_id.into(),
             event_ids,
+            purge: None,
         }
     }
+}
+
+setters! {
+    DeleteEvents:
+    purge: bool;
 }
 
 impl Operation for DeleteEvents {
@@ -167,12 +179,35 @@ words! {
     }
 }
 
-/// What `deleteEvents` answers.
+/// What a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Deleted {
     pub deleted: i64,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }
 
 /// An event as it is read.

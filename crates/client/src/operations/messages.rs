@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::UiMessage;
+use super::shapes::{Erased, HomeReceipt, UiMessage};
 use crate::message::NewMessage;
 use crate::operation::Operation;
 
@@ -265,6 +265,9 @@ impl Operation for GetHistory {
 /// Deletes messages. A message that followed a deleted one then follows the nearest message above
 /// it that is left. Unknown ids are ignored.
 ///
+/// With `purge`, their text is in no table afterwards: summaries that covered the messages are
+/// taken back, and the answer is a receipt. Forks of the session keep their copies.
+///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -272,6 +275,9 @@ impl Operation for GetHistory {
 pub struct DeleteMessages {
     pub session_id: String,
     pub message_ids: Vec<String>,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
 }
 
 impl DeleteMessages {
@@ -280,8 +286,14 @@ impl DeleteMessages {
         Self {
             session_id: session_id.into(),
             message_ids,
+            purge: None,
         }
     }
+}
+
+setters! {
+    DeleteMessages:
+    purge: bool;
 }
 
 impl Operation for DeleteMessages {
@@ -325,12 +337,35 @@ pub struct AppendedMessage {
     pub message: UiMessage,
 }
 
-/// What `clearMessages`, `deleteMessages` answers.
+/// What a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedMessages {
     pub deleted: i64,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }
 
 /// What `getHistory` answers.

@@ -4,13 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shapes::{Erased, HomeReceipt, Retention};
 use crate::Object;
 use crate::operation::Operation;
 
 /// Starts a session.
 ///
 /// With an `id` that exists it fails with `already_exists`. `parentSessionId` must name a session
-/// of this agent.
+/// of this agent. `retention` and `pinned` need the secret.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -25,6 +26,13 @@ pub struct CreateSession {
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session_id: Option<String>,
+    /// Whether retention deletes nothing of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// How long the session's texts are kept. A field that is left out is as the agent's
+    /// configuration says; `null` in a field lifts the agent's rule here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
 }
 
 impl CreateSession {
@@ -40,6 +48,8 @@ setters! {
     metadata: Object;
     name: impl Into<String>;
     parent_session_id: impl Into<String>;
+    pinned: bool;
+    retention: Retention;
 }
 
 impl Operation for CreateSession {
@@ -110,7 +120,8 @@ impl Operation for ListSessions {
 
 /// Changes a session's name or metadata.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
+/// A field that is left out stays; `null` clears a field. Metadata and retention are replaced as a
+/// whole. `retention` and `pinned` need the secret.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -132,6 +143,18 @@ pub struct UpdateSession {
         skip_serializing_if = "Option::is_none"
     )]
     pub name: Option<Option<String>>,
+    /// Whether retention deletes nothing of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// How long the session's texts are kept. A field that is left out is as the agent's
+    /// configuration says; `null` in a field lifts the agent's rule here.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retention: Option<Option<Retention>>,
 }
 
 impl UpdateSession {
@@ -141,6 +164,8 @@ impl UpdateSession {
             session_id: session_id.into(),
             metadata: None,
             name: None,
+            pinned: None,
+            retention: None,
         }
     }
 }
@@ -149,6 +174,8 @@ setters! {
     UpdateSession:
     or null metadata: Object;
     or null name: impl Into<String>;
+    pinned: bool;
+    or null retention: Retention;
 }
 
 impl Operation for UpdateSession {
@@ -159,12 +186,18 @@ impl Operation for UpdateSession {
 
 /// Deletes a session and everything in it, in one transaction.
 ///
+/// With `purge`, its text is overwritten as well, and the answer is a receipt. Forks of the session
+/// keep their copies.
+///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteSession {
     pub session_id: String,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
 }
 
 impl DeleteSession {
@@ -172,8 +205,14 @@ impl DeleteSession {
     pub fn new(session_id: impl Into<String>) -> Self {
         Self {
             session_id: session_id.into(),
+            purge: None,
         }
     }
+}
+
+setters! {
+    DeleteSession:
+    purge: bool;
 }
 
 impl Operation for DeleteSession {
@@ -382,6 +421,12 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
+    /// Present where it is `true`: retention deletes nothing of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// How long the session's texts are kept, where the session has rules of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
 }
 
 /// What `listSessions` answers.
@@ -466,11 +511,34 @@ pub struct UsagePage {
     pub cursor: Option<String>,
 }
 
-/// What `deleteSession` answers.
+/// What a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct WasDeleted {
     /// `false`: there was no such session.
     pub deleted: bool,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }

@@ -27,6 +27,65 @@ pub struct AppendedEvent {
     pub inserted: bool,
 }
 
+/// How many of each kind were erased. Counts, never content.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Erased {
+    /// Events of logs.
+    pub events: i64,
+    /// Summaries that covered erased events, or that were named themselves.
+    pub summaries: i64,
+    /// Media that no other event of its session used.
+    pub media: i64,
+    pub sessions: i64,
+    /// Definitions of blocks.
+    pub blocks: i64,
+    pub entries: i64,
+    /// Documents of loadable blocks.
+    pub documents: i64,
+    /// Versions of blocks, entries and documents.
+    pub versions: i64,
+    /// Copies of documents in sessions' contexts and in their logs.
+    pub loaded_documents: i64,
+    /// Frozen prompts. The next use renders them anew.
+    pub prompts: i64,
+    pub vectors: i64,
+    /// What was kept of turns beside their events.
+    pub turns: i64,
+    /// Messages and answers that waited for a turn.
+    pub waiting_messages: i64,
+    /// Reports of turns to `onTurnEnd` that were not delivered.
+    pub callbacks: i64,
+}
+
+words! {
+    /// A part of `HomeReceipt`.
+    pub enum HomeKind {
+        Agent = "agent",
+        Bucket = "bucket",
+        Service = "service",
+    }
+}
+
+/// The answer of the home that holds a block, when it was asked to delete a text.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct HomeReceipt {
+    pub kind: HomeKind,
+    /// The agent's name, the service's binding, or the object's key in the bucket.
+    pub name: String,
+    /// `false`: the home had no such text, or it is a service that deletes nothing.
+    pub deleted: bool,
+    /// The digest of the other agent's receipt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// What the other agent erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+}
+
 /// The outcome of an import.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -46,15 +105,38 @@ pub struct Imported {
     pub left_out: Option<Vec<LeftOut>>,
 }
 
-/// What became of an entry or a document that was to be deleted.
+/// What became of an entry or a document.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
-pub struct ItemDeleted {
+pub struct ItemGone {
     /// `false`: there was none.
     pub deleted: bool,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
     /// How many of its earlier texts `getBlockVersions` still shows, so that it can be
-    /// brought back. `removeBlock` with `purge` erases them, with the block. Absent: none.
+    /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
 }
@@ -84,6 +166,49 @@ pub struct ListedTool {
 pub struct ReportedError {
     pub code: String,
     pub message: String,
+}
+
+/// How long texts are kept. A field that is left out deletes nothing by itself.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Retention {
+    /// What is left of a deleted entry or document goes so many days after its deletion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted_days: Option<i64>,
+    /// An entry is deleted, with its versions, so many days after it was last written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries_days: Option<i64>,
+    /// An event is deleted so many days after it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events_days: Option<i64>,
+    /// Of a LangGraph thread, so many of the newest checkpoints of each namespace stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_kept: Option<i64>,
+    /// A session is deleted so many days after the last write to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions_idle_days: Option<i64>,
+    /// An earlier version of a block, an entry or a document is deleted so many days after
+    /// another one took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions_days: Option<i64>,
+}
+
+impl Retention {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Retention:
+    deleted_days: i64;
+    entries_days: i64;
+    events_days: i64;
+    runs_kept: i64;
+    sessions_idle_days: i64;
+    versions_days: i64;
 }
 
 words! {

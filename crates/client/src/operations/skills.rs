@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::ItemDeleted;
+use super::shapes::ItemGone;
 use crate::operation::Operation;
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
@@ -66,6 +66,9 @@ impl Operation for PutSkill {
 pub struct DeleteSkill {
     pub label: String,
     pub key: String,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -77,6 +80,7 @@ impl DeleteSkill {
         Self {
             label: label.into(),
             key: key.into(),
+            purge: None,
             session_id: None,
         }
     }
@@ -84,11 +88,12 @@ impl DeleteSkill {
 
 setters! {
     DeleteSkill:
+    purge: bool;
     session_id: impl Into<String>;
 }
 
 impl Operation for DeleteSkill {
-    type Output = ItemDeleted;
+    type Output = ItemGone;
     const NAME: &'static str = "deleteSkill";
     const READS: bool = false;
 }
