@@ -8,6 +8,7 @@ mod calls;
 mod granted;
 mod name;
 mod opening;
+mod starter;
 mod tables;
 
 use std::cell::Cell;
@@ -42,9 +43,10 @@ use session_agent_agent::chat::run::listener::TurnListener;
 use session_agent_agent::chat::run::running_turns::{Audience as _, RunningTurns};
 use session_agent_agent::chat::run::show_pace::{ShowPace, ShownChange};
 use session_agent_agent::chat::run::take_up::take_up_some;
-use session_agent_agent::chat::run::work::{TurnStarter, TurnWork};
+use session_agent_agent::chat::run::work::TurnWork;
 use session_agent_agent::chat::stream::chunks::HEADERS;
 use session_agent_agent::context::compaction::auto::CompactionTracker;
+use session_agent_agent::lifecycle::retention::is_due;
 use session_agent_agent::memory::homes::agent::{VIA_HEADER, parse_via};
 use session_agent_core::access::{Caller, Policy};
 use session_agent_core::base::budget::Reservation;
@@ -325,41 +327,6 @@ impl Object {
     }
 }
 
-impl TurnStarter for Object {
-    fn begin(&self, work: TurnWork) {
-        if let Some(object) = self.me.upgrade() {
-            Object::begin(&object, work);
-        }
-    }
-
-    fn recover(&self) {
-        if let Some(object) = self.me.upgrade() {
-            object.recover_once();
-        }
-    }
-
-    fn call_back(&self) {
-        if let Some(object) = self.me.upgrade() {
-            object.begin_calling_back();
-        }
-    }
-
-    fn keep_soon(&self) {
-        if let Some(object) = self.me.upgrade() {
-            let next = Rc::clone(&object);
-            object.run_later(async move { next.keep_later(0).await });
-        }
-    }
-
-    fn show(&self, session_id: &Id) {
-        if let Some(object) = self.me.upgrade()
-            && object.sockets.is_there(session_id)
-        {
-            Object::show(&object, ShownChange::of_all(session_id.clone()));
-        }
-    }
-}
-
 enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.
     Reply(Reply, Sent, Reservation),
@@ -529,6 +496,8 @@ impl Object {
                 let mut reply = transfer::receive(db, import, pieces).await?;
                 let watched = changed.filter(|id| self.sockets.is_there(id));
                 reply.changed = watched.map(ShownChange::of_all);
+                // The file may hold rules of its session.
+                agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
                 reply
             }
             Route::Chat { session_id, .. } => {

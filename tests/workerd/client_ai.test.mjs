@@ -94,7 +94,7 @@ test("the_documents_loop_runs_with_the_memory_under_it", async () => {
     says("Test first, then ship."),
   );
   const { system, messages, tools } = await session.modelInput();
-  assert.deepEqual(Object.keys(tools).sort(), ["load_context", "set_context", "unload_context"]);
+  assert.deepEqual(Object.keys(tools).sort(), ["forget", "load_context", "set_context", "unload_context"]);
   const result = streamText({ model, system, messages, tools, stopWhen: FEW_STEPS });
   assert.equal(await result.text, "Test first, then ship.");
 
@@ -679,7 +679,7 @@ test("one_request_gives_a_model_all_it_is_sent_and_no_more_than_fits", async () 
   await agent.session("s").appendEvents({ events });
   const { system, messages, tools } = await counted.modelInput({ maxTokens: 4_000 });
   assert.deepEqual(seen, ["buildWorkingContext"]);
-  assert.deepEqual(Object.keys(tools).sort(), ["load_context", "set_context", "unload_context"]);
+  assert.deepEqual(Object.keys(tools).sort(), ["forget", "load_context", "set_context", "unload_context"]);
   assert.match(system, /SOUL[\s\S]+earlier messages of this conversation are not shown here/);
   assert.ok(messages.length > 10 && messages.length < 60, `${messages.length}`);
   assert.ok(JSON.stringify([system, messages]).length < 4_000 * 5);

@@ -52,6 +52,7 @@ for (const [version, open, options] of [
       const { tools } = await client.listTools();
       assert.deepEqual(tools.map(({ name }) => name).toSorted(), [
         "echo",
+        "forget",
         "load_context",
         "search",
         "set_context",

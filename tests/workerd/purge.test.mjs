@@ -12,7 +12,8 @@ import { startServer } from "./harness.mjs";
 const NEEDLE = "zanzibarquux";
 /** An index of words leaves out the beginning that a word shares with the word before it. */
 const END = "nzibarquux";
-const KILLS = 6;
+/** `KILLS=100` plays for longer. */
+const KILLS = Number(process.env.KILLS ?? 6);
 
 const storage = await mkdtemp(join(tmpdir(), "session-agent-purge-"));
 const options = { storage, secrets: { SESSION_AGENT_TOKEN: "the secret of these tests, long enough" }, vars: {} };

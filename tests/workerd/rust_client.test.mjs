@@ -77,7 +77,7 @@ for (const way of WAYS) {
       facts: ["tea"],
       promptHasBlock: true,
       contextIsReady: true,
-      tools: ["set_context", "search_context"],
+      tools: ["set_context", "search_context", "forget"],
       config: [10, 0.5, "built-in"],
       usage: [5, 0.5, true],
       compacted: "nothing_to_compact",

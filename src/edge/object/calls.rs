@@ -104,12 +104,13 @@ impl Object {
 
     /// Clears what a purge left of its text in pages of these tables, in free pages, and in
     /// the write-ahead log. Each step is committed before the next one begins. Filling has
-    /// the log copied into the database's file, and the second time, it writes over the log.
+    /// the log copied into the database's file, and filling again writes over the log.
     pub(super) async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
         let db = Sqlite::new(&self.storage);
         self.fill_free_pages(&db).await?;
         renew_tables(&db, tables)?;
         self.outbound.sleep(0).await;
+        self.fill_free_pages(&db).await?;
         self.fill_free_pages(&db).await
     }
 

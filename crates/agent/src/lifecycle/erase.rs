@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::mentions::{Place, PlaceKind};
+use super::mentions::{MentionPlace, PlaceKind};
 use super::purge::erase_around;
 use crate::base::database::{Database, SqlValue, atomically};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::context::compaction::by_hand::delete_compaction;
@@ -32,15 +32,13 @@ pub struct ErasedPlaces {
     pub erasure: Erasure,
 }
 
-/// Erases these places in one transaction. `only`: the session that the caller may erase
-/// in; a place elsewhere is refused. A place that is gone already counts as not found.
+/// Erases these places in one transaction. A place that is gone already counts as not
+/// found.
 pub fn erase_places(
     db: &dyn Database,
     host: &dyn Host,
-    places: &[Place],
-    only: Option<&Id>,
+    places: &[MentionPlace],
 ) -> Result<ErasedPlaces> {
-    check_reach(places, only)?;
     let places: Vec<Target<'_>> = places
         .iter()
         .enumerate()
@@ -61,22 +59,6 @@ pub fn erase_places(
     })
 }
 
-fn check_reach(places: &[Place], only: Option<&Id>) -> Result<()> {
-    let Some(only) = only else {
-        return Ok(());
-    };
-    for (index, place) in places.iter().enumerate() {
-        if place.session_id.as_ref() != Some(only) {
-            return Err(Error::new(
-                Code::Forbidden,
-                "This token is for one session, and this place is not in it.",
-            )
-            .with("field", format!("places[{index}].sessionId")));
-        }
-    }
-    Ok(())
-}
-
 /// A place with what its kind needs.
 enum Target<'a> {
     Event(&'a Id, &'a Id),
@@ -93,7 +75,7 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn read(index: usize, place: &'a Place) -> Result<Self> {
+    fn read(index: usize, place: &'a MentionPlace) -> Result<Self> {
         let missing = |field: &str| {
             let field = format!("places[{index}].{field}");
             let message =

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use super::mention_tables::{MENTION_TABLES, MentionTable};
-use crate::base::columns::FromRow;
-use crate::base::database::{Database, Row, SqlValue, find_row};
+use crate::base::columns::{FromRow, find, load};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Tree, json, quoted};
@@ -66,7 +66,7 @@ pub enum PlaceKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Place {
+pub struct MentionPlace {
     pub kind: PlaceKind,
     /// The session that the place belongs to. Absent or `null`: the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub struct Place {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Mentions {
-    pub places: Vec<Place>,
+    pub places: Vec<MentionPlace>,
     /// Where the next request goes on, also after a page without places. `null`: all was
     /// looked at.
     pub cursor: Option<String>,
@@ -95,13 +95,13 @@ pub struct Mentions {
 
 /// A position: a table, and the key of the last row that was looked at.
 #[derive(Clone, Debug, PartialEq)]
-struct Cursor {
+struct MentionCursor {
     table: usize,
     /// Empty: the table begins.
     after: Vec<SqlValue>,
 }
 
-impl Cursor {
+impl MentionCursor {
     fn encode(&self) -> String {
         let key: Vec<serde_json::Value> = self
             .after
@@ -146,11 +146,11 @@ pub fn find_mentions(
     cursor: Option<&str>,
 ) -> Result<Mentions> {
     let mut at = match cursor {
-        None => Cursor {
+        None => MentionCursor {
             table: 0,
             after: Vec::new(),
         },
-        Some(text) => Cursor::decode(text).ok_or_else(|| {
+        Some(text) => MentionCursor::decode(text).ok_or_else(|| {
             Error::invalid(
                 "cursor",
                 "`cursor` must be the `cursor` of an earlier answer, as it was.",
@@ -162,7 +162,7 @@ pub fn find_mentions(
         places: Vec::new(),
         cursor: None,
     };
-    let mut room = Room {
+    let mut room = ScanRoom {
         rows: MAX_ROWS,
         bytes: MAX_BYTES,
     };
@@ -192,7 +192,7 @@ pub fn find_mentions(
 }
 
 /// What a request may still look at.
-struct Room {
+struct ScanRoom {
     rows: i64,
     bytes: i64,
 }
@@ -281,6 +281,26 @@ impl FromRow<'_> for StepEnd {
     }
 }
 
+/// A row that is wanted.
+struct FoundPlace {
+    place: MentionPlace,
+    key: Vec<SqlValue>,
+}
+
+impl FromRow<'_> for FoundPlace {
+    fn from_row(row: &Row) -> Result<Self> {
+        let unread = |_| Error::storage("a place that can't be read");
+        let place: MentionPlace = json::decode(row.text(0)?).map_err(unread)?;
+        Ok(Self {
+            place: MentionPlace {
+                snippet: row.find_text(1).map(str::to_owned),
+                ..place
+            },
+            key: row.0.iter().skip(2).cloned().collect(),
+        })
+    }
+}
+
 impl TableSearch<'_> {
     /// Looks at the next rows of the table. Returns the key of the last of them; `None`:
     /// the table is at its end.
@@ -288,8 +308,8 @@ impl TableSearch<'_> {
         &self,
         after: &[SqlValue],
         limit: usize,
-        room: &mut Room,
-        places: &mut Vec<Place>,
+        room: &mut ScanRoom,
+        places: &mut Vec<MentionPlace>,
     ) -> Result<Option<Vec<SqlValue>>> {
         let Some(condition) = self.condition() else {
             return Ok(None);
@@ -326,24 +346,21 @@ impl TableSearch<'_> {
             condition = condition.replace("?p", &format!("?{pattern}")),
             limit = pattern + 1,
         );
-        let rows = self.db.rows(&sql, &params)?;
-        let mut last = None;
-        for row in &rows {
-            let mut place: Place = json::decode(row.text(0)?)
-                .map_err(|_| Error::storage("a place that can't be read"))?;
-            place.snippet = row.find_text(1).map(str::to_owned);
+        let found: Vec<FoundPlace> = load(self.db, &sql, &params)?;
+        let is_full = found.len() >= limit;
+        let mut last = end.key;
+        for FoundPlace { place, key } in found {
             places.push(place);
-            last = Some(row.0.iter().skip(2).cloned().collect());
+            // A full page ends at its last place, and the rows after it are looked at again.
+            if is_full {
+                last = key;
+            }
         }
-        // A full page ends at its last place, and the rows after it are looked at again.
-        Ok(Some(match last.filter(|_| rows.len() >= limit) {
-            Some(key) => key,
-            None => end.key,
-        }))
+        Ok(Some(last))
     }
 
     /// The end of the next step within the room. `None`: the table has no more rows.
-    fn find_end(&self, after: &[SqlValue], room: &Room) -> Result<Option<StepEnd>> {
+    fn find_end(&self, after: &[SqlValue], room: &ScanRoom) -> Result<Option<StepEnd>> {
         let (key, order) = (self.table.key.join(", "), self.order());
         let (range, mut params) = self.rows_after(after);
         let [rows, bytes] = [params.len() + 1, params.len() + 2];
@@ -364,8 +381,7 @@ impl TableSearch<'_> {
             length = self.table.length(),
             name = self.table.name,
         );
-        let row = find_row(self.db, &sql, &params)?;
-        row.as_ref().map(Row::read).transpose()
+        find(self.db, &sql, &params)
     }
 
     /// SQL: the key that orders the rows. For one session, an index leads to its rows, and
@@ -429,13 +445,13 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_as_it_was_written_and_no_other_text_is_one() {
-        let cursor = Cursor {
+        let cursor = MentionCursor {
             table: 0,
             after: vec!["s".into(), SqlValue::Integer(7)],
         };
-        assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
+        assert_eq!(MentionCursor::decode(&cursor.encode()), Some(cursor));
         for text in ["", "x", "W10", "WzAsWzFdXQ", "Wzk5LFtdXQ"] {
-            assert_eq!(Cursor::decode(text), None, "{text}");
+            assert_eq!(MentionCursor::decode(text), None, "{text}");
         }
     }
 }

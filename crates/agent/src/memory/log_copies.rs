@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::label::Label;
+use crate::base::action::Action;
 use crate::base::columns::{load, load_values};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
@@ -94,9 +95,13 @@ fn find_answers(
            FROM cf_agents_events AS e,
                 json_each(iif(json_valid(e.tool), e.tool, '{}'), '$.toolCalls') AS call
           WHERE e.session_id = ?1
-            AND e.action = 'tool_call_request'
+            AND e.action = ?3
             AND call.value ->> '$.name' = ?2",
-        &[session_id.as_str().into(), TOOL.into()],
+        &[
+            session_id.as_str().into(),
+            TOOL.into(),
+            Action::ToolCallRequest.name().into(),
+        ],
     )?;
     let names = |label: Option<String>, key: Option<String>| {
         let label = label.unwrap_or_default().trim().to_lowercase();
@@ -117,12 +122,13 @@ fn find_answers(
         "SELECT e.seq
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
-            AND e.action = 'tool_result'
+            AND e.action = ?3
             AND iif(json_valid(e.tool), e.tool, '{}') ->> '$.toolCallId'
                 IN (SELECT value FROM json_each(?2))",
         &[
             session_id.as_str().into(),
             SqlValue::Text(json::encode(&ids)?),
+            Action::ToolResult.name().into(),
         ],
     )
 }

@@ -59,6 +59,43 @@ pub struct Erased {
     pub callbacks: i64,
 }
 
+impl Erased {
+    #[must_use]
+    pub fn new(
+        events: i64,
+        summaries: i64,
+        media: i64,
+        sessions: i64,
+        blocks: i64,
+        entries: i64,
+        documents: i64,
+        versions: i64,
+        loaded_documents: i64,
+        prompts: i64,
+        vectors: i64,
+        turns: i64,
+        waiting_messages: i64,
+        callbacks: i64,
+    ) -> Self {
+        Self {
+            events,
+            summaries,
+            media,
+            sessions,
+            blocks,
+            entries,
+            documents,
+            versions,
+            loaded_documents,
+            prompts,
+            vectors,
+            turns,
+            waiting_messages,
+            callbacks,
+        }
+    }
+}
+
 words! {
     /// A part of `HomeReceipt`.
     pub enum HomeKind {
@@ -84,6 +121,25 @@ pub struct HomeReceipt {
     /// What the other agent erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
+}
+
+impl HomeReceipt {
+    #[must_use]
+    pub fn new(kind: HomeKind, name: impl Into<String>, deleted: bool) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            deleted,
+            digest: None,
+            erased: None,
+        }
+    }
+}
+
+setters! {
+    HomeReceipt:
+    digest: impl Into<String>;
+    erased: Erased;
 }
 
 /// The outcome of an import.

@@ -78,7 +78,7 @@ impl<'a> ErasingDatabase<'a> {
 
     /// Overwrites and counts the rows that this statement deletes.
     fn overwrite(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
-        let Some(deletion) = Deletion::read(sql) else {
+        let Some(deletion) = DeleteStatement::read(sql) else {
             return Ok(());
         };
         let table = TABLES.iter().find(|table| table.name == deletion.table);
@@ -129,13 +129,13 @@ pub fn overwritten(column: &str) -> String {
 }
 
 /// A statement that deletes rows.
-struct Deletion<'s> {
+struct DeleteStatement<'s> {
     table: &'s str,
     /// From `WHERE` on, without `RETURNING`; empty: all rows.
     condition: &'s str,
 }
 
-impl<'s> Deletion<'s> {
+impl<'s> DeleteStatement<'s> {
     fn read(sql: &'s str) -> Option<Self> {
         let rest = sql.trim_start().strip_prefix("DELETE FROM ")?;
         let (table, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));

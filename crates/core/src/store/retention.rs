@@ -78,7 +78,7 @@ pub struct BlockRetention {
 
 /// The rules that hold in one place, in days. `None`: nothing is deleted for this reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct RetentionRules {
     pub sessions_idle_days: Option<i64>,
     pub events_days: Option<i64>,
     pub runs_kept: Option<i64>,
@@ -102,8 +102,8 @@ fn within<const MAX: i64>(own: Rule<MAX>, outer: Option<i64>) -> Option<i64> {
 
 impl Retention {
     /// The rules that hold where `outer` hold around.
-    pub fn within(&self, outer: Rules) -> Rules {
-        Rules {
+    pub fn within(&self, outer: RetentionRules) -> RetentionRules {
+        RetentionRules {
             sessions_idle_days: within(self.sessions_idle_days, outer.sessions_idle_days),
             events_days: within(self.events_days, outer.events_days),
             runs_kept: within(self.runs_kept, outer.runs_kept),
@@ -127,7 +127,7 @@ impl BlockRetention {
     }
 }
 
-impl Rules {
+impl RetentionRules {
     /// Whether nothing is deleted.
     pub fn are_off(&self) -> bool {
         *self == Self::default()
@@ -262,7 +262,7 @@ mod tests {
     fn the_nearest_rule_holds_and_null_lifts_one_that_stands_further_out() {
         let read = |text: &str| json::decode::<Retention>(text).ok().unwrap();
         let agents = read(r#"{"eventsDays": 30, "versionsDays": 7, "entriesDays": 5}"#);
-        let agents = agents.within(Rules::default());
+        let agents = agents.within(RetentionRules::default());
         let sessions = read(r#"{"eventsDays": null, "versionsDays": 1}"#).within(agents);
         assert_eq!(sessions.events_days, None);
         assert_eq!(sessions.memory.versions_days, Some(1));

@@ -11,7 +11,7 @@ use crate::base::json::{Limit, MAX_NAMES, list, optional_list};
 use crate::lifecycle::erase::{MAX_PLACES, erase_places};
 #[cfg(test)]
 use crate::lifecycle::mentions::Mentions;
-use crate::lifecycle::mentions::{MAX_QUERY_CHARS, Place, Wanted, find_mentions};
+use crate::lifecycle::mentions::{MAX_QUERY_CHARS, MentionPlace, Wanted, find_mentions};
 use crate::lifecycle::receipt::Receipt;
 
 /// Finds all places where a text stands, or all that comes from events: events, summaries,
@@ -95,7 +95,7 @@ pub struct Erase {
     /// The places, as `findMentions` answered them.
     #[serde(deserialize_with = "list::<_, _, 1, MAX_PLACES>")]
     #[cfg_attr(test, schemars(length(min = 1, max = MAX_PLACES)))]
-    places: Vec<Place>,
+    places: Vec<MentionPlace>,
 }
 
 #[derive(Serialize)]
@@ -109,16 +109,22 @@ pub struct WasErased {
 
 impl Operation for Erase {
     const NAME: &'static str = "erase";
-    const NEEDS: Needs = Needs::Narrowed;
+    const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = WasErased;
+
+    /// The session that all places are in.
+    fn session_id(&self) -> Option<&Id> {
+        let session = self.places.first()?.session_id.as_ref()?;
+        let is_there = |place: &MentionPlace| place.session_id.as_ref() == Some(session);
+        self.places.iter().all(is_there).then_some(session)
+    }
 }
 
 impl RunAtOnce for Erase {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let only = agent.caller.only_session();
-        let erased = erase_places(agent.db, agent.host, &self.places, only)?;
+        let erased = erase_places(agent.db, agent.host, &self.places)?;
         let receipt = issue(agent, Self::NAME, erased.erasure.erased, None)?;
         let reply = Reply::json(&WasErased {
             found: erased.found,

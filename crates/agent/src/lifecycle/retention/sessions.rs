@@ -12,7 +12,7 @@ use crate::lifecycle::delete::delete_session;
 use crate::log::sessions::ACTIVE_AT;
 use crate::store::erasing::ErasingDatabase;
 use crate::store::last_turns::find_open_turn;
-use crate::store::retention::{Retention, Rules, read_retention};
+use crate::store::retention::{Retention, RetentionRules, read_retention};
 
 /// A session that has rules of its own, or the agent's.
 pub struct KeptSession {
@@ -44,9 +44,9 @@ impl KeptSession {
         iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL),
         iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)";
 
-    pub fn rules(&self, agents: Rules) -> Rules {
+    pub fn rules(&self, agents: RetentionRules) -> RetentionRules {
         match self.is_pinned {
-            true => Rules::default(),
+            true => RetentionRules::default(),
             false => self.own.within(agents),
         }
     }

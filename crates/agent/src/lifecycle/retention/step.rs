@@ -16,7 +16,7 @@ use crate::base::ids::Id;
 use crate::memory::Memory;
 use crate::store::config::load_config;
 use crate::store::erasing::ErasingDatabase;
-use crate::store::retention::{Retention, Rules};
+use crate::store::retention::{Retention, RetentionRules};
 use crate::store::retention_progress::{
     LastRetentionRun, RUN_EVERY_MS, RetentionCounts, RetentionProgress, RetentionRun, RunPlace,
     RunStage, find_progress, forget_progress, write_progress,
@@ -141,7 +141,7 @@ fn take_step(
     let was_there = progress != RetentionProgress::default();
     let mut run = take_run(&mut progress, now_ms);
     let mut work = StepWork::new(false);
-    let walk = Walk::new(memory, db, run.started_at, session)?;
+    let walk = RetentionWalk::new(memory, db, run.started_at, session)?;
     let mut purged = Vec::new();
     let is_over = walk.go_on(&mut run, &mut work)? && {
         // The last step comes by itself, so that it is as short as the others.
@@ -207,7 +207,7 @@ pub fn preview(memory: &Memory<'_>) -> Result<RetentionPreview> {
     let progress = find_progress(memory.db)?;
     let session = Cell::new(None);
     let db = ErasingDatabase::new(memory.db);
-    let walk = Walk::new(memory, &db, now_ms, &session)?;
+    let walk = RetentionWalk::new(memory, &db, now_ms, &session)?;
     let mut work = StepWork::new(true);
     let is_complete = walk.go_on(&mut begin(now_ms), &mut work)?;
     Ok(RetentionPreview {
@@ -222,17 +222,17 @@ pub fn preview(memory: &Memory<'_>) -> Result<RetentionPreview> {
 }
 
 /// The agent's rules: its own, or those that are deployed.
-fn load_rules(memory: &Memory<'_>) -> Result<Rules> {
+fn load_rules(memory: &Memory<'_>) -> Result<RetentionRules> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let retention: Retention = config.retention.unwrap_or_default();
-    Ok(retention.within(Rules::default()))
+    Ok(retention.within(RetentionRules::default()))
 }
 
 /// The way of a run through the agent.
-struct Walk<'a> {
+struct RetentionWalk<'a> {
     memory: &'a Memory<'a>,
     db: &'a ErasingDatabase<'a>,
-    agents: Rules,
+    agents: RetentionRules,
     /// The shortest time for which the agent's blocks keep earlier versions. Prompts of all
     /// sessions show these blocks.
     shown_days: Option<i64>,
@@ -242,7 +242,7 @@ struct Walk<'a> {
     session: &'a Cell<Option<i64>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RetentionWalk<'a> {
     fn new(
         memory: &'a Memory<'a>,
         db: &'a ErasingDatabase<'a>,
@@ -375,7 +375,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn memory_of<'m>(&'m self, scope: &'m str, rules: Rules) -> Result<KeptMemory<'m>> {
+    fn memory_of<'m>(&'m self, scope: &'m str, rules: RetentionRules) -> Result<KeptMemory<'m>> {
         let deployed = self.memory.deployed;
         let shown = self.shown_days;
         KeptMemory::load(self.db, deployed, scope, rules.memory, self.now_ms, shown)

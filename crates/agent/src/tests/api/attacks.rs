@@ -157,6 +157,12 @@ fn verdict(kind: Kind, rule: AccessRule, session: Option<&str>, forges: bool) ->
 /// The session that a body names: in its `id` if the operation creates a session.
 fn session_of(operation: &str, body: &Value) -> Option<String> {
     let field = match operation {
+        "erase" => {
+            let places = body["places"].as_array().unwrap();
+            let session = &places[0]["sessionId"];
+            let is_one = places.iter().all(|place| place["sessionId"] == *session);
+            return session.as_str().filter(|_| is_one).map(str::to_owned);
+        }
         "createSession" => "id",
         _ => "sessionId",
     };

@@ -468,7 +468,12 @@ fn about_the_agent() -> Bodies {
             "erase",
             json!({"places": [
                 {"kind": "event", "sessionId": "s", "id": "b1"},
-                {"kind": "entry", "sessionId": "s", "label": "kb", "key": "k"},
+                {"kind": "entry", "sessionId": "s", "label": "kb", "key": "k"}
+            ]}),
+        ),
+        (
+            "erase",
+            json!({"places": [
                 {"kind": "document", "label": "skills", "key": "k"},
                 {"kind": "session", "sessionId": "t"}
             ]}),

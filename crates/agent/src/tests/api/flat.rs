@@ -43,6 +43,10 @@ const LINEAR: &[(&str, &str)] = &[
     ),
     ("search", "the first search of an agent builds the index"),
     (
+        "findMentions",
+        "it looks at up to 20,000 rows, or 8 MiB of their texts",
+    ),
+    (
         "loadEvents",
         "with `since` or `actions`, it looks at each event",
     ),

@@ -148,6 +148,7 @@ fn a_client_shakes_hands_and_finds_everything() {
             "search_context",
             "load_context",
             "unload_context",
+            "forget",
             "search",
             "echo"
         ]
@@ -659,7 +660,7 @@ fn long_lists_come_in_pages_and_a_cursor_is_of_its_list() {
             break;
         }
     }
-    assert_eq!((pages, tools.len()), (3, 46));
+    assert_eq!((pages, tools.len()), (3, 47));
 }
 
 #[test]

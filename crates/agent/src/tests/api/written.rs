@@ -9,6 +9,7 @@ use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::memory::content::MAX_VERSIONS_BYTES;
 use crate::memory::prompt::MAX_PROMPT_BYTES;
 use crate::memory::skills::loaded::MAX_LOADED_BYTES;
+use crate::store::erased::Erased;
 use crate::testing::wait_for;
 use crate::tests::Alice;
 use crate::tests::api::examples::READS;
@@ -253,6 +254,10 @@ fn asks() -> Vec<(&'static str, Value)> {
             }
         }
     }
+    asks.push(("findMentions", json!({"query": "xxx", "limit": 100})));
+    let receipt = json!({"erased": serde_json::to_value(Erased::default()).unwrap(),
+                         "agent": "a", "operation": "o", "at": 1, "digest": "d"});
+    asks.push(("verifyReceipt", json!({"receipt": receipt})));
     asks
 }
 

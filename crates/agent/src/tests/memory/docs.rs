@@ -269,7 +269,11 @@ fn the_tools_are_those_that_the_blocks_call_for() {
     );
     assert_eq!(
         names(json!({})),
-        ["set_context [\"memory\",\"kb\"]", "search_context [\"kb\"]"]
+        [
+            "set_context [\"memory\",\"kb\"]",
+            "search_context [\"kb\"]",
+            "forget [\"kb\"]"
+        ]
     );
     alice.ok("configureAgent", json!({"sessionSearch": true}));
     assert_eq!(
@@ -279,7 +283,8 @@ fn the_tools_are_those_that_the_blocks_call_for() {
             "search_context [\"kb\"]",
             "load_context [\"notes\"]",
             "unload_context [\"notes\"]",
-            "session_search null"
+            "session_search null",
+            "forget [\"kb\",\"notes\"]"
         ]
     );
 }
@@ -296,7 +301,7 @@ fn a_model_is_told_its_mistakes() {
         (
             "set_contxt",
             json!({}),
-            "There is no such tool. There are: set_context, search_context, load_context, unload_context.",
+            "There is no such tool. There are: set_context, search_context, load_context, unload_context, forget.",
         ),
         (
             "session_search",

@@ -12,7 +12,7 @@ use crate::base::error::{Error, Result};
 /// A table is written anew after a purge if it has no more rows, and the database no more
 /// bytes: a second copy stands beside the first for a moment, and each row is billed.
 const MAX_ROWS: i64 = 2_000;
-const MAX_BYTES: i64 = 16 << 20;
+const MAX_BYTES: i64 = 24 << 20;
 
 /// How much is filled: as much as a purge of a small database frees, and the 1,022 pages
 /// that SQLite's list of free pages may hold before them, since it takes the oldest of them

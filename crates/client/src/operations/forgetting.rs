@@ -1,0 +1,288 @@
+//! Forgetting.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::{Erased, HomeReceipt};
+use crate::operation::Operation;
+
+/// Finds all places where a text stands, or all that comes from events: events, summaries, blocks,
+/// entries, documents, their versions, copies and frozen prompts.
+///
+/// A request looks at a bounded part of the agent. Ask again with the answer's `cursor` until it is
+/// `null`; a page may be empty. What a home outside this agent holds is not looked at, nor what a
+/// running turn has not written yet.
+///
+/// A token that is narrowed to a session sees that session only.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct FindMentions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Events, by their ids: found are these events in all sessions, the summaries that
+    /// cover them, and the memory that models wrote in them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ids: Option<Vec<String>>,
+    /// Default: `50`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The text, as it stands there; its letters may be large or small. 3 to 200
+    /// characters. Give this or `ids`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+}
+
+impl FindMentions {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    FindMentions:
+    cursor: impl Into<String>;
+    ids: Vec<String>;
+    limit: i64;
+    query: impl Into<String>;
+}
+
+impl Operation for FindMentions {
+    type Output = Mentions;
+    const NAME: &'static str = "findMentions";
+    const READS: bool = true;
+}
+
+/// Erases places that `findMentions` found, all in one transaction, with one receipt.
+///
+/// Afterwards their text is in no table. An event goes with the summaries that cover it; an entry
+/// and a document go with their earlier versions; the newest text of a block, a session's name and
+/// metadata, and a block's description are emptied and stay. Frozen prompts that may show the text
+/// are rendered anew at their next use.
+///
+/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
+/// names it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Erase {
+    /// The places, as `findMentions` answered them.
+    pub places: Vec<MentionPlace>,
+}
+
+impl Erase {
+    #[must_use]
+    pub fn new(places: Vec<MentionPlace>) -> Self {
+        Self { places }
+    }
+}
+
+impl Operation for Erase {
+    type Output = WasErased;
+    const NAME: &'static str = "erase";
+    const READS: bool = false;
+}
+
+/// Checks a receipt: whether it is unchanged, and whether this Worker signed it.
+///
+/// A token that is narrowed to a session sees that session only.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyReceipt {
+    /// The receipt, as the answer of the deletion had it. Other fields of that answer are
+    /// ignored.
+    pub receipt: Receipt,
+}
+
+impl VerifyReceipt {
+    #[must_use]
+    pub fn new(receipt: Receipt) -> Self {
+        Self { receipt }
+    }
+}
+
+impl Operation for VerifyReceipt {
+    type Output = ReceiptCheck;
+    const NAME: &'static str = "verifyReceipt";
+    const READS: bool = true;
+}
+
+/// A place where something stands.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct MentionPlace {
+    pub kind: PlaceKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The session that the place belongs to. Absent or `null`: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What stands around it, as it is stored. `erase` ignores it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+}
+
+impl MentionPlace {
+    #[must_use]
+    pub fn new(kind: PlaceKind) -> Self {
+        Self {
+            kind,
+            id: None,
+            key: None,
+            label: None,
+            session_id: None,
+            snippet: None,
+            version: None,
+        }
+    }
+}
+
+setters! {
+    MentionPlace:
+    id: impl Into<String>;
+    key: impl Into<String>;
+    label: impl Into<String>;
+    session_id: impl Into<String>;
+    snippet: impl Into<String>;
+    version: i64;
+}
+
+/// What `findMentions` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Mentions {
+    pub places: Vec<MentionPlace>,
+    /// Where the next request goes on, also after a page without places. `null`: all was
+    /// looked at.
+    pub cursor: Option<String>,
+}
+
+words! {
+    /// A kind of place.
+    pub enum PlaceKind {
+        /// An event of a log: `sessionId`, `id`.
+        Event = "event",
+        /// A summary: `sessionId`, `id`.
+        Summary = "summary",
+        /// A session's name or metadata: `sessionId`.
+        Session = "session",
+        /// A block's definition: `label`.
+        Definition = "definition",
+        /// The text of a block: `label`, `version`.
+        Block = "block",
+        /// An entry: `label`, `key`.
+        Entry = "entry",
+        /// A document: `label`, `key`.
+        Document = "document",
+        /// An earlier version: `label`, `version`, and the `key` of an entry or a document.
+        Version = "version",
+        /// A document as a session loaded it: `sessionId`, `label`, `key`.
+        LoadedDocument = "loadedDocument",
+        /// A frozen prompt.
+        Prompt = "prompt",
+        /// A report of a turn that was not delivered to `onTurnEnd`: `sessionId`, `id`.
+        Report = "report",
+    }
+}
+
+/// What a deletion with `purge` adds to its answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    pub erased: Erased,
+    /// The agent's name.
+    pub agent: String,
+    /// The operation that erased.
+    pub operation: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    pub digest: String,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+impl Receipt {
+    #[must_use]
+    pub fn new(
+        erased: Erased,
+        agent: impl Into<String>,
+        operation: impl Into<String>,
+        at: i64,
+        digest: impl Into<String>,
+    ) -> Self {
+        Self {
+            erased,
+            agent: agent.into(),
+            operation: operation.into(),
+            at,
+            digest: digest.into(),
+            home: None,
+            signature: None,
+        }
+    }
+}
+
+setters! {
+    Receipt:
+    home: HomeReceipt;
+    signature: impl Into<String>;
+}
+
+/// What `verifyReceipt` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ReceiptCheck {
+    /// Whether the digest is that of the receipt, and the signature, if there is one, is
+    /// this Worker's.
+    pub valid: bool,
+    /// Whether the receipt has a signature of this Worker.
+    pub signed: bool,
+}
+
+/// What a deletion with `purge` adds to its answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct WasErased {
+    /// How many of the places were there. An event that has several places counts once.
+    pub found: i64,
+    pub erased: Erased,
+    /// The agent's name.
+    pub agent: String,
+    /// The operation that erased.
+    pub operation: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    pub digest: String,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
