@@ -34,6 +34,7 @@ const MODULES = {
   Forgetting: "forgetting",
   "Chat turns": "turns",
   Agent: "agent",
+  "Agents of a directory": "directory",
 };
 
 /** What several modules use, and what answers an import. */

@@ -65,7 +65,7 @@ export const GROUPS = {
   "Memory tools": ["getTools", "callTool"],
   Forgetting: ["findMentions", "erase", "verifyReceipt"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
-  Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  Agent: ["configureAgent", "getConfig", "applyRetention", "getStats", "loadForeignRows", "mintToken", "destroy"],
   "Agents of a directory": ["listAgents", "searchAgents", "eraseAgents"],
   "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "health"],
 };

@@ -9,6 +9,7 @@ mod granted;
 mod membership;
 mod name;
 mod opening;
+mod starter;
 mod tables;
 
 use std::cell::Cell;
@@ -43,9 +44,10 @@ use session_agent_agent::chat::run::listener::TurnListener;
 use session_agent_agent::chat::run::running_turns::{Audience as _, RunningTurns};
 use session_agent_agent::chat::run::show_pace::{ShowPace, ShownChange};
 use session_agent_agent::chat::run::take_up::take_up_some;
-use session_agent_agent::chat::run::work::{TurnStarter, TurnWork};
+use session_agent_agent::chat::run::work::TurnWork;
 use session_agent_agent::chat::stream::chunks::HEADERS;
 use session_agent_agent::context::compaction::auto::CompactionTracker;
+use session_agent_agent::lifecycle::retention::is_due;
 use session_agent_agent::memory::homes::agent::{VIA_HEADER, parse_via};
 use session_agent_core::access::{Caller, Policy};
 use session_agent_core::base::budget::Reservation;
@@ -211,6 +213,7 @@ impl Object {
         self.begin_calling_back();
         self.join_later();
         self.go_on_indexing().await;
+        self.go_on_keeping().await;
         Ok(())
     }
 
@@ -331,32 +334,6 @@ impl Object {
     }
 }
 
-impl TurnStarter for Object {
-    fn begin(&self, work: TurnWork) {
-        if let Some(object) = self.me.upgrade() {
-            Object::begin(&object, work);
-        }
-    }
-
-    fn recover(&self) {
-        if let Some(object) = self.me.upgrade() {
-            object.recover_once();
-        }
-    }
-
-    fn call_back(&self) {
-        if let Some(object) = self.me.upgrade() {
-            object.begin_calling_back();
-        }
-    }
-
-    fn wake_soon(&self) {
-        if let Some(object) = self.me.upgrade() {
-            object.begin_recovery_later();
-        }
-    }
-}
-
 enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.
     Reply(Reply, Sent, Reservation),
@@ -408,6 +385,7 @@ impl Object {
     fn recover_once(self: &Rc<Self>) {
         if self.is_recovery_due.replace(false) {
             self.recover_now();
+            self.keep_if_due();
         }
     }
 
@@ -529,6 +507,8 @@ impl Object {
                 let mut reply = transfer::receive(db, import, pieces).await?;
                 let watched = changed.filter(|id| self.sockets.is_there(id));
                 reply.changed = watched.map(ShownChange::of_all);
+                // The file may hold rules of its session.
+                agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
                 reply
             }
             Route::Chat { session_id, .. } => {

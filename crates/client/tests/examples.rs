@@ -31,6 +31,7 @@ fn every_example_is_read_and_written_again() {
     holds::<AppendEvents>(&api);
     holds::<AppendMessage>(&api);
     holds::<AppendToBlock>(&api);
+    holds::<ApplyRetention>(&api);
     holds::<BuildWorkingContext>(&api);
     holds::<CallTool>(&api);
     holds::<CancelTurn>(&api);

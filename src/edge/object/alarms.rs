@@ -11,6 +11,7 @@ use session_agent_agent::chat::run::callbacks::CallbackSender;
 use session_agent_agent::chat::run::running_turns::Audience as _;
 use session_agent_agent::chat::run::show_pace::{NextList, ShownChange};
 use session_agent_agent::chat::run::watchers::show_news;
+use session_agent_agent::lifecycle::retention;
 use session_agent_core::access::Caller;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
@@ -19,6 +20,16 @@ use session_agent_core::search::build::{BATCHES_PER_WAKE, build_batch};
 /// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
 /// alarm finds the turn that was cut off.
 const LOOK_AFTER_MS: i64 = 10_000;
+
+/// Steps of retention in a row after an alarm, with other requests between them. Then
+/// follows a pause, after which the platform grants a new allowance.
+const KEEPING_STEPS_PER_WAKE: usize = 50;
+
+/// The pause before the alarm that begins or continues retention.
+const KEEPING_PAUSE_MS: i64 = 100;
+
+/// The pause after a step that failed.
+const KEEPING_RETRY_MS: i64 = 3_600_000;
 
 /// The pause before the alarm that continues building the index.
 const INDEX_PAUSE_MS: i64 = 100;
@@ -156,5 +167,82 @@ impl Object {
             }
         }
         self.index_later().await;
+    }
+
+    /// Has an alarm begin or continue retention at this time, or soon.
+    pub(super) async fn keep_later(&self, at_ms: i64) {
+        let now_ms = Runtime.now_ms();
+        let at_ms = at_ms.max(now_ms + KEEPING_PAUSE_MS);
+        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
+            return;
+        }
+        self.wakes_at_ms.set(at_ms);
+        if let Err(error) = wake_at(&self.storage, at_ms).await {
+            // Without the alarm, a request of the object's next life begins it.
+            http::log(&error);
+        }
+    }
+
+    /// Has retention begin if it is due. Once in the object's life in memory: a rule may have
+    /// been deployed, or the object died before it set an alarm.
+    pub(super) fn keep_if_due(self: &Rc<Self>) {
+        if !self.is_migrated.get() {
+            return;
+        }
+        let db = Sqlite::new(&self.storage);
+        match retention::is_due(&self.agent(&db, &Caller::Owner, &[]).memory()) {
+            Ok(true) => {
+                let object = Rc::clone(self);
+                self.run_later(async move { object.keep_later(0).await });
+            }
+            Ok(false) => {}
+            Err(error) => http::log(&error),
+        }
+    }
+
+    /// Continues retention. Other requests are served between two steps. An alarm continues
+    /// the rest, and begins the next run.
+    pub(super) async fn go_on_keeping(self: &Rc<Self>) {
+        let mut pages = retention::Pages::NotCleared;
+        for _ in 0..KEEPING_STEPS_PER_WAKE {
+            // The storage was emptied meanwhile: there is nothing to keep.
+            if !self.is_migrated.get() {
+                return;
+            }
+            let db = Sqlite::new(&self.storage);
+            let agent = self.agent(&db, &Caller::Owner, &[]);
+            let step = match retention::step_if_due(&agent.memory(), pages) {
+                Ok(Some(step)) => step,
+                Ok(None) => return,
+                Err(error) => {
+                    http::log(&error);
+                    return self.keep_later(Runtime.now_ms() + KEEPING_RETRY_MS).await;
+                }
+            };
+            if let Some(failure) = &step.failure {
+                http::log(failure);
+            }
+            for session_id in step.changed {
+                if self.sockets.is_there(&session_id) {
+                    self.show(ShownChange::of_all(session_id));
+                }
+            }
+            pages = retention::Pages::NotCleared;
+            if !step.purged.is_empty() {
+                // If this fails, the next run or purge makes up for it.
+                if let Err(error) = self.clear_pages(&step.purged).await {
+                    http::log(&error);
+                }
+                pages = retention::Pages::Cleared;
+            }
+            if !step.has_more {
+                if let Some(next_at) = step.next_at {
+                    self.keep_later(next_at).await;
+                }
+                return;
+            }
+            self.outbound.sleep(0).await;
+        }
+        self.keep_later(0).await;
     }
 }

@@ -113,7 +113,7 @@ impl Object {
     /// Clears what a purge left of its text in pages of these tables, in free pages, and in
     /// the write-ahead log. Each step is committed before the next one begins. Filling has
     /// the log copied into the database's file, and filling again writes over the log.
-    async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
+    pub(super) async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
         let db = Sqlite::new(&self.storage);
         self.fill_free_pages(&db).await?;
         renew_tables(&db, tables)?;

@@ -27,6 +27,7 @@ use super::operations::message_writes::{
     AppendMessage, ClearMessages, DeleteMessages, UpdateMessage, UpsertMessage,
 };
 use super::operations::receipts::VerifyReceipt;
+use super::operations::retention::ApplyRetention;
 use super::operations::run_turn::RunTurn;
 use super::operations::search::Search;
 use super::operations::sessions::{
@@ -107,6 +108,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<ListTools>(),
     at_once::<ConfigureAgent>(),
     at_once::<GetConfig>(),
+    at_once::<ApplyRetention>(),
     at_once::<GetStats>(),
     at_once::<LoadForeignRows>(),
     at_once::<FindMentions>(),

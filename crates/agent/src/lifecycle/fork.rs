@@ -42,6 +42,7 @@ pub fn fork_session(
                 name: fork.name,
                 metadata: fork.metadata,
                 parent_session_id: Some(fork.session_id.clone()),
+                ..NewSession::default()
             },
         )?;
         let mut copied = 0;
@@ -56,7 +57,7 @@ pub fn fork_session(
                 id: &id,
                 after_seq: copied,
             };
-            stretch.copy_rows(db, host.now_ms())?;
+            stretch.copy_rows(db)?;
             if has_slices {
                 stretch.copy_slices(db)?;
             }
@@ -73,6 +74,7 @@ pub fn fork_session(
         changes::record(db, host, &id, copied, ChangeType::Compaction, &told)?;
         copy_session(db, fork.session_id, &id)?;
         copy_settings(db, fork.session_id, &id)?;
+        copy_retention(db, fork.session_id, &id)?;
         media::copy(db, fork.session_id, &id)?;
         add_session(db, id.as_str())?;
         get_session(db, &id)
@@ -90,6 +92,21 @@ fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
                   WHERE id = ?1
                     AND json_valid(compaction)
                     AND compaction ->> '$.settings' <> '{}') AS original
+          WHERE id = ?2",
+        &[original_id.as_str().into(), id.as_str().into()],
+    )
+}
+
+/// A fork's texts are kept as long as the original's. A pin exempts one session, and is not
+/// copied.
+fn copy_retention(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET retention = original.retention
+           FROM (SELECT retention
+                   FROM cf_agents_sessions
+                  WHERE id = ?1
+                    AND retention IS NOT NULL) AS original
           WHERE id = ?2",
         &[original_id.as_str().into(), id.as_str().into()],
     )

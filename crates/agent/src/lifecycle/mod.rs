@@ -11,4 +11,5 @@ mod mention_tables;
 pub mod mentions;
 pub mod purge;
 pub mod receipt;
+pub mod retention;
 pub mod transfer;

@@ -15,6 +15,7 @@ use crate::base::error::{Error, Result};
 use crate::base::json::json;
 use crate::base::tokens;
 use crate::memory::kind::BlockKind;
+use crate::store::retention::BlockRetention;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -39,6 +40,9 @@ pub struct Block {
     /// Whether the model may write the block with its tools.
     #[serde(default)]
     pub model_writes: bool,
+    /// How long what the block held is kept, where the block has rules of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<BlockRetention>,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
     /// Why the content is missing: the block's home did not provide it.
@@ -91,6 +95,7 @@ impl Block {
             source: definition.source.clone(),
             when_changed: definition.when_changed,
             model_writes: definition.model_may_write(),
+            retention: definition.retention.clone(),
             updated_at: held.updated_at.max(definition.defined_at),
             unavailable: held.unavailable,
         }

@@ -10,6 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::bounded;
 use crate::memory::budget::{check_budget, check_content};
+use crate::store::retention::BlockRetention;
 
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
@@ -62,6 +63,9 @@ pub struct DefineBlock {
     /// Default: `true` if the content lives in this agent, or in an agent that
     /// placeholders of this agent's name name; else `false`.
     pub model_writes: Option<bool>,
+    /// How long what the block held is kept. A field that is left out is as the session or
+    /// the agent says. Setting it needs the Worker's secret.
+    pub retention: Option<BlockRetention>,
 }
 
 /// A block's definition, checked.
@@ -80,6 +84,7 @@ pub struct Definition {
     pub when_changed: WhenChanged,
     /// As the definition sets it. `None`: the home decides.
     pub model_writes: Option<bool>,
+    pub retention: Option<BlockRetention>,
     /// `None`: the block comes from the deployed configuration.
     pub defined_at: Option<i64>,
 }
@@ -112,6 +117,7 @@ impl DefineBlock {
             source: self.source,
             when_changed: self.when_changed,
             model_writes: self.model_writes,
+            retention: self.retention,
             defined_at: None,
         })
     }

@@ -9,12 +9,14 @@ use super::homes::nowhere;
 use super::label::Label;
 use super::source::{BlockHome, BlockPlace, BlockSource};
 use super::{BlockScope, Memory};
+use crate::access::needs_secret;
 use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::memory::kind::BlockKind;
+use crate::store::retention::note_block_rules;
 use crate::store::tables;
 
 /// The most blocks of an agent, and of each session.
@@ -31,7 +33,7 @@ struct DefinitionRow<'r> {
 }
 
 impl DefinitionRow<'_> {
-    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key";
+    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key, retention";
 
     /// The definition, not placed yet.
     fn definition(&self) -> Result<Definition> {
@@ -73,6 +75,11 @@ impl FromRow<'_> for Definition {
                 _ => WhenChanged::Wait,
             },
             model_writes: row.find_integer(10).map(|writes| writes == 1),
+            retention: row
+                .find_text(13)
+                .map(json::decode)
+                .transpose()
+                .map_err(|_| damaged())?,
             defined_at: Some(row.integer(8)?),
         })
     }
@@ -233,6 +240,14 @@ fn write_definition(
         if (block.source.is_some() || had_source) && !may_reach_out {
             return Err(reaches_out(&block.label));
         }
+        let ruled = before.as_ref().and_then(|before| before.retention.clone());
+        if !may_reach_out {
+            if block.retention.is_some() && block.retention != ruled {
+                return Err(needs_secret("retention"));
+            }
+            block.retention = ruled;
+        }
+        check_retention(&block)?;
         let defined_at = before.as_ref().and_then(|before| before.defined_at);
         block.defined_at = defined_at;
         // Agents may define their blocks at every start: an equal definition writes no row.
@@ -263,6 +278,17 @@ pub fn check_place(block: &Definition) -> Result<()> {
         BlockPlace::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
         BlockPlace::Here(_) | BlockPlace::There(_) | BlockPlace::Nowhere(_) => Ok(()),
     }
+}
+
+/// Refuses rules for content that is not in this object.
+pub fn check_retention(block: &Definition) -> Result<()> {
+    if block.retention.is_none() || block.home().is_this_object() || block.has_template() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "retention",
+        "The content of this block lives outside this agent, so this agent can't delete it. Set `retention` where the content lives.",
+    ))
 }
 
 fn reaches_out(label: &Label) -> Error {
@@ -317,6 +343,7 @@ fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
 /// Writes a definition's row unchanged. Part of a transaction.
 pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     let source = block.source.as_ref().map(json::encode).transpose()?;
+    let retention = block.retention.as_ref().map(json::encode).transpose()?;
     let when_changed = match block.when_changed {
         WhenChanged::Wait => "wait",
         WhenChanged::Remind => "remind",
@@ -324,8 +351,8 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_blocks
                 (scope, key, label, kind, description, max_tokens, default_content, source, when_changed, defined_at,
-                 model_writes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                 model_writes, retention)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (scope, key) DO UPDATE
             SET label = excluded.label,
                 kind = excluded.kind,
@@ -336,6 +363,7 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
                 when_changed = excluded.when_changed,
                 is_removed = 0,
                 model_writes = excluded.model_writes,
+                retention = excluded.retention,
                 defined_at = excluded.defined_at",
         &[
             block.scope.as_str().into(),
@@ -349,8 +377,13 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
             when_changed.into(),
             block.defined_at.into(),
             block.model_writes.map_or(SqlValue::Null, SqlValue::from),
+            retention.into(),
         ],
-    )
+    )?;
+    match block.retention {
+        Some(_) => note_block_rules(db, &block.scope),
+        None => Ok(()),
+    }
 }
 
 /// Removes a block's definition; `false` if there is none. Content in this object
@@ -369,6 +402,10 @@ pub fn remove(
         let has_source = |block: &Definition| block.source.is_some();
         if was_there.as_ref().is_some_and(has_source) && !may_reach_out {
             return Err(reaches_out(label));
+        }
+        let has_rules = |block: &Definition| block.retention.is_some();
+        if was_there.as_ref().is_some_and(has_rules) && !may_reach_out {
+            return Err(needs_secret("retention"));
         }
         match find_default(memory, scope.column(), label) {
             // This row hides the deployed block, which the next read would show again.

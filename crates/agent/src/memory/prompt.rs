@@ -146,6 +146,7 @@ mod tests {
             source: None,
             when_changed: WhenChanged::Wait,
             model_writes: true,
+            retention: None,
             updated_at: None,
             unavailable: None,
         }

@@ -50,6 +50,10 @@ impl BegunWorks {
 }
 
 impl TurnStarter for BegunWorks {
+    fn keep_soon(&self) {}
+
+    fn show(&self, _session_id: &crate::base::ids::Id) {}
+
     fn begin(&self, work: TurnWork) {
         self.0.borrow_mut().push_back(work);
     }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
     Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
-    ShownConfig, Stats, TurnEndCallback,
+    RetentionApplied, ShownConfig, Stats, TurnEndCallback,
 };
-use super::shapes::WhenBusy;
+use super::shapes::{Retention, WhenBusy};
 use crate::operation::Operation;
 
 /// Changes the configuration of the whole agent. A field that is left out keeps its value. `null`
@@ -113,6 +113,15 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub reserved_metadata_keys: Option<Option<Vec<String>>>,
+    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
+    /// deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retention: Option<Option<Retention>>,
     /// Whether the model gets the `session_search` tool.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -183,6 +192,7 @@ setters! {
     or null reasoning_effort: ReasoningEffort;
     or null refresh_prompt: PromptRefresh;
     or null reserved_metadata_keys: Vec<String>;
+    or null retention: Retention;
     or null session_search: bool;
     or null summary_model: impl Into<String>;
     or null system_instructions: Vec<String>;
@@ -217,6 +227,40 @@ impl Operation for GetConfig {
     type Output = ShownConfig;
     const NAME: &'static str = "getConfig";
     const READS: bool = true;
+}
+
+/// Deletes some of what is older than the agent's `retention` says, and says whether more is left.
+/// The agent does the same by itself, once a day.
+///
+/// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at 20,000
+/// rows at most; beyond them, `complete` is `false` and the counts are the least.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ApplyRetention {
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
+}
+
+impl ApplyRetention {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    ApplyRetention:
+    dry_run: bool;
+}
+
+impl Operation for ApplyRetention {
+    type Output = RetentionApplied;
+    const NAME: &'static str = "applyRetention";
+    const READS: bool = false;
 }
 
 /// Shows how large the agent is, how much memory is used, and what runs.

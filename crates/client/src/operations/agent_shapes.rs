@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::WhenBusy;
+use super::shapes::{Retention, WhenBusy};
 use crate::Object;
 
 /// What a token allows beyond its operations. Each permission is off unless it is
@@ -98,6 +98,7 @@ pub struct ConfigOrigins {
     pub when_busy: ConfigOrigin,
     pub on_turn_end: ConfigOrigin,
     pub limits: ConfigOrigin,
+    pub retention: ConfigOrigin,
 }
 
 /// Something in the deployed defaults that the Worker leaves out.
@@ -165,6 +166,38 @@ words! {
         /// The index holds every event.
         Complete = "complete",
     }
+}
+
+/// How many of one kind, and the time of the oldest.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct KindCount {
+    /// Default: `0`.
+    pub count: i64,
+    /// When the oldest of them was last written, in milliseconds since the epoch.
+    pub oldest_at: Option<i64>,
+}
+
+/// A run that came to its end.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LastRetentionRun {
+    /// Default: `0`.
+    pub started_at: i64,
+    /// Default: `0`.
+    pub ended_at: i64,
+    /// The transactions that the run took.
+    /// Default: `0`.
+    pub steps: i64,
+    /// Default:
+    /// `{"deleted":{"count":0,"oldestAt":null},"entries":{"count":0,"oldestAt":null},"events":{"count":0,"oldestAt":null},"runs":{"count":0,"oldestAt":null},"sessions":{"count":0,"oldestAt":null},"summaries":{"count":0,"oldestAt":null},"versions":{"count":0,"oldestAt":null}}`.
+    pub gone: RetentionCounts,
+    /// Sessions that were left out, because a row could not be read. The next run tries them
+    /// again.
+    /// Default: `0`.
+    pub skipped: i64,
 }
 
 /// The limits in force, in bytes unless stated otherwise.
@@ -342,6 +375,50 @@ pub struct ReservedBytes {
     pub max_bytes: i64,
 }
 
+/// What `applyRetention` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RetentionApplied {
+    pub dry_run: bool,
+    /// What this step deleted, or what would be deleted.
+    pub gone: RetentionCounts,
+    /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
+    /// the least.
+    pub complete: bool,
+    /// The last run that came to its end.
+    pub last_run: Option<LastRetentionRun>,
+    /// When the next run begins by itself; `null`: no rule is set.
+    pub next_run_at: Option<i64>,
+}
+
+/// How many of each kind a run deleted, or a dry run would delete.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RetentionCounts {
+    /// Whole sessions that nobody wrote to.
+    /// Default: `{"count":0,"oldestAt":null}`.
+    pub sessions: KindCount,
+    /// Events of sessions that stay.
+    /// Default: `{"count":0,"oldestAt":null}`.
+    pub events: KindCount,
+    /// Summaries that covered such events.
+    /// Default: `{"count":0,"oldestAt":null}`.
+    pub summaries: KindCount,
+    /// Checkpoints of LangGraph threads, with the values that only they used.
+    /// Default: `{"count":0,"oldestAt":null}`.
+    pub runs: KindCount,
+    /// Earlier versions of blocks, entries and documents.
+    /// Default: `{"count":0,"oldestAt":null}`.
+    pub versions: KindCount,
+    /// Deleted entries and documents whose last traces went.
+    /// Default: `{"count":0,"oldestAt":null}`.
+    pub deleted: KindCount,
+    /// Default: `{"count":0,"oldestAt":null}`.
+    pub entries: KindCount,
+}
+
 /// The configuration that holds, and where it comes from.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -387,6 +464,9 @@ pub struct ShownConfig {
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     pub limits: Option<Limits>,
+    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
+    /// deployed.
+    pub retention: Option<Retention>,
     /// The layer that each setting's value comes from.
     pub origins: ConfigOrigins,
     /// What is written wrong in the deployed defaults. The Worker leaves it out.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::blocks_shapes::{
-    Block, BlockKind, BlockSource, Cleared, Versions, WasRemoved, WhenChanged,
+    Block, BlockKind, BlockRetention, BlockSource, Cleared, Versions, WasRemoved, WhenChanged,
 };
 use crate::operation::Operation;
 
@@ -34,6 +34,10 @@ pub struct DefineBlock {
     /// placeholders of this agent's name name; else `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_writes: Option<bool>,
+    /// How long what the block held is kept. A field that is left out is as the session or
+    /// the agent says. Setting it needs the Worker's secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<BlockRetention>,
     /// The session that the block belongs to. Default: the block belongs to the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -54,6 +58,7 @@ impl DefineBlock {
             description: None,
             max_tokens: None,
             model_writes: None,
+            retention: None,
             session_id: None,
             source: None,
             when_changed: None,
@@ -67,6 +72,7 @@ setters! {
     description: impl Into<String>;
     max_tokens: i64;
     model_writes: bool;
+    retention: BlockRetention;
     session_id: impl Into<String>;
     source: BlockSource;
     when_changed: WhenChanged;

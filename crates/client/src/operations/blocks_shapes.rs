@@ -31,6 +31,9 @@ pub struct Block {
     pub model_writes: bool,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
+    /// How long what the block held is kept, where the block has rules of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<BlockRetention>,
     /// Why the content is missing: the block's home did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -56,6 +59,37 @@ words! {
         /// Documents that the model loads whole, by their keys.
         Loadable = "loadable",
     }
+}
+
+/// How long what a block held is kept.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BlockRetention {
+    /// What is left of a deleted entry or document goes so many days after its deletion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted_days: Option<i64>,
+    /// An entry is deleted, with its versions, so many days after it was last written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries_days: Option<i64>,
+    /// An earlier version of the block, or of its entries and documents, is deleted so many
+    /// days after another one took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions_days: Option<i64>,
+}
+
+impl BlockRetention {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    BlockRetention:
+    deleted_days: i64;
+    entries_days: i64;
+    versions_days: i64;
 }
 
 /// Where a block's content lives outside this agent: exactly one of `r2`,

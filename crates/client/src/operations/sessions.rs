@@ -4,14 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt};
+use super::shapes::{Erased, HomeReceipt, Retention};
 use crate::Object;
 use crate::operation::Operation;
 
 /// Starts a session.
 ///
 /// With an `id` that exists it fails with `already_exists`. `parentSessionId` must name a session
-/// of this agent.
+/// of this agent. `retention` and `pinned` need the secret.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -26,6 +26,13 @@ pub struct CreateSession {
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session_id: Option<String>,
+    /// Whether retention deletes nothing of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// How long the session's texts are kept. A field that is left out is as the agent's
+    /// configuration says; `null` in a field lifts the agent's rule here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
 }
 
 impl CreateSession {
@@ -41,6 +48,8 @@ setters! {
     metadata: Object;
     name: impl Into<String>;
     parent_session_id: impl Into<String>;
+    pinned: bool;
+    retention: Retention;
 }
 
 impl Operation for CreateSession {
@@ -111,7 +120,8 @@ impl Operation for ListSessions {
 
 /// Changes a session's name or metadata.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
+/// A field that is left out stays; `null` clears a field. Metadata and retention are replaced as a
+/// whole. `retention` and `pinned` need the secret.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -133,6 +143,18 @@ pub struct UpdateSession {
         skip_serializing_if = "Option::is_none"
     )]
     pub name: Option<Option<String>>,
+    /// Whether retention deletes nothing of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// How long the session's texts are kept. A field that is left out is as the agent's
+    /// configuration says; `null` in a field lifts the agent's rule here.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retention: Option<Option<Retention>>,
 }
 
 impl UpdateSession {
@@ -142,6 +164,8 @@ impl UpdateSession {
             session_id: session_id.into(),
             metadata: None,
             name: None,
+            pinned: None,
+            retention: None,
         }
     }
 }
@@ -150,6 +174,8 @@ setters! {
     UpdateSession:
     or null metadata: Object;
     or null name: impl Into<String>;
+    pinned: bool;
+    or null retention: Retention;
 }
 
 impl Operation for UpdateSession {
@@ -395,6 +421,12 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
+    /// Present where it is `true`: retention deletes nothing of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// How long the session's texts are kept, where the session has rules of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
 }
 
 /// What `listSessions` answers.

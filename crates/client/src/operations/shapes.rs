@@ -224,6 +224,49 @@ pub struct ReportedError {
     pub message: String,
 }
 
+/// How long texts are kept. A field that is left out deletes nothing by itself.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Retention {
+    /// What is left of a deleted entry or document goes so many days after its deletion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted_days: Option<i64>,
+    /// An entry is deleted, with its versions, so many days after it was last written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries_days: Option<i64>,
+    /// An event is deleted so many days after it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events_days: Option<i64>,
+    /// Of a LangGraph thread, so many of the newest checkpoints of each namespace stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_kept: Option<i64>,
+    /// A session is deleted so many days after the last write to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions_idle_days: Option<i64>,
+    /// An earlier version of a block, an entry or a document is deleted so many days after
+    /// another one took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions_days: Option<i64>,
+}
+
+impl Retention {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Retention:
+    deleted_days: i64;
+    entries_days: i64;
+    events_days: i64;
+    runs_kept: i64;
+    sessions_idle_days: i64;
+    versions_days: i64;
+}
+
 words! {
     /// A part of `ContextMessage`.
     pub enum Role {

@@ -3,7 +3,7 @@
 
 use super::policy::forbidden;
 use super::scope::Caller;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 
 /// The rights that an operation asks of its caller.
@@ -115,4 +115,12 @@ pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> 
         "A minted token writes only a user's messages. Messages of the agent, its tools or the system need the secret, or a token that allows `agentMessages`.",
     )
     .with("field", field))
+}
+
+/// The error for a field that only the holder of the secret may set.
+pub fn needs_secret(field: &str) -> Error {
+    forbidden(format!(
+        "Only the Worker's secret may set `{field}`; a minted token may not. Leave `{field}` out, or send the request with the secret."
+    ))
+    .with("field", field)
 }

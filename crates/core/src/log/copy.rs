@@ -28,25 +28,24 @@ impl Stretch<'_> {
         ]
     }
 
-    /// Copies the events into one line. An id whose embedded number no longer is its
+    /// Copies the events into one line. A copy is as old as its original, so that retention
+    /// keeps no text longer because of a fork. An id whose embedded number no longer is its
     /// event's number goes into the id index. Part of a transaction.
-    pub fn copy_rows(&self, db: &dyn Database, now_ms: i64) -> Result<()> {
+    pub fn copy_rows(&self, db: &dyn Database) -> Result<()> {
         let sql = format!(
             "{INSERT}
              SELECT ?2, place, id,
                     NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
                          AND octet_length(id) = length(place) + 18),
                     place - 1, parent_id, 0, action, content, tool, metadata, message,
-                    message_dated, sliced_bytes, created_at, ?6, media, note, NULL
+                    message_dated, sliced_bytes, created_at, written_at, media, note, NULL
                FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
                        FROM cf_agents_events AS e
                       WHERE e.session_id = ?1
                         AND e.seq BETWEEN ?3 AND ?4)",
             INSERT = write::INSERT
         );
-        let mut params = self.params().to_vec();
-        params.push(now_ms.into());
-        db.run(&sql, &params)
+        db.run(&sql, &self.params())
     }
 
     /// Copies the slices, in the same transaction as their rows.

@@ -16,6 +16,9 @@ use crate::store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
 use crate::store::meter;
+#[cfg(feature = "testing")]
+use crate::store::retention::Retention;
+use crate::store::retention::SessionRetentionChange;
 use crate::store::staging;
 use crate::store::usage::{self, UsageIncrease};
 
@@ -40,6 +43,12 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
+    /// How long the session's texts are kept, where the session has rules of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+    /// Present where it is `true`: retention deletes nothing of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
     /// `listSessions` only: the stored metadata is damaged and shown as `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<bool>,
@@ -123,17 +132,21 @@ pub const USAGE_JSON: &str = r#"
     || ',"cost":' || s.used_cost
     || iif(s.used_cached_tokens = 0, '', ',"cachedInputTokens":' || s.used_cached_tokens)
     || '}'
-    || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;
+    || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')
+    || iif(coalesce(s.retention, '{}') = '{}', '', ',"retention":' || s.retention)
+    || iif(s.pinned = 1, ',"pinned":true', '')"#;
 
 /// A session's metadata; `null` if there is none, or if it is damaged.
 pub const METADATA_JSON: &str =
     "iif(json_valid(coalesce(s.metadata, 'null')), coalesce(s.metadata, 'null'), 'null')";
 
+#[derive(Default)]
 pub struct NewSession {
     pub id: Option<Id>,
     pub name: Option<String>,
     pub metadata: Option<JsonObject>,
     pub parent_session_id: Option<Id>,
+    pub retention: SessionRetentionChange,
 }
 
 pub fn create_session(
@@ -169,6 +182,7 @@ pub fn create_session(
             ..NewSessionRow::default()
         };
         row.insert(db, host)?;
+        new.retention.write(db, &id)?;
         get_session(db, &id)
     })
 }
@@ -307,6 +321,7 @@ pub fn get_session(db: &dyn Database, id: &Id) -> Result<SqlText> {
 pub struct SessionChange {
     pub name: Option<Option<String>>,
     pub metadata: Option<Option<JsonObject>>,
+    pub retention: SessionRetentionChange,
 }
 
 pub fn update_session(
@@ -336,6 +351,7 @@ pub fn update_session(
                 host.now_ms().into(),
             ],
         )?;
+        change.retention.write(db, id)?;
         get_session(db, id)
     })
 }

@@ -279,9 +279,52 @@ pub fn begin_life(db: &dyn Database, host: &dyn Host, session_id: &str) -> Resul
     if earlier.is_none() && !has_ended {
         return Ok(0);
     }
+    Ok(later_base(host))
+}
+
+fn later_base(host: &dyn Host) -> i64 {
     let mut bytes = [0; 8];
     host.fill_random(&mut bytes);
-    Ok(LATER_BASE + (u64::from_le_bytes(bytes) >> 13).cast_signed())
+    LATER_BASE + (u64::from_le_bytes(bytes) >> 13).cast_signed()
+}
+
+/// The most entries that [`begin_again`] deletes at once.
+const FORGOTTEN_AT_ONCE: i64 = 1_000;
+
+/// Begins the feed anew, after many events were deleted: whoever follows it is told to drop
+/// the copy, and then what is left. An entry for each deleted event would cost as much as
+/// the event did. `left`: the oldest event that is left. Part of the transaction that
+/// deletes.
+pub fn begin_again(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    left: Option<&str>,
+) -> Result<()> {
+    // One entry is written, so that whoever compares cursors sees that something changed.
+    let change = match left {
+        Some(_) => ChangeType::Update,
+        None => ChangeType::Clear,
+    };
+    record(db, host, session_id, last_seq, change, &[left])?;
+    db.run(
+        "DELETE FROM cf_agents_changes
+          WHERE session_id = ?1
+            AND cursor IN (SELECT cursor
+                             FROM cf_agents_changes
+                            WHERE session_id = ?1
+                              AND cursor < (SELECT max(cursor)
+                                              FROM cf_agents_changes
+                                             WHERE session_id = ?1)
+                            ORDER BY cursor
+                            LIMIT ?2)",
+        &[session_id.as_str().into(), FORGOTTEN_AT_ONCE.into()],
+    )?;
+    db.run(
+        "UPDATE cf_agents_sessions SET feed_base = ?2 WHERE id = ?1",
+        &[session_id.as_str().into(), later_base(host).into()],
+    )
 }
 
 impl FeedLife {

@@ -21,6 +21,8 @@ use crate::store::limits::Limits;
 use crate::store::model_settings::{
     OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature,
 };
+use crate::store::retention::Retention;
+use crate::store::retention_progress;
 use crate::store::stored::{find_stored, write_stored};
 use crate::store::turn_end::TurnEndCallback;
 use crate::store::when_busy::WhenBusy;
@@ -213,6 +215,9 @@ settings! {
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     limits: Option<Limits> = None;
+    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
+    /// deployed.
+    retention: Option<Retention> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
@@ -308,8 +313,12 @@ pub fn change_config(
             (None, SettingChange::Reset) => Some("prices"),
             (None, _) => None,
         };
+        let keeps_less = change.retention.given().is_some();
         let own = change.apply(load_own(db)?);
         write_stored(db, KEY, &own)?;
+        if keeps_less {
+            retention_progress::ask(db)?;
+        }
         let shown = ShownConfig::new(own, deployed);
         let config = &shown.config;
         if let (Some(field), Some(limits)) = (field, &config.limits) {

@@ -1,6 +1,6 @@
 //! The tables: their migrations, and the small tables that no other folder owns. These
 //! hold the agent's configuration, the change feed, usage, the counts against limits,
-//! calibration, the last turns, and staged imports.
+//! calibration, the last turns, staged imports, and how far retention has come.
 //!
 //! This module knows rows. It does not know what a message or a memory block is.
 
@@ -14,6 +14,8 @@ pub mod learned_windows;
 pub mod limits;
 pub mod meter;
 pub mod model_settings;
+pub mod retention;
+pub mod retention_progress;
 pub mod schema;
 pub mod spending;
 pub mod staging;

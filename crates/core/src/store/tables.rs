@@ -288,7 +288,7 @@ pub const TABLES: &[SessionTable] = &[
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Copy {
-            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes",
+            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention",
         },
         file: InFile::ShownBy("getBlocks"),
     },

@@ -34,7 +34,9 @@ impl RunAtOnce for ConfigureAgent {
         if let Some(Some(callback)) = self.on_turn_end.given() {
             check_callback(agent.outbound, callback)?;
         }
+        let has_new_rules = self.retention.given().is_some();
         let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
+        agent.keep_soon(has_new_rules);
         Reply::json(&shown)
     }
 }

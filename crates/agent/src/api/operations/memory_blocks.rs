@@ -52,7 +52,10 @@ impl RunWaiting for DefineBlock {
         BlockScope::get(agent.db, self.session_id.as_ref())?;
         let definition = self.into_definition()?;
         let is_owner = *agent.caller == Caller::Owner;
-        Reply::json(&define(&agent.memory(), definition, is_owner).await?)
+        let has_rules = definition.retention.is_some();
+        let block = define(&agent.memory(), definition, is_owner).await?;
+        agent.keep_soon(has_rules);
+        Reply::json(&block)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod mentions;
 pub mod message_reads;
 pub mod message_writes;
 pub mod receipts;
+pub mod retention;
 pub mod run_turn;
 pub mod search;
 pub mod sessions;

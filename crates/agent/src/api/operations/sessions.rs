@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Effect, Needs};
+use crate::access::{Caller, Effect, Needs, needs_secret};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::operations::receipts::issue;
 use crate::base::error::{Code, Error, Result};
@@ -18,12 +18,13 @@ use crate::log::sessions::{
     MAX_NAME_CHARS, NewSession, SessionChange, add_usage, create_session, find_session,
     update_session,
 };
+use crate::store::retention::{Retention, SessionRetentionChange};
 use crate::store::usage::UsageIncrease;
 
 /// Starts a session.
 ///
 /// With an `id` that exists it fails with `already_exists`. `parentSessionId`
-/// must name a session of this agent.
+/// must name a session of this agent. `retention` and `pinned` need the secret.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -32,6 +33,11 @@ pub struct CreateSession {
     name: Option<String>,
     metadata: Option<JsonObject>,
     parent_session_id: Option<Id>,
+    /// How long the session's texts are kept. A field that is left out is as the agent's
+    /// configuration says; `null` in a field lifts the agent's rule here.
+    retention: Option<Retention>,
+    /// Whether retention deletes nothing of this session.
+    pinned: Option<bool>,
 }
 
 impl Operation for CreateSession {
@@ -60,8 +66,16 @@ impl RunAtOnce for CreateSession {
             name: self.name,
             metadata: self.metadata,
             parent_session_id: self.parent_session_id,
+            retention: SessionRetentionChange {
+                retention: self.retention.map(Some),
+                pinned: self.pinned,
+            },
         };
-        create_session(agent.db, agent.host, agent.name, &new).map(Reply::text)
+        check_retention(agent.caller, &new.retention)?;
+        let asks = new.retention.asks();
+        let session = create_session(agent.db, agent.host, agent.name, &new)?;
+        agent.keep_soon(asks);
+        Ok(Reply::text(session))
     }
 }
 
@@ -145,7 +159,8 @@ impl RunAtOnce for ListSessions {
 
 /// Changes a session's name or metadata.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
+/// A field that is left out stays; `null` clears a field. Metadata and retention are
+/// replaced as a whole. `retention` and `pinned` need the secret.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -157,6 +172,13 @@ pub struct UpdateSession {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<JsonObject>"))]
     metadata: Option<Option<JsonObject>>,
+    /// How long the session's texts are kept. A field that is left out is as the agent's
+    /// configuration says; `null` in a field lifts the agent's rule here.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Retention>"))]
+    retention: Option<Option<Retention>>,
+    /// Whether retention deletes nothing of this session.
+    pinned: Option<bool>,
 }
 
 impl Operation for UpdateSession {
@@ -177,8 +199,16 @@ impl RunAtOnce for UpdateSession {
         let change = SessionChange {
             name: self.name,
             metadata: self.metadata,
+            retention: SessionRetentionChange {
+                retention: self.retention,
+                pinned: self.pinned,
+            },
         };
-        update_session(agent.db, agent.host, &self.session_id, &change).map(Reply::text)
+        check_retention(agent.caller, &change.retention)?;
+        let asks = change.retention.asks();
+        let session = update_session(agent.db, agent.host, &self.session_id, &change)?;
+        agent.keep_soon(asks);
+        Ok(Reply::text(session))
     }
 }
 
@@ -289,6 +319,19 @@ impl RunAtOnce for AddUsage {
         };
         let call_id = self.id.as_ref();
         add_usage(agent.db, agent.host, &self.session_id, &more, call_id).map(Reply::text)
+    }
+}
+
+/// How long texts are kept is the operator's to say.
+fn check_retention(caller: &Caller, change: &SessionRetentionChange) -> Result<()> {
+    let field = match (&change.retention, change.pinned) {
+        (Some(_), _) => "retention",
+        (None, Some(_)) => "pinned",
+        (None, None) => return Ok(()),
+    };
+    match caller {
+        Caller::Owner => Ok(()),
+        Caller::Scoped(_) => Err(needs_secret(field)),
     }
 }
 

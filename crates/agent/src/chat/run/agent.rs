@@ -86,6 +86,13 @@ impl<'a> Agent<'a> {
         TurnWork::Begin(self.turns.begin(&turn, reservation, false), Box::new(turn))
     }
 
+    /// Has retention begin soon, or go on, if there is work for it.
+    pub fn keep_soon(&self, has_work: bool) {
+        if has_work {
+            self.starter.keep_soon();
+        }
+    }
+
     /// Makes the calls that a turn's end has written, if there are any.
     pub fn call_back(&self) {
         if self.turns.callbacks.take_new() {

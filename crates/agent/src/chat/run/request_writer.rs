@@ -183,9 +183,7 @@ impl RequestWriter<'_> {
     fn create_session(&self) -> Result<()> {
         let new = NewSession {
             id: Some(self.session_id.clone()),
-            name: None,
-            metadata: None,
-            parent_session_id: None,
+            ..NewSession::default()
         };
         create_session(self.db, self.host, self.agent_name, &new).map(drop)
     }

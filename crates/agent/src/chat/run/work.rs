@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::base::ids::Id;
 use crate::chat::run::recover::RecoveredTurn;
 use crate::chat::run::running_turns::RunningTurn;
 use crate::chat::turn::Turn;
@@ -35,4 +36,9 @@ pub trait TurnStarter {
 
     /// Has the object's alarm look in some seconds what is left to do, also after a death.
     fn wake_soon(&self);
+    /// Has retention begin soon, or go on.
+    fn keep_soon(&self);
+
+    /// Shows a session's sockets that its messages changed.
+    fn show(&self, session_id: &Id);
 }

@@ -30,6 +30,7 @@ use crate::messages::tree::path::PathRow;
 use crate::store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
+use crate::store::retention::{Retention, read_retention};
 
 /// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
@@ -407,6 +408,8 @@ struct SessionRow {
     output_tokens: i64,
     cost: f64,
     cached_input_tokens: i64,
+    retention: Option<String>,
+    is_pinned: bool,
 }
 
 impl SessionRow {
@@ -414,7 +417,8 @@ impl SessionRow {
     fn columns() -> String {
         format!(
             "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
-             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS}"
+             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS},
+             s.retention, s.pinned"
         )
     }
 }
@@ -434,6 +438,8 @@ impl FromRow<'_> for SessionRow {
             output_tokens: row.integer(8)?,
             cost: row.number(9)?,
             cached_input_tokens: row.integer(10)?,
+            retention: text(11),
+            is_pinned: row.integer(12)? == 1,
         })
     }
 }
@@ -474,6 +480,12 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
         compaction: Some(load_journal(db, session_id)?.settings)
             .filter(|own| *own != OwnSettings::default())
             .map(SettingsPart::from),
+        retention: Some(read_retention(
+            row.retention.as_deref(),
+            session_id.as_str(),
+        )?)
+        .filter(|own| *own != Retention::default()),
+        pinned: Some(row.is_pinned).filter(|is_pinned| *is_pinned),
     };
     Ok((row.number, line))
 }

@@ -23,6 +23,7 @@ use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall};
+use crate::store::retention::{Retention, SessionRetentionChange};
 
 pub const FORMAT: i64 = 1;
 
@@ -100,6 +101,22 @@ pub struct SessionLine {
     /// The session's own settings, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<SettingsPart>,
+    /// How long the session's texts are kept, if it has rules of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+    /// Present if retention deletes nothing of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+}
+
+impl SessionLine {
+    /// The rules of the line.
+    pub fn retention(&self) -> SessionRetentionChange {
+        SessionRetentionChange {
+            retention: self.retention.clone().map(Some),
+            pinned: self.pinned,
+        }
+    }
 }
 
 /// When and how far this session is compacted. Omitted settings are the agent's.

@@ -6,7 +6,7 @@
 //! writes a frozen prompt or a block's home. Lines with these count only if the sender
 //! holds the secret and says that they trust the file.
 
-use crate::access::{AccessRule, Caller, Effect, permit, permit_voice};
+use crate::access::{AccessRule, Caller, Effect, needs_secret, permit, permit_voice};
 use crate::base::action::Action;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
@@ -79,6 +79,14 @@ impl ImportSender {
             }
         };
         Err(Error::new(Code::Forbidden, message).with("field", "source"))
+    }
+
+    /// Checks that the file may say how long texts are kept.
+    pub fn check_retention(&self, field: &str) -> Result<()> {
+        match self.caller {
+            Caller::Owner => Ok(()),
+            Caller::Scoped(_) => Err(needs_secret(field)),
+        }
     }
 
     /// Limits a time that no operation lets a caller choose. With a token, the time

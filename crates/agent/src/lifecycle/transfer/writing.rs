@@ -35,6 +35,7 @@ use crate::search::build::add_session;
 use crate::search::index::find_place;
 use crate::store::changes;
 use crate::store::config::load_config;
+use crate::store::retention::note_rules_of_blocks;
 use crate::store::staging;
 
 /// Events per transaction, at most, and about how many bytes they have.
@@ -88,6 +89,14 @@ impl ImportWriter {
                 "This token is for one session and can't name another as its parent.",
             )
             .with("field", "parentSessionId"));
+        }
+        for (field, is_set) in [
+            ("retention", session.retention.is_some()),
+            ("pinned", session.pinned.is_some()),
+        ] {
+            if is_set {
+                sender.check_retention(field)?;
+            }
         }
         if session.has_usage() {
             sender.check(&[ADD_USAGE])?;
@@ -414,6 +423,8 @@ impl ImportWriter {
                 copied_seq: self.last_seq,
             };
             row.insert(db, host)?;
+            session.retention().write(db, &self.session_id)?;
+            note_rules_of_blocks(db, &self.session_id)?;
             staging::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())
         })?;

@@ -468,6 +468,7 @@ fn about_the_agent() -> Bodies {
     vec![
         ("configureAgent", json!({"model": "demo"})),
         ("getConfig", json!({})),
+        ("applyRetention", json!({})),
         ("getStats", json!({})),
         ("loadForeignRows", json!({})),
         ("findMentions", json!({"query": "parcel"})),

@@ -4,6 +4,7 @@ pub mod files;
 pub mod foreign;
 pub mod kept;
 pub mod rearranged;
+pub mod retention;
 pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;

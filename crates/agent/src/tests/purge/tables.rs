@@ -35,6 +35,7 @@ const NAMES: &[&str] = &[
     "message_id",
     "tool_call_id",
     "scope",
+    "retention",
     "block",
     "label",
     "key",

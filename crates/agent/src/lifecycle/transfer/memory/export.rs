@@ -123,6 +123,7 @@ impl MemoryExport {
                 source: block.source,
                 when_changed: block.when_changed,
                 model_writes: block.model_writes,
+                retention: block.retention,
                 defined_at: FileTime::of(block.defined_at.unwrap_or(0)),
             })?);
             if page.len() >= PAGE_BYTES {

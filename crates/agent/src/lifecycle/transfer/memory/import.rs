@@ -22,7 +22,7 @@ use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use crate::memory::BlockScope;
 use crate::memory::content::{MAX_VERSIONS_BYTES, Version, WrittenBy, insert_version};
 use crate::memory::definition::Definition;
-use crate::memory::definitions::{self, MAX_BLOCKS, check_place};
+use crate::memory::definitions::{self, MAX_BLOCKS, check_place, check_retention};
 use crate::memory::entries;
 use crate::memory::entry::Entry;
 use crate::memory::frozen;
@@ -199,6 +199,10 @@ impl MemoryImport {
         let block = line.into_definition(self.target.session_id())?;
         let block = block.placed(&self.target.agent);
         check_place(&block)?;
+        if block.retention.is_some() {
+            self.target.sender.check_retention("retention")?;
+        }
+        check_retention(&block)?;
         if self.kinds.insert(block.label.key(), block.kind).is_some() {
             return Err(Error::invalid(
                 "label",

@@ -25,6 +25,7 @@ use crate::memory::skills::loaded::LoadedSkill;
 use crate::memory::skills::skill::clip_description;
 use crate::memory::skills::{SkillDocument, check_document, check_skill_key};
 use crate::memory::source::{BlockSource, check_key};
+use crate::store::retention::BlockRetention;
 
 /// The highest version. Each write adds one to a block's version.
 const MAX_VERSION: i64 = u32::MAX as i64;
@@ -65,6 +66,9 @@ pub struct BlockLine {
     /// Present if the definition sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_writes: Option<bool>,
+    /// Present if the definition sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<BlockRetention>,
     pub defined_at: FileTime,
 }
 
@@ -82,6 +86,7 @@ impl BlockLine {
             source: self.source,
             when_changed: self.when_changed,
             model_writes: self.model_writes,
+            retention: self.retention,
         };
         Ok(Definition {
             defined_at,

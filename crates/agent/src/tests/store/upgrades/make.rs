@@ -170,7 +170,7 @@ fn define_blocks(alice: &Alice) {
     let blocks = [
         json!({"label": "soul", "kind": "readonly", "defaultContent": "Curious."}),
         json!({"label": "Memory", "kind": "writable", "description": "what to know", "maxTokens": 1100, "whenChanged": "remind"}),
-        json!({"label": "kb", "kind": "searchable"}),
+        json!({"label": "kb", "kind": "searchable", "retention": {"entriesDays": 36_500}}),
         json!({"label": "skills", "kind": "loadable"}),
         json!({"label": "persona", "kind": "readonly", "source": {"r2": "persona.md"}}),
         json!({"label": "runbooks", "kind": "loadable", "source": {"r2Prefix": "runbooks/"}, "modelWrites": true}),
@@ -192,6 +192,10 @@ fn define_blocks(alice: &Alice) {
             alice.outbound.answers.borrow_mut().clear();
         }
     }
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "mixed", "retention": {"eventsDays": 36_500}, "pinned": true}),
+    );
     alice.ok("removeBlock", json!({"label": "unwanted"}));
 }
 

@@ -1,0 +1,50 @@
+//! The work that operations have the object begin, beside their own request.
+
+use std::rc::Rc;
+
+use super::Object;
+use session_agent_agent::chat::run::running_turns::Audience as _;
+use session_agent_agent::chat::run::show_pace::ShownChange;
+use session_agent_agent::chat::run::work::{TurnStarter, TurnWork};
+use session_agent_core::base::ids::Id;
+
+impl TurnStarter for Object {
+    fn begin(&self, work: TurnWork) {
+        if let Some(object) = self.me.upgrade() {
+            Object::begin(&object, work);
+        }
+    }
+
+    fn recover(&self) {
+        if let Some(object) = self.me.upgrade() {
+            object.recover_once();
+        }
+    }
+
+    fn call_back(&self) {
+        if let Some(object) = self.me.upgrade() {
+            object.begin_calling_back();
+        }
+    }
+
+    fn wake_soon(&self) {
+        if let Some(object) = self.me.upgrade() {
+            object.begin_recovery_later();
+        }
+    }
+
+    fn keep_soon(&self) {
+        if let Some(object) = self.me.upgrade() {
+            let next = Rc::clone(&object);
+            object.run_later(async move { next.keep_later(0).await });
+        }
+    }
+
+    fn show(&self, session_id: &Id) {
+        if let Some(object) = self.me.upgrade()
+            && object.sockets.is_there(session_id)
+        {
+            Object::show(&object, ShownChange::of_all(session_id.clone()));
+        }
+    }
+}
