@@ -11,6 +11,7 @@
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::store::stored::IN_AGENT_FILE;
 
 /// One table, and the fate of its rows.
 pub struct SessionTable {
@@ -22,6 +23,7 @@ pub struct SessionTable {
     pub block: Option<&'static str>,
     pub fork: InFork,
     pub file: InFile,
+    pub agent_file: InAgentFile,
 }
 
 /// The owner of the rows of a table.
@@ -85,8 +87,19 @@ pub enum InFile {
     Nothing(&'static str),
 }
 
-/// A table of the agent: none of these operations touches it.
-const fn of_the_agent(name: &'static str) -> SessionTable {
+/// The rows that the file of the whole agent contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InAgentFile {
+    /// What the files of the sessions contain, see [`InFile`]; rows of the agent alike.
+    AsInSessions,
+    /// The content of the rows, in lines of this type.
+    Lines(&'static str),
+    /// Nothing, and an import writes no rows. The text says why.
+    Nothing(&'static str),
+}
+
+/// A table of the agent: none of the operations on sessions touches it.
+const fn of_the_agent(name: &'static str, agent_file: InAgentFile) -> SessionTable {
     SessionTable {
         name,
         owner: RowOwner::Agent,
@@ -94,6 +107,7 @@ const fn of_the_agent(name: &'static str) -> SessionTable {
         block: None,
         fork: InFork::Nothing("the rows are the agent's"),
         file: InFile::Nothing("the rows are the agent's"),
+        agent_file,
     }
 }
 
@@ -106,6 +120,7 @@ const fn of_the_index(name: &'static str) -> SessionTable {
         block: None,
         fork: InFork::Made("search/build.rs"),
         file: InFile::Nothing("the index takes up a session when its row is written"),
+        agent_file: InAgentFile::Nothing("the first search builds the index"),
     }
 }
 
@@ -115,18 +130,24 @@ const fn view(name: &'static str) -> SessionTable {
         deletion: Deletion::Never("a view has no rows"),
         fork: InFork::Nothing("a view has no rows"),
         file: InFile::Nothing("a view has no rows"),
-        ..of_the_agent(name)
+        ..of_the_agent(name, InAgentFile::Nothing("a view has no rows"))
     }
 }
 
 /// All tables. Rows are deleted and copied in this order: a table whose rows are found
 /// through another table stands before the other table.
 pub const TABLES: &[SessionTable] = &[
-    of_the_agent("cf_agents_migrations"),
-    of_the_agent("cf_agents_config"),
-    of_the_agent("cf_agents_tools"),
-    of_the_agent("cf_agents_usage_days"),
-    of_the_agent("cf_agents_metered"),
+    of_the_agent(
+        "cf_agents_migrations",
+        InAgentFile::Nothing("the build that opens the object writes them"),
+    ),
+    of_the_agent("cf_agents_config", InAgentFile::Lines("settings")),
+    of_the_agent("cf_agents_tools", InAgentFile::Lines("tool")),
+    of_the_agent("cf_agents_usage_days", InAgentFile::Lines("usage")),
+    of_the_agent(
+        "cf_agents_metered",
+        InAgentFile::Nothing("limits count what was spent where it was spent"),
+    ),
     of_the_index("cf_agents_search"),
     view("cf_agents_search_words"),
     of_the_index("cf_agents_search_parts"),
@@ -142,6 +163,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_slices",
@@ -150,6 +172,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
         file: InFile::MadeAnew("long events"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_compactions",
@@ -158,6 +181,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("messages/tree/overlay_writes.rs"),
         file: InFile::ShownBy("getCompactions"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_media",
@@ -166,6 +190,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("log/media.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_media_uses",
@@ -174,6 +199,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("log/media.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_early_answers",
@@ -182,6 +208,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("an answer is taken where the turn ends"),
         file: InFile::Nothing("an answer is taken where the turn ends"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_callbacks",
@@ -190,6 +217,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a turn's end is told once, where the turn ran"),
         file: InFile::Nothing("a turn's end is told once, where the turn ran"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_waiting",
@@ -198,6 +226,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a message is answered where it waits"),
         file: InFile::Nothing("a message is answered where it waits"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_changes",
@@ -206,6 +235,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a fork's feed begins with the fork"),
         file: InFile::ShownBy("getChanges"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_usage_calls",
@@ -214,6 +244,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a fork's usage begins at nothing"),
         file: InFile::Nothing("the rows guard against a retry, not against a copy"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_last_turns",
@@ -222,6 +253,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a turn goes on where it runs, and a fork's usage begins at nothing"),
         file: InFile::Nothing("a turn goes on where it runs; the session's line has the usage"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_imports",
@@ -230,6 +262,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("only a session that isn't there yet has such a row"),
         file: InFile::Nothing("only a session that isn't there yet has such a row"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_entries_search",
@@ -238,6 +271,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("memory/entries.rs"),
         file: InFile::MadeAnew("entries"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_entry_vectors",
@@ -246,6 +280,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("searches make them"),
         file: InFile::Nothing("searches make them"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_blocks",
@@ -256,6 +291,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes",
         },
         file: InFile::ShownBy("getBlocks"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_block_versions",
@@ -266,6 +302,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id",
         },
         file: InFile::ShownBy("getBlockVersions"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_entries",
@@ -274,6 +311,7 @@ pub const TABLES: &[SessionTable] = &[
         block: Some("block"),
         fork: InFork::Made("memory/entries.rs"),
         file: InFile::ShownBy("listEntries"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_skills",
@@ -284,6 +322,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, description, content, updated_at, note",
         },
         file: InFile::ShownBy("loadSkill"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_item_versions",
@@ -294,6 +333,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, slot, version, title, content, note, written_at",
         },
         file: InFile::ShownBy("getBlockVersions"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_replacements",
@@ -304,6 +344,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, replacer",
         },
         file: InFile::ShownBy("listEntries"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_item_counts",
@@ -312,6 +353,7 @@ pub const TABLES: &[SessionTable] = &[
         block: Some("block"),
         fork: InFork::Made("memory/counts.rs"),
         file: InFile::MadeAnew("entries and deleted items"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_skill_listings",
@@ -320,6 +362,7 @@ pub const TABLES: &[SessionTable] = &[
         block: Some("block"),
         fork: InFork::Nothing("a listing is a cache"),
         file: InFile::Nothing("a listing is a cache"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_loaded_skills",
@@ -330,6 +373,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, label, content, loaded_at",
         },
         file: InFile::ShownBy("loadSkill"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_prompts",
@@ -340,6 +384,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "prompt, hash, sections, frozen_at",
         },
         file: InFile::ShownBy("freezePrompt"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_sessions",
@@ -348,6 +393,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
 ];
 
@@ -419,6 +465,52 @@ fn delete(
         }
     }
     Ok(())
+}
+
+/// The tables with rows of the agent's own that the file of the whole agent contains, and
+/// the condition for such a row.
+fn of_the_agents_file() -> impl Iterator<Item = (&'static str, String)> {
+    TABLES.iter().filter_map(|table| {
+        let condition = match (table.agent_file, table.owner) {
+            (InAgentFile::Nothing(_), _) => None,
+            // The values are chosen by their keys.
+            (InAgentFile::Lines(_), _) if table.name == "cf_agents_config" => {
+                let keys = IN_AGENT_FILE.join("', '");
+                Some(format!("key IN ('{keys}')"))
+            }
+            (InAgentFile::Lines(_), _) => Some("true".to_owned()),
+            (InAgentFile::AsInSessions, RowOwner::Session("scope")) => {
+                Some("scope = ''".to_owned())
+            }
+            (InAgentFile::AsInSessions, RowOwner::Entry(column)) => Some(format!(
+                "{column} IN (SELECT number FROM cf_agents_entries WHERE scope = '')"
+            )),
+            (InAgentFile::AsInSessions, _) => None,
+        }?;
+        Some((table.name, condition))
+    })
+}
+
+/// Deletes the rows of the agent's own that a file of the whole agent would contain. Part
+/// of a transaction.
+pub fn delete_agents_own(db: &dyn Database) -> Result<()> {
+    for (table, condition) in of_the_agents_file() {
+        db.run(&format!("DELETE FROM {table} WHERE {condition}"), &[])?;
+    }
+    Ok(())
+}
+
+/// Whether there is nothing that a file of the whole agent would contain: no row of the
+/// agent's own, and no session.
+pub fn is_agent_empty(db: &dyn Database) -> Result<bool> {
+    let sessions = ("cf_agents_sessions", "true".to_owned());
+    for (table, condition) in of_the_agents_file().chain([sessions]) {
+        let sql = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
+        if !db.rows(&sql, &[])?.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Deletes a block's content in this object; `false`: the block had none. Part of a
