@@ -65,7 +65,7 @@ export const GROUPS = {
   "Memory tools": ["getTools", "callTool"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
   Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
-  "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "health"],
+  "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "exportAgent", "importAgent", "health"],
 };
 
 /** The limit of a body that the reference's head names. */

@@ -21,6 +21,7 @@ pub mod route;
 pub mod socket;
 pub mod table;
 pub mod transfer;
+pub mod whole;
 
 /// The API document, generated from the table of operations. A test compares the two.
 #[cfg(test)]

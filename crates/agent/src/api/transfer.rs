@@ -1,14 +1,20 @@
 //! Export and import. They are not operations, because a file does not fit into one
-//! body. A caller that may do the same by operations may use them.
+//! body. A caller that may do the same by operations may use them; a whole agent is taken
+//! out and brought in by the Worker's secret alone.
 
 use std::rc::Rc;
 
-use super::operation::{Agent, Operation};
+use super::operation::{Agent, Operation, Reply};
 use super::operations::events::AppendEvents;
 use super::operations::sessions::CreateSession;
 use super::route::parse_session_id;
+use super::whole::export::AgentExport;
+use super::whole::import::AgentImport;
+use super::whole::{EXPORT_RULE, IMPORT_RULE};
 use crate::access::permit;
+use crate::base::database::Database;
 use crate::base::error::Result;
+use crate::base::host::Host;
 use crate::lifecycle::transfer::export::Export;
 use crate::lifecycle::transfer::import::{Import, check_repeat};
 use crate::lifecycle::transfer::rights::{ImportSender, permit_export};
@@ -55,4 +61,58 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
         agent: agent.name.to_owned(),
         deployed: Rc::clone(&agent.deployed.memory.config),
     }))
+}
+
+/// A file that is taken in piece by piece.
+pub trait FileImport {
+    /// Takes the next bytes. After an error, the import is over.
+    fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()>;
+
+    /// The memory that the import holds between two pieces of the file.
+    fn kept_bytes(&self) -> usize;
+
+    /// Deletes what is not whole, because the sender disconnected.
+    fn give_up(&mut self, db: &dyn Database) -> Result<()>;
+
+    /// Takes the end of the file.
+    fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply>;
+}
+
+impl FileImport for Import {
+    fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
+        Import::push(self, db, host, bytes)
+    }
+
+    fn kept_bytes(&self) -> usize {
+        Import::kept_bytes(self)
+    }
+
+    fn give_up(&mut self, db: &dyn Database) -> Result<()> {
+        Import::give_up(self, db)
+    }
+
+    fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply> {
+        Reply::json(&Import::finish(self, db, host)?)
+    }
+}
+
+/// Begins an export of the whole agent. `after`: the cursor of an export that broke off.
+pub fn begin_agent_export(agent: &Agent<'_>, after: Option<&str>) -> Result<AgentExport> {
+    let export =
+        permit(agent.caller, EXPORT_RULE, None).and_then(|()| AgentExport::begin(agent.db, after));
+    #[cfg(test)]
+    super::answers::hold_refusal("exportAgent", &export);
+    export
+}
+
+/// Begins an import of a whole agent.
+pub fn begin_agent_import<'a>(
+    agent: &'a Agent<'a>,
+    allows_sources: bool,
+) -> Result<AgentImport<'a>> {
+    let import =
+        permit(agent.caller, IMPORT_RULE, None).map(|()| AgentImport::new(agent, allows_sources));
+    #[cfg(test)]
+    super::answers::hold_refusal("importAgent", &import);
+    import
 }

@@ -147,9 +147,11 @@ impl ToolHeaders {
         let mut resolved = ResolvedHeaders::default();
         for (name, value) in self.0.iter() {
             let value = match split_secret(value) {
-                Some((_, "")) => return Err(refused(format!(
-                    "The header `{name}` has no value: the file that this tool was imported from holds none. Define the tool again with `defineTool`."
-                ))),
+                Some((_, "")) => {
+                    return Err(refused(format!(
+                        "The header `{name}` has no value: the file that this tool was imported from holds none. Define the tool again with `defineTool`."
+                    )));
+                }
                 Some((scheme, secret)) => {
                     let secret = find_secret(outbound, secret, url)?;
                     let value = format!("{scheme}{secret}");

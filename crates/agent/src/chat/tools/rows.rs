@@ -92,11 +92,7 @@ const REMOVED: &str = REMOVED_TOOLS;
 
 /// Up to `limit` rows whose names come after this name, in the order of their names, each
 /// with the time of its definition.
-pub fn load_tools_after(
-    db: &dyn Database,
-    after: &str,
-    limit: i64,
-) -> Result<Vec<(i64, ToolRow)>> {
+pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Vec<(i64, ToolRow)>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_tools

@@ -8,8 +8,8 @@
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use serde::Serialize;
 
-use super::cutting::LineCutter;
 use super::compare::{Comparing, already_exists};
+use super::cutting::LineCutter;
 use super::lines::{
     ChangeLine, CompactionLine, EndLine, EventLine, LineHead, LineKind, SessionLine,
 };
@@ -101,6 +101,19 @@ impl Import {
     /// line.
     pub fn kept_bytes(&self) -> usize {
         self.lines.kept_bytes()
+    }
+
+    /// Whether the last line was taken.
+    pub fn is_at_end(&self) -> bool {
+        matches!(self.state, ImportState::Ended(_))
+    }
+
+    /// Whether the session was there already, so that nothing is written.
+    pub fn was_there(&self) -> bool {
+        matches!(
+            self.state,
+            ImportState::Comparing(_) | ImportState::Ended(ImportEnding::Same(_))
+        )
     }
 
     /// Takes the end of the file.

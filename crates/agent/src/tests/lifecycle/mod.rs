@@ -8,3 +8,4 @@ pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;
 pub mod transfer_rights;
+mod whole;

@@ -76,15 +76,13 @@ impl MemoryExport {
                 }
             }
             MemoryExportStage::Rows { tables, after } => match tables.split_first() {
-                Some((table, others)) => {
-                    match self.add_rows(db, scope, table, &after, page)? {
-                        Some(after) => MemoryExportStage::Rows { tables, after },
-                        None => MemoryExportStage::Rows {
-                            tables: others,
-                            after: LastRow::start(),
-                        },
-                    }
-                }
+                Some((table, others)) => match self.add_rows(db, scope, table, &after, page)? {
+                    Some(after) => MemoryExportStage::Rows { tables, after },
+                    None => MemoryExportStage::Rows {
+                        tables: others,
+                        after: LastRow::start(),
+                    },
+                },
                 None => MemoryExportStage::Prompt,
             },
             MemoryExportStage::Prompt => {
