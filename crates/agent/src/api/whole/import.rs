@@ -51,7 +51,7 @@ const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
 const MAX_USAGE_LINES: usize = 20_000;
 
 /// The outcome of an import.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedAgent {
@@ -110,14 +110,7 @@ impl<'a> AgentImport<'a> {
             state: AgentImportState::Empty,
             usage: Vec::new(),
             usage_lines: 0,
-            outcome: ImportedAgent {
-                sessions: 0,
-                imported: 0,
-                skipped: 0,
-                events: 0,
-                left_out: Vec::new(),
-                tools_without_headers: Vec::new(),
-            },
+            outcome: ImportedAgent::default(),
             tools: 0,
             servers: 0,
         }
