@@ -93,10 +93,10 @@ async function exportTo(agent, file, { progress, stdout, stderr, signal, isResum
     } catch (error) {
       progress.end();
       if (signal?.aborted) return `Stopped. ${part} holds what came: run the same command with --resume to go on.`;
-      // A refusal is said at once; a break is not one.
-      const isBreak = error.name === "NetworkError" && !(error.status >= 400 && error.status < 500);
+      // What the agent refuses, or the disk, is said at once. All else is a break.
+      const isRefused = (error.status >= 400 && error.status < 500) || error.syscall !== undefined;
       breaks += 1;
-      if (!isBreak || breaks > MAX_BREAKS) {
+      if (isRefused || breaks > MAX_BREAKS) {
         const kept = (await bytesOf(part)) > 0 ? ` ${part} holds what came: --resume goes on there.` : "";
         return `${error.message}${kept}`;
       }
