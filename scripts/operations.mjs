@@ -64,7 +64,16 @@ export const GROUPS = {
   "System prompt": ["renderPrompt", "freezePrompt", "refreshPrompt", "getReminder"],
   "Memory tools": ["getTools", "callTool"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
-  Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  Agent: [
+    "configureAgent",
+    "getConfig",
+    "getStats",
+    "loadForeignRows",
+    "backup",
+    "listBackups",
+    "mintToken",
+    "destroy",
+  ],
   "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "exportAgent", "importAgent", "health"],
 };
 

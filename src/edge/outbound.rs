@@ -10,6 +10,7 @@
 //! takes no signal: it may still carry out the request, and a late answer is cancelled
 //! unread.
 
+mod archive;
 mod reflect;
 
 use std::cell::OnceCell;
@@ -25,6 +26,7 @@ use super::host::{Runtime, pause};
 use super::{env, tasks};
 use session_agent_agent::api::defaults;
 use session_agent_agent::chat::run::deployed::Deployed;
+use session_agent_core::base::archive::Archive;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
@@ -178,6 +180,10 @@ impl Outbound for Bindings {
 
     fn is_bound(&self, binding: &str) -> bool {
         self.binding(binding).is_ok()
+    }
+
+    fn archive(&self) -> Option<&dyn Archive> {
+        self.is_bound(Setting::BackupBucket.name()).then_some(self)
     }
 
     fn tell_class(&self, kind: ClassNotice, told: &dyn Fn() -> String) {

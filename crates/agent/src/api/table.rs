@@ -3,6 +3,7 @@
 
 use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
+use super::operations::backups::{Backup, ListBackups};
 use super::operations::chat::CancelTurn;
 use super::operations::chat_tools::{DefineTool, ListTools, RemoveTool};
 use super::operations::compaction::{
@@ -106,6 +107,8 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<GetConfig>(),
     at_once::<GetStats>(),
     at_once::<LoadForeignRows>(),
+    waiting::<Backup>(),
+    waiting::<ListBackups>(),
     at_once::<MintToken>(),
     at_once::<Destroy>(),
 ];

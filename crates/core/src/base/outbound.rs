@@ -13,6 +13,7 @@ use std::pin::pin;
 use futures_util::future::{Either, select};
 use sha2::{Digest as _, Sha256};
 
+use crate::base::archive::Archive;
 use crate::base::error::{Code, Error};
 use crate::base::owner::Owner;
 use crate::base::settings::Setting;
@@ -354,6 +355,11 @@ pub trait Outbound {
     /// Tells a class that extends this one of something that has happened, if there is such a
     /// class. Nobody waits for it. `told` makes the JSON.
     fn tell_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
+
+    /// The bucket of backups, if it is bound.
+    fn archive(&self) -> Option<&dyn Archive> {
+        None
+    }
 
     /// Sends a call. Dropping the future ends the call, as the module's doc says.
     fn send<'a>(

@@ -46,6 +46,7 @@ settings! {
     AgentDefaults = "AGENT_DEFAULTS": Variable;
     MemoryBlocks = "MEMORY_BLOCKS": Variable;
     SkillsBucket = "SKILLS_BUCKET": Binding;
+    BackupBucket = "BACKUP_BUCKET": Binding;
     Ai = "AI": Binding;
     Model = "MODEL": Variable;
     OpenAiBaseUrl = "OPENAI_BASE_URL": Variable;

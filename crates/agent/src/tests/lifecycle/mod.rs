@@ -1,5 +1,6 @@
 //! Whole sessions: kept, exported, imported.
 
+pub mod backups;
 pub mod files;
 pub mod foreign;
 pub mod kept;
@@ -8,4 +9,4 @@ pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;
 pub mod transfer_rights;
-mod whole;
+pub mod whole;

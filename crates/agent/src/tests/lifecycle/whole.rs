@@ -29,7 +29,7 @@ impl Alice {
         Ok(pages)
     }
 
-    fn export_agent(&self) -> String {
+    pub fn export_agent(&self) -> String {
         self.agent_pages(None).unwrap().concat()
     }
 
@@ -51,7 +51,7 @@ impl Alice {
         imported
     }
 
-    fn import_agent(&self, file: &str) -> Result<ImportedAgent, Error> {
+    pub fn import_agent(&self, file: &str) -> Result<ImportedAgent, Error> {
         self.import_agent_in(&self.db, file, 50_000, true)
     }
 }
