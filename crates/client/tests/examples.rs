@@ -31,6 +31,7 @@ fn every_example_is_read_and_written_again() {
     holds::<AppendEvents>(&api);
     holds::<AppendMessage>(&api);
     holds::<AppendToBlock>(&api);
+    holds::<Backup>(&api);
     holds::<BuildWorkingContext>(&api);
     holds::<CallTool>(&api);
     holds::<CancelTurn>(&api);
@@ -68,6 +69,7 @@ fn every_example_is_read_and_written_again() {
     holds::<GetStats>(&api);
     holds::<GetTools>(&api);
     holds::<GetUsage>(&api);
+    holds::<ListBackups>(&api);
     holds::<ListEntries>(&api);
     holds::<ListSessions>(&api);
     holds::<ListSkills>(&api);

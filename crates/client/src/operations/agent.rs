@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
-    Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
-    ShownConfig, Stats, TurnEndCallback,
+    Allow, BackupList, BackupPlace, Destroyed, ForeignPage, Limits, Minted, Preset, Prices,
+    PromptRefresh, ReasoningEffort, ShownConfig, Stats, TurnEndCallback, WrittenBackup,
 };
 use super::shapes::WhenBusy;
 use crate::operation::Operation;
@@ -274,6 +274,63 @@ impl Operation for LoadForeignRows {
     type Output = ForeignPage;
     const NAME: &'static str = "loadForeignRows";
     const READS: bool = true;
+}
+
+/// Writes the whole agent as a file into the bucket `BACKUP_BUCKET`. The answer comes when the file
+/// is there. To restore it, import it into an empty agent.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Backup {
+    /// How many of this agent's backups stay in the bucket, the newest. Left out: all.
+    /// Default: `7`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<i64>,
+    /// `r2` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<BackupPlace>,
+}
+
+impl Backup {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Backup:
+    keep: i64;
+    to: BackupPlace;
+}
+
+impl Operation for Backup {
+    type Output = WrittenBackup;
+    const NAME: &'static str = "backup";
+    const READS: bool = false;
+}
+
+/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most a
+/// thousand.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ListBackups {}
+
+impl ListBackups {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Operation for ListBackups {
+    type Output = BackupList;
+    const NAME: &'static str = "listBackups";
+    const READS: bool = false;
 }
 
 /// Mints a token that a browser can hold: for this agent, for the time that `expiresIn` sets, and

@@ -53,6 +53,21 @@ setters! {
     tools: Vec<String>;
 }
 
+/// What `listBackups` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BackupList {
+    pub backups: Vec<ListedBackup>,
+}
+
+words! {
+    /// Where a backup is written to.
+    pub enum BackupPlace {
+        R2 = "r2",
+    }
+}
+
 /// A part of `Stats`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -210,6 +225,17 @@ setters! {
     cost_per_day: f64;
     tokens_per_day: i64;
     turns_per_minute: i64;
+}
+
+/// A part of `BackupList`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ListedBackup {
+    pub key: String,
+    pub bytes: i64,
+    /// When the backup began.
+    pub at: i64,
 }
 
 /// The memory of wasm. JavaScript's strings and the engine's memory are not included.
@@ -460,4 +486,19 @@ pub struct Turns {
     pub running: i64,
     pub held_bytes: i64,
     pub max_bytes: i64,
+}
+
+/// A backup that is in the bucket.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenBackup {
+    /// The key in the bucket. It begins with the agent's name, `%`-encoded.
+    pub key: String,
+    pub bytes: i64,
+    pub sessions: i64,
+    /// When the backup began.
+    pub at: i64,
+    /// How many older backups were deleted.
+    pub deleted: i64,
 }
