@@ -6,7 +6,7 @@ use wasm_bindgen::prelude::*;
 
 use super::reflect::{failed, get, method, object};
 use super::{Bindings, pause, settle};
-use session_agent_core::base::archive::{Archive, ArchiveUpload};
+use session_agent_core::base::outbound::{Archive, ArchiveUpload};
 use session_agent_core::base::outbound::{
     CallFailure, ListedObject, LocalBoxFuture, ObjectListing, in_time,
 };

@@ -11,6 +11,7 @@ pub mod chat;
 pub mod defaults;
 pub mod dispatch;
 pub mod door;
+pub mod file_import;
 pub mod limits;
 pub mod mcp;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use super::operation::{Agent, Operation, Reply};
+use super::operation::{Agent, Operation};
 use super::operations::events::AppendEvents;
 use super::operations::sessions::CreateSession;
 use super::route::parse_session_id;
@@ -12,9 +12,7 @@ use super::whole::export::AgentExport;
 use super::whole::import::AgentImport;
 use super::whole::{EXPORT_RULE, IMPORT_RULE};
 use crate::access::permit;
-use crate::base::database::Database;
 use crate::base::error::Result;
-use crate::base::host::Host;
 use crate::lifecycle::transfer::export::Export;
 use crate::lifecycle::transfer::import::{Import, check_repeat};
 use crate::lifecycle::transfer::rights::{ImportSender, permit_export};
@@ -61,39 +59,6 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
         agent: agent.name.to_owned(),
         deployed: Rc::clone(&agent.deployed.memory.config),
     }))
-}
-
-/// A file that is taken in piece by piece.
-pub trait FileImport {
-    /// Takes the next bytes. After an error, the import is over.
-    fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()>;
-
-    /// The memory that the import holds between two pieces of the file.
-    fn kept_bytes(&self) -> usize;
-
-    /// Deletes what is not whole, because the sender disconnected.
-    fn give_up(&mut self, db: &dyn Database) -> Result<()>;
-
-    /// Takes the end of the file.
-    fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply>;
-}
-
-impl FileImport for Import {
-    fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
-        Import::push(self, db, host, bytes)
-    }
-
-    fn kept_bytes(&self) -> usize {
-        Import::kept_bytes(self)
-    }
-
-    fn give_up(&mut self, db: &dyn Database) -> Result<()> {
-        Import::give_up(self, db)
-    }
-
-    fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply> {
-        Reply::json(&Import::finish(self, db, host)?)
-    }
 }
 
 /// Begins an export of the whole agent. `after`: the cursor of an export that broke off.

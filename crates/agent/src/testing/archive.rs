@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::base::archive::{Archive, ArchiveUpload};
+use crate::base::outbound::{Archive, ArchiveUpload};
 use crate::base::outbound::{CallFailure, ListedObject, LocalBoxFuture, ObjectListing};
 
 type Objects = Rc<RefCell<BTreeMap<String, Vec<u8>>>>;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::Shelf;
 use crate::api::defaults;
-use crate::base::archive::Archive;
+use crate::base::outbound::Archive;
 use crate::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, Clock, ListedObject, LocalBoxFuture,
     ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition, WriteLocks,

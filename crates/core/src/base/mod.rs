@@ -6,7 +6,6 @@
 
 pub mod action;
 pub mod allocator;
-pub mod archive;
 pub mod budget;
 pub mod columns;
 pub mod data_url;

@@ -13,7 +13,6 @@ use std::pin::pin;
 use futures_util::future::{Either, select};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::archive::Archive;
 use crate::base::error::{Code, Error};
 use crate::base::owner::Owner;
 use crate::base::settings::Setting;
@@ -336,6 +335,37 @@ impl WriteLocks {
         slot.map(|_slot| WriteLock { _slot })
             .map_err(|_| CallFailure::Crowded)
     }
+}
+
+/// The bucket of backups. An object appears there whole: its parts are sent one after the
+/// other, and seen by nobody until the upload is completed.
+pub trait Archive {
+    /// Begins the upload of an object.
+    fn begin<'a>(
+        &'a self,
+        key: &'a str,
+    ) -> LocalBoxFuture<'a, Result<Box<dyn ArchiveUpload>, CallFailure>>;
+
+    /// Lists objects in the order of their keys.
+    fn list<'a>(
+        &'a self,
+        prefix: &'a str,
+        cursor: Option<&'a str>,
+        limit: u32,
+    ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>>;
+
+    fn delete<'a>(&'a self, key: &'a str) -> LocalBoxFuture<'a, Result<(), CallFailure>>;
+}
+
+/// An object on its way to the bucket. All parts but the last have the same length.
+pub trait ArchiveUpload {
+    fn put(&mut self, part: Vec<u8>) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
+
+    /// Makes the parts an object.
+    fn complete(&mut self) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
+
+    /// Drops the parts.
+    fn abort(&mut self) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
 }
 
 pub trait Outbound {

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::api::whole::export::AgentExport;
-use crate::base::archive::{Archive, ArchiveUpload};
 use crate::base::budget::Reservation;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::Limit;
 use crate::base::outbound::CallFailure;
+use crate::base::outbound::{Archive, ArchiveUpload};
 use crate::base::settings::Setting;
 use crate::lifecycle::transfer::{PAGE_BYTES, PagedFile as _};
 

@@ -17,9 +17,9 @@ use super::lines::{
 };
 use super::own_lines::OwnLines;
 use super::tools::{into_server, into_tool};
+use crate::api::file_import::FileImport;
 use crate::api::operation::{Agent, Reply};
 use crate::api::operations::agent::check_change;
-use crate::api::transfer::FileImport;
 use crate::base::database::{Database, MAX_LIST_BYTES, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
@@ -38,9 +38,10 @@ use crate::lifecycle::transfer::lines::{LineKind, SessionLine};
 use crate::lifecycle::transfer::memory::import::MemoryImport;
 use crate::lifecycle::transfer::rights::ImportSender;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
+use crate::store::agents_own::{delete_agents_own, is_agent_empty};
 use crate::store::config::{ConfigureAgent, change_config};
 use crate::store::stored::{REMOVED_TOOLS, RESTORING, delete_stored, find_stored, write_stored};
-use crate::store::tables::{delete_agents_own, is_agent_empty};
+
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
 /// Lines of the agent's own per transaction, at most, and about how many bytes they have.

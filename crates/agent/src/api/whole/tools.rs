@@ -12,7 +12,7 @@ use crate::chat::address::tool_headers::ToolHeaders;
 use crate::chat::request::client_tools::check_name;
 use crate::chat::tools::mcp::server::{ServerState, ToolServer};
 use crate::chat::tools::registered::RegisteredTool;
-use crate::chat::tools::rows::{ToolRow, load_tools_after};
+use crate::chat::tools::rows::{DatedToolRow, ToolRow, load_tools_after};
 use crate::lifecycle::transfer::lines::{FileTime, count, render};
 
 /// Tools per statement. With schemas of at most 64 KiB, half a megabyte; a server's row may
@@ -24,7 +24,7 @@ pub fn add_tools(db: &dyn Database, after: &str, page: &mut String) -> Result<Op
     let rows = load_tools_after(db, after, TOOLS_BATCH)?;
     let is_full = rows.len() as i64 == TOOLS_BATCH;
     let mut last = None;
-    for (defined_at, row) in rows {
+    for DatedToolRow { defined_at, row } in rows {
         let line = match row {
             ToolRow::Tool(tool) => of_tool(*tool, defined_at)?,
             ToolRow::Server(server) => of_server(*server),

@@ -87,12 +87,28 @@ impl FromRow<'_> for ToolRow {
     }
 }
 
+/// A row, and when it was defined.
+pub struct DatedToolRow {
+    pub defined_at: i64,
+    pub row: ToolRow,
+}
+
+impl FromRow<'_> for DatedToolRow {
+    /// Reads the columns of [`ToolRow`].
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            defined_at: row.integer(9)?,
+            row: row.read()?,
+        })
+    }
+}
+
 /// The deployed tools that the agent removed: a JSON list of names.
 const REMOVED: &str = REMOVED_TOOLS;
 
 /// Up to `limit` rows whose names come after this name, in the order of their names, each
 /// with the time of its definition.
-pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Vec<(i64, ToolRow)>> {
+pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Vec<DatedToolRow>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_tools
@@ -101,10 +117,7 @@ pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Ve
           LIMIT ?2",
         ToolRow::COLUMNS
     );
-    let rows = db.rows(&sql, &[after.into(), limit.into()])?;
-    rows.iter()
-        .map(|row| Ok((row.integer(9)?, row.read()?)))
-        .collect()
+    load(db, &sql, &[after.into(), limit.into()])
 }
 
 /// The agent's tools, by name: its own, the deployed ones that it neither defined anew nor

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::access::{Caller, TokenScope};
 use crate::api::answers;
-use crate::api::transfer::{FileImport as _, begin_agent_export, begin_agent_import};
+use crate::api::file_import::FileImport as _;
+use crate::api::transfer::{begin_agent_export, begin_agent_import};
 use crate::api::whole::import::ImportedAgent;
 use crate::base::database::Database;
 use crate::base::error::Error;
