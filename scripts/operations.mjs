@@ -65,9 +65,19 @@ export const GROUPS = {
   "Memory tools": ["getTools", "callTool"],
   Forgetting: ["findMentions", "erase", "verifyReceipt"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
-  Agent: ["configureAgent", "getConfig", "applyRetention", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  Agent: [
+    "configureAgent",
+    "getConfig",
+    "applyRetention",
+    "getStats",
+    "loadForeignRows",
+    "backup",
+    "listBackups",
+    "mintToken",
+    "destroy",
+  ],
   "Agents of a directory": ["listAgents", "searchAgents", "eraseAgents"],
-  "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "health"],
+  "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "exportAgent", "importAgent", "health"],
 };
 
 /** The limit of a body that the reference's head names. */

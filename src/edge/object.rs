@@ -5,6 +5,7 @@
 
 mod alarms;
 mod calls;
+mod files;
 mod granted;
 mod membership;
 mod name;
@@ -26,7 +27,7 @@ use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
 use super::text::Sent;
-use super::{cors, health, http, mcp, policy, stream, tasks, transfer};
+use super::{cors, health, http, mcp, policy, stream, tasks};
 use session_agent_agent::api::chat::BegunTurn;
 use session_agent_agent::api::chat::begin_chat;
 use session_agent_agent::api::chat::resume_chat;
@@ -37,7 +38,6 @@ use session_agent_agent::api::operations::message_reads::get_messages;
 use session_agent_agent::api::route::{self, Route};
 use session_agent_agent::api::socket;
 use session_agent_agent::api::table::RULES;
-use session_agent_agent::api::transfer::{begin_export, begin_import};
 use session_agent_agent::chat::frames::incoming::MAX_FRAME_BYTES;
 use session_agent_agent::chat::run::cycle::run;
 use session_agent_agent::chat::run::listener::TurnListener;
@@ -47,7 +47,6 @@ use session_agent_agent::chat::run::take_up::take_up_some;
 use session_agent_agent::chat::run::work::TurnWork;
 use session_agent_agent::chat::stream::chunks::HEADERS;
 use session_agent_agent::context::compaction::auto::CompactionTracker;
-use session_agent_agent::lifecycle::retention::is_due;
 use session_agent_agent::memory::homes::agent::{VIA_HEADER, parse_via};
 use session_agent_core::access::{Caller, Policy};
 use session_agent_core::base::budget::Reservation;
@@ -464,7 +463,7 @@ impl Object {
         }
         // An import reads its body itself, piece by piece.
         let (body, pieces) = match route {
-            Route::Import { .. } => (
+            Route::Import { .. } | Route::ImportAgent { .. } => (
                 http::ReceivedBody::nothing()?,
                 Some(match short {
                     Some(bytes) => http::RequestBody::of(bytes),
@@ -493,23 +492,11 @@ impl Object {
         let mut reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
-            Route::Export { session_id, .. } => {
-                let export = begin_export(&agent, session_id)?;
-                return transfer::to_stream(&self.storage, export).map(ObjectAnswer::Stream);
+            Route::Export { .. } | Route::ExportAgent { .. } => {
+                return self.send_file(&agent, route).map(ObjectAnswer::Stream);
             }
-            Route::Import {
-                session_id,
-                allows_sources,
-                ..
-            } => {
-                let changed = Id::parse(session_id.clone()).ok();
-                let import = begin_import(&agent, session_id, allows_sources)?;
-                let mut reply = transfer::receive(db, import, pieces).await?;
-                let watched = changed.filter(|id| self.sockets.is_there(id));
-                reply.changed = watched.map(ShownChange::of_all);
-                // The file may hold rules of its session.
-                agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
-                reply
+            Route::Import { .. } | Route::ImportAgent { .. } => {
+                self.take_file(&agent, db, route, pieces).await?
             }
             Route::Chat { session_id, .. } => {
                 return begin_chat(&agent, &session_id, bytes).map(ObjectAnswer::Turn);

@@ -10,6 +10,7 @@
 //! takes no signal: it may still carry out the request, and a late answer is cancelled
 //! unread.
 
+mod archive;
 mod reflect;
 
 use std::cell::OnceCell;
@@ -20,12 +21,13 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use worker::{Env, web_sys};
 
-use self::reflect::{describe, failed, get, method, object, raw_method, set};
+use self::reflect::{cancel, describe, description, failed, get, method, object, raw_method, set};
 use super::host::{Runtime, pause};
 use super::{env, tasks};
 use session_agent_agent::api::defaults;
 use session_agent_agent::chat::run::deployed::Deployed;
 use session_agent_core::base::host::Host as _;
+use session_agent_core::base::outbound::Archive;
 use session_agent_core::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
     LINE, LeavingCall, ListedObject, LocalBoxFuture, OWN_CLASS, ObjectListing, Outbound,
@@ -185,6 +187,10 @@ impl Outbound for Bindings {
 
     fn is_bound(&self, binding: &str) -> bool {
         self.binding(binding).is_ok()
+    }
+
+    fn archive(&self) -> Option<&dyn Archive> {
+        self.is_bound(Setting::BackupBucket.name()).then_some(self)
     }
 
     fn tell_class(&self, kind: ClassNotice, told: &dyn Fn() -> String) {
@@ -550,15 +556,4 @@ fn let_go(answer: &JsValue) {
             cancel(stream);
         }
     }
-}
-
-/// Cancels a stream, given the stream or its reader. The outcome is ignored.
-fn cancel(stream: &JsValue) {
-    if let Ok(outcome) = raw_method(stream, "cancel", &[]) {
-        drop(JsFuture::from(Promise::resolve(&outcome)));
-    }
-}
-
-fn description(stored: &JsValue) -> Option<String> {
-    get(&get(stored, "customMetadata"), "description").as_string()
 }

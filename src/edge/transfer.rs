@@ -8,10 +8,10 @@ use super::host::{Runtime, pause};
 use super::http::RequestBody;
 use super::storage::{Sqlite, Storage};
 use super::stream::watched;
+use session_agent_agent::api::file_import::FileImport;
 use session_agent_agent::api::operation::Reply;
-use session_agent_agent::lifecycle::transfer::PAGE_BYTES;
-use session_agent_agent::lifecycle::transfer::export::{Export, render_failure};
-use session_agent_agent::lifecycle::transfer::import::Import;
+use session_agent_agent::lifecycle::transfer::export::render_failure;
+use session_agent_agent::lifecycle::transfer::{PAGE_BYTES, PagedFile};
 use session_agent_core::base::budget::{REQUESTS, Reservation};
 use session_agent_core::base::error::{Error, Result};
 use session_agent_core::base::host::Host as _;
@@ -32,11 +32,11 @@ const MAX_WAITING_MS: i64 = 30_000;
 const WAIT_MS: i64 = 50;
 
 /// The file as a stream. The stream makes a page after the client has read the last.
-pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
+pub fn to_stream(storage: &Storage, export: impl PagedFile + 'static) -> Result<JsValue> {
     let owner = Owner::current();
     let source = ExportStream {
         storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
-        export: Some(export),
+        export: Some(Box::new(export)),
         page: String::new(),
         sent: 0,
         reservation: None,
@@ -53,7 +53,7 @@ pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
 struct ExportStream {
     storage: Storage,
     /// `None`: the export is over.
-    export: Option<Export>,
+    export: Option<Box<dyn PagedFile>>,
     page: String,
     sent: usize,
     /// Counts the page's memory.
@@ -128,14 +128,14 @@ async fn next_piece(
     })
 }
 
-/// Reads the whole body into the session.
+/// Reads the whole body.
 pub async fn receive(
     db: &Sqlite<'_>,
-    mut import: Import,
+    mut import: impl FileImport,
     body: Option<RequestBody>,
 ) -> Result<Reply> {
     let Some(mut body) = body else {
-        return Reply::json(&import.finish(db, &Runtime)?);
+        return import.finish(db, &Runtime);
     };
     let mut reservation = Reservation::for_request(0)?;
     let (began_ms, mut received) = (Runtime.now_ms(), 0);
@@ -158,7 +158,7 @@ pub async fn receive(
                     return Err(error);
                 }
             }
-            Ok(None) => return Reply::json(&import.finish(db, &Runtime)?),
+            Ok(None) => return import.finish(db, &Runtime),
             Err(error) => {
                 import.give_up(db)?;
                 return Err(error);

@@ -318,6 +318,7 @@ async function describeWorkers({
         SESSION_AGENT: object,
         ...(directory && { DIRECTORY: { ...object, exportName: DIRECTORY } }),
         SKILLS_BUCKET: { type: "r2", name: "session-agent-skills" },
+        BACKUP_BUCKET: { type: "r2", name: "session-agent-backups" },
         ...map({ ...vars, ...secrets }, (value) => ({ type: "text", value })),
         ...(ai !== undefined && { AI: { type: "ai", dev: { remote: true } } }),
         ...Object.fromEntries(others.map(([name]) => [bindingName(name), { type: "worker", worker: name }])),

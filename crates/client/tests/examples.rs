@@ -32,6 +32,7 @@ fn every_example_is_read_and_written_again() {
     holds::<AppendMessage>(&api);
     holds::<AppendToBlock>(&api);
     holds::<ApplyRetention>(&api);
+    holds::<Backup>(&api);
     holds::<BuildWorkingContext>(&api);
     holds::<CallTool>(&api);
     holds::<CancelTurn>(&api);
@@ -51,6 +52,7 @@ fn every_example_is_read_and_written_again() {
     holds::<DeleteSkill>(&api);
     holds::<Destroy>(&api);
     holds::<Erase>(&api);
+    holds::<EraseAgents>(&api);
     holds::<EstimateTokens>(&api);
     holds::<FindMentions>(&api);
     holds::<ForkSession>(&api);
@@ -71,6 +73,8 @@ fn every_example_is_read_and_written_again() {
     holds::<GetStats>(&api);
     holds::<GetTools>(&api);
     holds::<GetUsage>(&api);
+    holds::<ListAgents>(&api);
+    holds::<ListBackups>(&api);
     holds::<ListEntries>(&api);
     holds::<ListSessions>(&api);
     holds::<ListSkills>(&api);
@@ -88,6 +92,7 @@ fn every_example_is_read_and_written_again() {
     holds::<RevertBlock>(&api);
     holds::<RunTurn>(&api);
     holds::<Search>(&api);
+    holds::<SearchAgents>(&api);
     holds::<SearchContext>(&api);
     holds::<SetBlock>(&api);
     holds::<SetEntry>(&api);

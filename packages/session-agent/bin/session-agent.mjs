@@ -1,15 +1,17 @@
 #!/usr/bin/env node
 // `npx session-agent check`: what of a Worker's configuration the agents could not use. As
 // `[build] command` of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`.
+// `npx session-agent export` and `import`: see whole.mjs.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { findVariableFault } from "./defaults.mjs";
+import { runWhole, USAGE as USAGE_WHOLE } from "./whole.mjs";
 
 const CONFIGS = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
-const USAGE = "Usage: session-agent check [--config wrangler.toml]";
+const USAGE = `Usage: session-agent check [--config wrangler.toml]\n${USAGE_WHOLE.replace("Usage:", "      ")}`;
 
 const readApi = () => JSON.parse(readFileSync(join(import.meta.dirname, "../worker/site/openapi.json"), "utf8"));
 
@@ -27,12 +29,21 @@ async function check(given) {
   return await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
 }
 
-const [command, option, config, ...more] = process.argv.slice(2);
-const isUsed =
+/** Runs `export` or `import` until it ends, or until Ctrl-C. */
+async function transfer(command, args) {
+  const stop = new AbortController();
+  // A second Ctrl-C ends the process at once.
+  process.once("SIGINT", () => stop.abort());
+  return await runWhole(command, args, { signal: stop.signal });
+}
+
+const [command, ...args] = process.argv.slice(2);
+const [option, config, ...more] = args;
+const isCheck =
   command === "check" && more.length === 0 && (option === undefined || (option === "--config" && config !== undefined));
-const fault = isUsed ? await check(config) : USAGE;
-if (fault === undefined) console.log("The defaults for every agent can be used.");
-else {
+const isTransfer = command === "export" || command === "import";
+const fault = isCheck ? await check(config) : isTransfer ? await transfer(command, args) : USAGE;
+if (fault !== undefined) {
   console.error(fault);
   process.exitCode = 1;
-}
+} else if (isCheck) console.log("The defaults for every agent can be used.");

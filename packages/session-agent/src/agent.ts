@@ -9,6 +9,7 @@ import {
   type Entry,
   type ForeignRow,
   type Imported,
+  type ImportedAgent,
   type ListEntriesInput,
   type ListSkillsInput,
   type Operations,
@@ -27,6 +28,7 @@ import {
   importSession,
   type TransferOptions,
 } from "./transfer.js";
+import { type ExportAgentOptions, exportAgent, type ImportAgentOptions, importAgent } from "./whole.js";
 import { type SetBlock, type SetEntry, setBlock, setEntry } from "./writes.js";
 
 /**
@@ -109,6 +111,19 @@ export class AgentClient {
     options?: TransferOptions,
   ): Promise<Imported> {
     return importSession(this.#connection, sessionId, file, { ...options, allowSources });
+  }
+
+  /** The whole agent as a file: its settings, tools, memory and sessions. Needs the Worker's secret. */
+  exportAgent(options?: ExportAgentOptions): Promise<ReadableStream<Uint8Array>> {
+    return exportAgent(this.#connection, options);
+  }
+
+  /**
+   * Brings such a file into this agent, which must be empty. An import that broke off is
+   * repeated with the same file.
+   */
+  importAgent(file: ImportFile, options?: ImportAgentOptions): Promise<ImportedAgent> {
+    return importAgent(this.#connection, file, options);
   }
 
   /** All sessions, the newest activity first. `limit` is a page's. */

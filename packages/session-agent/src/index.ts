@@ -23,5 +23,6 @@ export type { AgentOptions, CallOptions, RetryOptions } from "./options.js";
 export type { ChangesOptions } from "./pages.js";
 export type { ModelInput, ModelInputOptions, PersistOptions, SessionClient } from "./session.js";
 export type { ExportLine, ImportFile, Progress, TransferOptions } from "./transfer.js";
+export type { ExportAgentOptions, ImportAgentOptions } from "./whole.js";
 export type { AppendedMessages, AppendMessages, SetBlock, SetEntry } from "./writes.js";
 export { type ModelFormatAdapter, type WorkersAIChatMessage, workersAIAdapter } from "./workers_ai.js";

@@ -47,7 +47,7 @@ export async function exportSession(
 ): Promise<ReadableStream<Uint8Array>> {
   const path = `/sessions/${segmentOf(id, "A session's id in an address")}/export`;
   const response = await connection.request("exportSession", path, {}, { signal, retry, isRepeatable: true });
-  return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole());
+  return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole("exportSession", "end"));
 }
 
 /** The lines of the file as values. The last one is the `end`. */
@@ -94,7 +94,7 @@ const isBytes = (file: unknown): file is ArrayBuffer | ArrayBufferView =>
   file instanceof ArrayBuffer || ArrayBuffer.isView(file);
 const isWhole = (file: unknown): boolean => typeof file === "string" || isBytes(file) || file instanceof Blob;
 
-function streamOf(file: ImportFile): ReadableStream<Uint8Array> {
+export function streamOf(file: ImportFile): ReadableStream<Uint8Array> {
   if (file instanceof ReadableStream) return file;
   if (file instanceof Blob) return file.stream();
   if (file instanceof Response) return file.body!;
@@ -123,7 +123,7 @@ function* cut(bytes: ArrayBuffer | ArrayBufferView): Generator<Uint8Array> {
 }
 
 /** Tells `onProgress` after each piece how many bytes and lines have passed. */
-function counting(onProgress: TransferOptions["onProgress"]) {
+export function counting(onProgress: TransferOptions["onProgress"]): TransformStream<Uint8Array, Uint8Array> {
   let [bytes, lines] = [0, 0];
   return new TransformStream<Uint8Array, Uint8Array>({
     transform(piece, controller) {
@@ -135,8 +135,8 @@ function counting(onProgress: TransferOptions["onProgress"]) {
   });
 }
 
-/** Passes a file on, and fails at its end if its last line is not an `end`. */
-function whole() {
+/** Passes a file on, and fails at its end if its last line is not of the type `type`. */
+export function whole(operation: string, type: string): TransformStream<Uint8Array, Uint8Array> {
   let end = new Uint8Array(0);
   return new TransformStream<Uint8Array, Uint8Array>({
     transform(piece, controller) {
@@ -148,9 +148,9 @@ function whole() {
     },
     flush() {
       const last = lastLine(new TextDecoder().decode(end));
-      if (last?.type === "end") return;
-      if (last?.type === "error") throw errorFrom(last.error ?? last, { operation: "exportSession" });
-      throw new NetworkError("The file was cut off: it has no `end`.", { operation: "exportSession" });
+      if (last?.type === type) return;
+      if (last?.type === "error") throw errorFrom(last.error ?? last, { operation });
+      throw new NetworkError(`The file was cut off: it has no \`${type}\`.`, { operation });
     },
   });
 }

@@ -1,7 +1,8 @@
 //! Functions and fields of the runtime's values, by name.
 
-use js_sys::{Array, Function, Object, Reflect};
+use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 use session_agent_core::base::outbound::CallFailure;
 
@@ -44,4 +45,15 @@ pub fn failed(thrown: JsValue) -> CallFailure {
     CallFailure::Unreachable {
         cause: describe(&thrown),
     }
+}
+
+/// Cancels a stream, given the stream or its reader. The outcome is ignored.
+pub fn cancel(stream: &JsValue) {
+    if let Ok(outcome) = raw_method(stream, "cancel", &[]) {
+        drop(JsFuture::from(Promise::resolve(&outcome)));
+    }
+}
+
+pub fn description(stored: &JsValue) -> Option<String> {
+    get(&get(stored, "customMetadata"), "description").as_string()
 }

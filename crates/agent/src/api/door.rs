@@ -5,6 +5,7 @@ use super::operation::Operation as _;
 use super::operations::memory_tools::CallTool;
 use super::route::Route;
 use super::table::find_entry;
+use super::whole::{EXPORT_RULE, IMPORT_RULE};
 use crate::access::{Caller, Effect, permit_by_name};
 use crate::base::budget::{MAX_ANSWER_BYTES, Reservation};
 use crate::base::error::Result;
@@ -29,6 +30,8 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
         }
         // Each method of the protocol asks for its own rights, once the body is parsed.
         Route::Mcp { .. } => Ok(MAX_MCP_BODY_BYTES),
+        Route::ExportAgent { .. } => permit_by_name(caller, EXPORT_RULE).map(|()| 0),
+        Route::ImportAgent { .. } => permit_by_name(caller, IMPORT_RULE).map(|()| 0),
         // Other routes have no body, or read it line by line.
         _ => Ok(0),
     }

@@ -11,6 +11,7 @@ pub mod chat;
 pub mod defaults;
 pub mod dispatch;
 pub mod door;
+pub mod file_import;
 pub mod limits;
 pub mod mcp;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub mod route;
 pub mod socket;
 pub mod table;
 pub mod transfer;
+pub mod whole;
 
 /// The API document, generated from the table of operations. A test compares the two.
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! the tree; this test checks that the file matches the code.
 //! `UPDATE=1 cargo test openapi` writes the file anew.
 
+mod files;
+
 use std::collections::BTreeSet;
 
 use schemars::SchemaGenerator;
@@ -15,7 +17,6 @@ use super::operations::tokens::Preset;
 use super::table::{OPERATIONS, RULES};
 use crate::access::{Effect, Needs};
 use crate::base::error::Code;
-use crate::lifecycle::transfer::import::Imported;
 use crate::tests::examples;
 
 /// An input's schema says which fields a caller may leave out; an answer's says which
@@ -137,10 +138,19 @@ fn document() -> Value {
         "/agents/session-agent/{agent}/get-messages".to_owned(),
         json!({"get": get_messages(&mut schemas.answers)}),
     );
-    paths.insert(format!("{session}/export"), json!({"get": export()}));
+    paths.insert(format!("{session}/export"), json!({"get": files::export()}));
     paths.insert(
         format!("{session}/import"),
-        json!({"post": import(&mut schemas.answers)}),
+        json!({"post": files::import(&mut schemas.answers)}),
+    );
+    let agent = "/agents/session-agent/{agent}";
+    paths.insert(
+        format!("{agent}/export"),
+        json!({"get": files::export_agent()}),
+    );
+    paths.insert(
+        format!("{agent}/import"),
+        json!({"post": files::import_agent(&mut schemas.answers)}),
     );
     let mut document = json!({
         "openapi": "3.1.0",
@@ -349,62 +359,6 @@ fn rpc_error() -> Value {
         },
         "additionalProperties": false
     })
-}
-
-fn export() -> Value {
-    json!({
-        "operationId": "exportSession",
-        "summary": "The whole session as lines of JSON, streamed.",
-        "description": "The lines come in this order: one `session` line, an `event` line for each event in `seq` order, a `compaction` line for each overlay, a `change` line for each entry of the feed, the session's memory in `block`, `version`, `entry`, `skill`, `loaded` and `prompt` lines, and one `end` line. A file without its `end` line was cut off. A file whose export failed ends with an `error` line. The caller needs the rights of `getSession` and `loadEvents`. For each part of the session's memory, the caller needs the rights of the operations that show this part.",
-        "parameters": session_parameters(),
-        "responses": {
-            "200": {
-                "description": "The file. `x-rows-read` is what its start has read.",
-                "content": {"application/x-ndjson": {"schema": {"type": "string"}}}
-            },
-            "default": refusal()
-        }
-    })
-}
-
-fn import(schemas: &mut SchemaGenerator) -> Value {
-    json!({
-        "operationId": "importSession",
-        "summary": "An exported session back in, under the id in the address.",
-        "description": "The session appears once the last line was read. Before that, nothing of it can be seen. A broken line is refused, and `details.line` is its number. If the same session is there already, its lines are skipped, so an import can be repeated. If another session has this id, the import is refused with `already_exists`. A caller who may not read the session that is there gets `already_exists` too. The caller needs the rights of `createSession` and `appendEvents`. For every other kind of line, the caller needs the rights of the operations that write the same. A block's `source` and a frozen prompt need the Worker's secret and `allowSources`. Without these, a `source` is refused and a frozen prompt is left out.",
-        "parameters": import_parameters(),
-        "requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
-        "responses": {
-            "200": {
-                "description": "What became of it.",
-                "content": {"application/json": {"schema": schemas.subschema_for::<Imported>()}}
-            },
-            "default": refusal()
-        }
-    })
-}
-
-fn import_parameters() -> Value {
-    let mut parameters = session_parameters();
-    if let Some(list) = parameters.as_array_mut() {
-        list.push(json!({
-            "name": "allowSources", "in": "query", "required": false,
-            "description": "The file is trusted with where blocks live and with the frozen prompt.",
-            "schema": {"type": "boolean", "default": false}
-        }));
-    }
-    parameters
-}
-
-fn session_parameters() -> Value {
-    json!([
-        agent_parameter(),
-        {
-            "name": "sessionId", "in": "path", "required": true,
-            "description": "The session's id, `%`-encoded.",
-            "schema": {"type": "string", "minLength": 1, "maxLength": 200}
-        }
-    ])
 }
 
 fn refusal() -> Value {

@@ -54,6 +54,18 @@ pub enum Route {
         /// `source` of its blocks.
         allows_sources: bool,
     },
+    /// Exports the whole agent as a file.
+    ExportAgent {
+        agent: String,
+        /// `?after=`: the cursor of an export that broke off.
+        after: Option<String>,
+    },
+    /// Imports such a file.
+    ImportAgent {
+        agent: String,
+        /// `?allowSources=true`, as for a session.
+        allows_sources: bool,
+    },
     /// Begins a turn.
     Chat {
         agent: String,
@@ -89,6 +101,8 @@ impl Route {
             | Route::Messages { agent, .. }
             | Route::Export { agent, .. }
             | Route::Import { agent, .. }
+            | Route::ExportAgent { agent, .. }
+            | Route::ImportAgent { agent, .. }
             | Route::Chat { agent, .. }
             | Route::Resume { agent, .. }
             | Route::Mcp { agent, .. }
@@ -156,6 +170,18 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
     if rest == "chat" {
         let session_id = named_session()?;
         return allow(method, &["POST"], Route::Chat { agent, session_id });
+    }
+    if rest == "export" {
+        let after = find_parameter(url, "after")?;
+        return allow(method, &["GET"], Route::ExportAgent { agent, after });
+    }
+    if rest == "import" {
+        let allows_sources = find_flag(url, "allowSources")?;
+        let route = Route::ImportAgent {
+            agent,
+            allows_sources,
+        };
+        return allow(method, &["POST"], route);
     }
     if rest == "mcp" {
         let session_id = find_parameter(url, "sessionId")?;

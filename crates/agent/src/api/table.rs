@@ -3,6 +3,7 @@
 
 use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
+use super::operations::backups::{Backup, ListBackups};
 use super::operations::chat::CancelTurn;
 use super::operations::chat_tools::{DefineTool, ListTools, RemoveTool};
 use super::operations::compaction::{
@@ -114,6 +115,8 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<FindMentions>(),
     at_once::<Erase>(),
     at_once::<VerifyReceipt>(),
+    waiting::<Backup>(),
+    waiting::<ListBackups>(),
     at_once::<MintToken>(),
     waiting::<Destroy>(),
     waiting::<ListAgents>(),

@@ -1,5 +1,6 @@
 //! Export and import. They are not operations, because a file does not fit into one
-//! body. A caller that may do the same by operations may use them.
+//! body. A caller that may do the same by operations may use them; a whole agent is taken
+//! out and brought in by the Worker's secret alone.
 
 use std::rc::Rc;
 
@@ -7,6 +8,9 @@ use super::operation::{Agent, Operation};
 use super::operations::events::AppendEvents;
 use super::operations::sessions::CreateSession;
 use super::route::parse_session_id;
+use super::whole::export::AgentExport;
+use super::whole::import::AgentImport;
+use super::whole::{EXPORT_RULE, IMPORT_RULE};
 use crate::access::permit;
 use crate::base::error::Result;
 use crate::lifecycle::transfer::export::Export;
@@ -55,4 +59,25 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
         agent: agent.name.to_owned(),
         deployed: Rc::clone(&agent.deployed.memory.config),
     }))
+}
+
+/// Begins an export of the whole agent. `after`: the cursor of an export that broke off.
+pub fn begin_agent_export(agent: &Agent<'_>, after: Option<&str>) -> Result<AgentExport> {
+    let export =
+        permit(agent.caller, EXPORT_RULE, None).and_then(|()| AgentExport::begin(agent.db, after));
+    #[cfg(test)]
+    super::answers::hold_refusal("exportAgent", &export);
+    export
+}
+
+/// Begins an import of a whole agent.
+pub fn begin_agent_import<'a>(
+    agent: &'a Agent<'a>,
+    allows_sources: bool,
+) -> Result<AgentImport<'a>> {
+    let import =
+        permit(agent.caller, IMPORT_RULE, None).map(|()| AgentImport::new(agent, allows_sources));
+    #[cfg(test)]
+    super::answers::hold_refusal("importAgent", &import);
+    import
 }

@@ -13,7 +13,6 @@ use crate::access::needs_secret;
 use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
-use crate::base::ids::Id;
 use crate::base::json;
 use crate::memory::kind::BlockKind;
 use crate::store::retention::note_block_rules;
@@ -85,14 +84,23 @@ impl FromRow<'_> for Definition {
     }
 }
 
-/// Up to `limit` of a session's own definitions with numbers above this number,
-/// ordered by number, each with its number. They are not placed.
-pub fn load_sessions_after(
+/// A definition's row as a file shows it.
+pub struct DefinedBlock {
+    pub number: i64,
+    /// Not placed.
+    pub block: Definition,
+    /// The row hides a block of the deployed configuration.
+    pub is_removed: bool,
+}
+
+/// Up to `limit` definitions of a session, or of the agent, with numbers above this
+/// number, ordered by number.
+pub fn load_rows_after(
     db: &dyn Database,
-    session_id: &Id,
+    scope: &str,
     after_number: i64,
     limit: i64,
-) -> Result<Vec<(i64, Definition)>> {
+) -> Result<Vec<DefinedBlock>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_blocks
@@ -102,16 +110,16 @@ pub fn load_sessions_after(
           LIMIT ?3",
         DefinitionRow::COLUMNS
     );
-    let params = [
-        session_id.as_str().into(),
-        after_number.into(),
-        limit.into(),
-    ];
+    let params = [scope.into(), after_number.into(), limit.into()];
     let rows = db.rows(&sql, &params)?;
     rows.iter()
         .map(|row| {
             let row: DefinitionRow = row.read()?;
-            Ok((row.number, row.definition()?))
+            Ok(DefinedBlock {
+                number: row.number,
+                is_removed: row.is_removed,
+                block: row.definition()?,
+            })
         })
         .collect()
 }
@@ -386,6 +394,14 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     }
 }
 
+/// Marks a row as one that hides a deployed block. Part of a transaction.
+pub fn hide(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_blocks SET is_removed = 1 WHERE scope = ?1 AND key = ?2",
+        &[scope.into(), label.key().into()],
+    )
+}
+
 /// Removes a block's definition; `false` if there is none. Content in this object
 /// stays for a later block of the same label, unless `purge` is set. Content
 /// elsewhere always stays. `may_reach_out`: as in [`define`]. Without this check, a
@@ -418,10 +434,7 @@ pub fn remove(
                         ..deployed
                     },
                 )?;
-                memory.db.run(
-                    "UPDATE cf_agents_blocks SET is_removed = 1 WHERE scope = ?1 AND key = ?2",
-                    &[scope.column().into(), label.key().into()],
-                )?;
+                hide(memory.db, scope.column(), label)?;
             }
             Some(_) => {}
             None => memory.db.run(

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::pin::pin;
@@ -7,7 +7,9 @@ use std::task::{Context, Waker};
 
 use sha2::{Digest, Sha256};
 
+use super::archive::Shelf;
 use crate::api::defaults;
+use crate::base::outbound::Archive;
 use crate::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, Clock, Endpoint, ListedObject,
     LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition,
@@ -90,6 +92,8 @@ pub struct Script {
     /// Objects that somebody else writes to the bucket: one of them right before each
     /// write of the agent.
     pub rivals: RefCell<VecDeque<(String, String)>>,
+    /// The bucket of backups, if it is bound.
+    pub shelf: OnceCell<Shelf>,
     pub writers: WriteLocks,
     /// Every answer to a call has this body, once the scripted ones are given.
     pub trickle: RefCell<Option<Rc<Trickle>>>,
@@ -297,6 +301,10 @@ impl Outbound for Script {
             act();
         }
         Box::pin(async { self.next_answer() })
+    }
+
+    fn archive(&self) -> Option<&dyn Archive> {
+        self.shelf.get().map(|shelf| shelf as &dyn Archive)
     }
 
     fn get_object<'a>(

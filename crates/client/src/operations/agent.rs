@@ -5,8 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
-    Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
-    RetentionApplied, ShownConfig, Stats, TurnEndCallback,
+    Allow, BackupList, BackupPlace, Destroyed, ForeignPage, Limits, Minted, Preset, Prices,
+    PromptRefresh, ReasoningEffort, RetentionApplied, ShownConfig, Stats, TurnEndCallback,
+    WrittenBackup,
 };
 use super::shapes::{Retention, WhenBusy};
 use crate::operation::Operation;
@@ -320,6 +321,63 @@ impl Operation for LoadForeignRows {
     const READS: bool = true;
 }
 
+/// Writes the whole agent as a file into the bucket `BACKUP_BUCKET`. The answer comes when the file
+/// is there. To restore it, import it into an empty agent.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Backup {
+    /// How many of this agent's backups stay in the bucket, the newest. Left out: all.
+    /// Default: `7`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<i64>,
+    /// `r2` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<BackupPlace>,
+}
+
+impl Backup {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Backup:
+    keep: i64;
+    to: BackupPlace;
+}
+
+impl Operation for Backup {
+    type Output = WrittenBackup;
+    const NAME: &'static str = "backup";
+    const READS: bool = false;
+}
+
+/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most a
+/// thousand.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ListBackups {}
+
+impl ListBackups {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Operation for ListBackups {
+    type Output = BackupList;
+    const NAME: &'static str = "listBackups";
+    const READS: bool = false;
+}
+
 /// Mints a token that a browser can hold: for this agent, for the time that `expiresIn` sets, and
 /// limited to its session and its operations.
 ///
@@ -389,6 +447,9 @@ impl Operation for MintToken {
 
 /// Drops every table and empties the storage. The next call starts with an empty agent.
 ///
+/// An agent that stands in a directory is written out of it first. If the directory gives no
+/// answer, nothing is destroyed.
+///
 /// Needs the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -396,6 +457,10 @@ impl Operation for MintToken {
 pub struct Destroy {
     /// The agent's name, which guards against mistakes.
     pub confirm: String,
+    /// Answers with a receipt, too: what there was, counted up to a million of each kind.
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
 }
 
 impl Destroy {
@@ -403,8 +468,14 @@ impl Destroy {
     pub fn new(confirm: impl Into<String>) -> Self {
         Self {
             confirm: confirm.into(),
+            purge: None,
         }
     }
+}
+
+setters! {
+    Destroy:
+    purge: bool;
 }
 
 impl Operation for Destroy {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Retention, WhenBusy};
+use super::shapes::{Erased, HomeReceipt, Retention, WhenBusy};
 use crate::Object;
 
 /// What a token allows beyond its operations. Each permission is off unless it is
@@ -51,6 +51,21 @@ setters! {
     models: Vec<String>;
     system_instructions: bool;
     tools: Vec<String>;
+}
+
+/// What `listBackups` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BackupList {
+    pub backups: Vec<ListedBackup>,
+}
+
+words! {
+    /// Where a backup is written to.
+    pub enum BackupPlace {
+        R2 = "r2",
+    }
 }
 
 /// A part of `Stats`.
@@ -113,12 +128,35 @@ pub struct DeployedProblem {
     pub message: String,
 }
 
-/// What `destroy` answers.
+/// What a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Destroyed {
     pub destroyed: bool,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }
 
 /// A call that was given up, as `getStats` shows it.
@@ -243,6 +281,17 @@ setters! {
     cost_per_day: f64;
     tokens_per_day: i64;
     turns_per_minute: i64;
+}
+
+/// A part of `BackupList`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ListedBackup {
+    pub key: String,
+    pub bytes: i64,
+    /// When the backup began.
+    pub at: i64,
 }
 
 /// The memory of wasm. JavaScript's strings and the engine's memory are not included.
@@ -540,4 +589,19 @@ pub struct Turns {
     pub running: i64,
     pub held_bytes: i64,
     pub max_bytes: i64,
+}
+
+/// A backup that is in the bucket.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenBackup {
+    /// The key in the bucket. It begins with the agent's name, `%`-encoded.
+    pub key: String,
+    pub bytes: i64,
+    pub sessions: i64,
+    /// When the backup began.
+    pub at: i64,
+    /// How many older backups were deleted.
+    pub deleted: i64,
 }

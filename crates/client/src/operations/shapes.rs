@@ -201,6 +201,8 @@ words! {
     /// A part of `Imported`.
     pub enum LeftOut {
         Prompt = "prompt",
+        /// The servers of tools, in the file of a whole agent.
+        Servers = "servers",
     }
 }
 

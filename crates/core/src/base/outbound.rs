@@ -339,6 +339,37 @@ impl WriteLocks {
     }
 }
 
+/// The bucket of backups. An object appears there whole: its parts are sent one after the
+/// other, and seen by nobody until the upload is completed.
+pub trait Archive {
+    /// Begins the upload of an object.
+    fn begin<'a>(
+        &'a self,
+        key: &'a str,
+    ) -> LocalBoxFuture<'a, Result<Box<dyn ArchiveUpload>, CallFailure>>;
+
+    /// Lists objects in the order of their keys.
+    fn list<'a>(
+        &'a self,
+        prefix: &'a str,
+        cursor: Option<&'a str>,
+        limit: u32,
+    ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>>;
+
+    fn delete<'a>(&'a self, key: &'a str) -> LocalBoxFuture<'a, Result<(), CallFailure>>;
+}
+
+/// An object on its way to the bucket. All parts but the last have the same length.
+pub trait ArchiveUpload {
+    fn put(&mut self, part: Vec<u8>) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
+
+    /// Makes the parts an object.
+    fn complete(&mut self) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
+
+    /// Drops the parts.
+    fn abort(&mut self) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
+}
+
 pub trait Outbound {
     fn writers(&self) -> &WriteLocks;
 
@@ -356,6 +387,11 @@ pub trait Outbound {
     /// Tells a class that extends this one of something that has happened, if there is such a
     /// class. Nobody waits for it. `told` makes the JSON.
     fn tell_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
+
+    /// The bucket of backups, if it is bound.
+    fn archive(&self) -> Option<&dyn Archive> {
+        None
+    }
 
     /// Sends a call. Dropping the future ends the call, as the module's doc says.
     fn send<'a>(

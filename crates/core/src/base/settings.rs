@@ -47,6 +47,7 @@ settings! {
     AgentDefaults = "AGENT_DEFAULTS": Variable;
     MemoryBlocks = "MEMORY_BLOCKS": Variable;
     SkillsBucket = "SKILLS_BUCKET": Binding;
+    BackupBucket = "BACKUP_BUCKET": Binding;
     Ai = "AI": Binding;
     Directory = "DIRECTORY": Binding;
     Model = "MODEL": Variable;
@@ -124,9 +125,10 @@ mod tests {
                 }
                 SettingKind::Binding => {
                     let named = ["binding", "name"].map(|key| format!("{key} = \"{name}\""));
-                    lines
-                        .iter()
-                        .any(|line| named.iter().any(|named| line == named))
+                    // What has to be made first, or costs rows, is there to be uncommented.
+                    let bound = lines.iter().chain(&comments);
+                    let mut bound = bound.map(|line| line.trim_start_matches("# "));
+                    bound.any(|line| named.iter().any(|named| line == named))
                 }
             };
             assert!(is_told, "{name} is not in wrangler.toml");

@@ -23,7 +23,7 @@ use crate::store::model_settings::{
 };
 use crate::store::retention::Retention;
 use crate::store::retention_progress;
-use crate::store::stored::{find_stored, write_stored};
+use crate::store::stored::{AGENT, find_stored, write_stored};
 use crate::store::turn_end::TurnEndCallback;
 use crate::store::when_busy::WhenBusy;
 
@@ -281,7 +281,7 @@ pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>
     Ok(())
 }
 
-const KEY: &str = "agent";
+const KEY: &str = AGENT;
 
 /// The configuration that holds for this agent.
 pub fn load_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<Config> {
@@ -293,8 +293,8 @@ pub fn show_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<Shown
     Ok(ShownConfig::new(load_own(db)?, deployed))
 }
 
-/// The agent's own settings.
-fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
+/// The agent's own settings, without those that are deployed.
+pub fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
     match find_stored(db, KEY)? {
         Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),
         None => Ok(ConfigLayer::default()),

@@ -4,6 +4,7 @@
 //!
 //! This module knows rows. It does not know what a message or a memory block is.
 
+pub mod agents_own;
 pub mod calibration;
 pub mod changes;
 pub mod config;

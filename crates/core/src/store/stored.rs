@@ -23,6 +23,24 @@ pub const NAME: &str = "name";
 /// The key of the agent's place in the directory of agents; see
 /// `crates/agent/src/directory/membership.rs`.
 pub const DIRECTORY: &str = "directory";
+/// The key of an import of the whole agent that has not written all of the agent's own
+/// lines yet; see `api/whole/import.rs`.
+pub const RESTORING: &str = "restoring";
+
+/// The key of the deployed tools that the agent removed; see `chat/tools/rows.rs`.
+pub const REMOVED_TOOLS: &str = "removedTools";
+
+/// The key of the agent's own settings; see `store/config.rs`.
+pub const AGENT: &str = "agent";
+
+/// The values that the file of the whole agent holds. The others say how far work has
+/// come, or what is learned anew.
+pub const IN_AGENT_FILE: [&str; 3] = [AGENT, COMPACTION, REMOVED_TOOLS];
+
+/// Deletes a value.
+pub fn delete_stored(db: &dyn Database, key: &str) -> Result<()> {
+    db.run("DELETE FROM cf_agents_config WHERE key = ?1", &[key.into()])
+}
 
 /// Finds the JSON of a value.
 pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {

@@ -25,6 +25,7 @@ pub struct SessionTable {
     pub file: InFile,
     /// The text in the rows, for deletions that purge.
     pub purge: InPurge,
+    pub agent_file: InAgentFile,
 }
 
 /// The owner of the rows of a table.
@@ -88,9 +89,24 @@ pub enum InFile {
     Nothing(&'static str),
 }
 
-/// A table of the agent: none of these operations touches it. `holds` says what is in its
-/// rows.
-const fn of_the_agent(name: &'static str, holds: &'static str) -> SessionTable {
+/// The rows that the file of the whole agent contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InAgentFile {
+    /// What the files of the sessions contain, see [`InFile`]; rows of the agent alike.
+    AsInSessions,
+    /// The content of the rows, in lines of this type.
+    Lines(&'static str),
+    /// Nothing, and an import writes no rows. The text says why.
+    Nothing(&'static str),
+}
+
+/// A table of the agent: none of the operations on sessions touches it. `holds` says what is
+/// in its rows.
+const fn of_the_agent(
+    name: &'static str,
+    holds: &'static str,
+    agent_file: InAgentFile,
+) -> SessionTable {
     SessionTable {
         name,
         purge: InPurge::Nothing(holds),
@@ -99,6 +115,7 @@ const fn of_the_agent(name: &'static str, holds: &'static str) -> SessionTable {
         block: None,
         fork: InFork::Nothing("the rows are the agent's"),
         file: InFile::Nothing("the rows are the agent's"),
+        agent_file,
     }
 }
 
@@ -112,6 +129,7 @@ const fn of_the_index(name: &'static str, purge: InPurge) -> SessionTable {
         block: None,
         fork: InFork::Made("search/build.rs"),
         file: InFile::Nothing("the index takes up a session when its row is written"),
+        agent_file: InAgentFile::Nothing("the first search builds the index"),
     }
 }
 
@@ -121,18 +139,42 @@ const fn view(name: &'static str) -> SessionTable {
         deletion: Deletion::Never("a view has no rows"),
         fork: InFork::Nothing("a view has no rows"),
         file: InFile::Nothing("a view has no rows"),
-        ..of_the_agent(name, "a view has no rows")
+        ..of_the_agent(
+            name,
+            "a view has no rows",
+            InAgentFile::Nothing("a view has no rows"),
+        )
     }
 }
 
 /// All tables. Rows are deleted and copied in this order: a table whose rows are found
 /// through another table stands before the other table.
 pub const TABLES: &[SessionTable] = &[
-    of_the_agent("cf_agents_migrations", "the names of migrations"),
-    of_the_agent("cf_agents_config", "settings"),
-    of_the_agent("cf_agents_tools", "definitions of tools"),
-    of_the_agent("cf_agents_usage_days", "numbers"),
-    of_the_agent("cf_agents_metered", "numbers"),
+    of_the_agent(
+        "cf_agents_migrations",
+        "the names of migrations",
+        InAgentFile::Nothing("the build that opens the object writes them"),
+    ),
+    of_the_agent(
+        "cf_agents_config",
+        "settings",
+        InAgentFile::Lines("settings"),
+    ),
+    of_the_agent(
+        "cf_agents_tools",
+        "definitions of tools",
+        InAgentFile::Lines("tool"),
+    ),
+    of_the_agent(
+        "cf_agents_usage_days",
+        "numbers",
+        InAgentFile::Lines("usage"),
+    ),
+    of_the_agent(
+        "cf_agents_metered",
+        "numbers",
+        InAgentFile::Nothing("limits count what was spent where it was spent"),
+    ),
     of_the_index("cf_agents_search", InPurge::Merged),
     view("cf_agents_search_words"),
     of_the_index("cf_agents_search_parts", InPurge::Nothing("numbers")),
@@ -163,6 +205,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_slices",
@@ -172,6 +215,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
         file: InFile::MadeAnew("long events"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_compactions",
@@ -181,6 +225,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("messages/tree/overlay_writes.rs"),
         file: InFile::ShownBy("getCompactions"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_media",
@@ -190,6 +235,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("log/media.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_media_uses",
@@ -199,6 +245,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("log/media.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_early_answers",
@@ -208,6 +255,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("an answer is taken where the turn ends"),
         file: InFile::Nothing("an answer is taken where the turn ends"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_callbacks",
@@ -217,6 +265,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a turn's end is told once, where the turn ran"),
         file: InFile::Nothing("a turn's end is told once, where the turn ran"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_waiting",
@@ -226,6 +275,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a message is answered where it waits"),
         file: InFile::Nothing("a message is answered where it waits"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_changes",
@@ -235,6 +285,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a fork's feed begins with the fork"),
         file: InFile::ShownBy("getChanges"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_usage_calls",
@@ -244,6 +295,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a fork's usage begins at nothing"),
         file: InFile::Nothing("the rows guard against a retry, not against a copy"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_last_turns",
@@ -253,6 +305,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("a turn goes on where it runs, and a fork's usage begins at nothing"),
         file: InFile::Nothing("a turn goes on where it runs; the session's line has the usage"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_imports",
@@ -262,6 +315,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("only a session that isn't there yet has such a row"),
         file: InFile::Nothing("only a session that isn't there yet has such a row"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_entries_search",
@@ -271,6 +325,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("memory/entries.rs"),
         file: InFile::MadeAnew("entries"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_entry_vectors",
@@ -280,6 +335,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Nothing("searches make them"),
         file: InFile::Nothing("searches make them"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_blocks",
@@ -291,6 +347,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention",
         },
         file: InFile::ShownBy("getBlocks"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_block_versions",
@@ -302,6 +359,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id",
         },
         file: InFile::ShownBy("getBlockVersions"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_entries",
@@ -311,6 +369,7 @@ pub const TABLES: &[SessionTable] = &[
         block: Some("block"),
         fork: InFork::Made("memory/entries.rs"),
         file: InFile::ShownBy("listEntries"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_skills",
@@ -322,6 +381,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, description, content, updated_at, note",
         },
         file: InFile::ShownBy("loadSkill"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_item_versions",
@@ -333,6 +393,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, slot, version, title, content, note, written_at",
         },
         file: InFile::ShownBy("getBlockVersions"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_replacements",
@@ -344,6 +405,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, replacer",
         },
         file: InFile::ShownBy("listEntries"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_item_counts",
@@ -353,6 +415,7 @@ pub const TABLES: &[SessionTable] = &[
         block: Some("block"),
         fork: InFork::Made("memory/counts.rs"),
         file: InFile::MadeAnew("entries and deleted items"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_skill_listings",
@@ -362,6 +425,7 @@ pub const TABLES: &[SessionTable] = &[
         block: Some("block"),
         fork: InFork::Nothing("a listing is a cache"),
         file: InFile::Nothing("a listing is a cache"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_loaded_skills",
@@ -373,6 +437,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "block, key, label, content, loaded_at",
         },
         file: InFile::ShownBy("loadSkill"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_prompts",
@@ -384,6 +449,7 @@ pub const TABLES: &[SessionTable] = &[
             columns: "prompt, hash, sections, frozen_at",
         },
         file: InFile::ShownBy("freezePrompt"),
+        agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
         name: "cf_agents_sessions",
@@ -393,6 +459,7 @@ pub const TABLES: &[SessionTable] = &[
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
         file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
     },
 ];
 

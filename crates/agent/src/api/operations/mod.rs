@@ -2,6 +2,7 @@
 //! documentation. `api/table.rs` lists them.
 
 pub mod agent;
+pub mod backups;
 pub mod chat;
 pub mod chat_tools;
 pub mod compaction;

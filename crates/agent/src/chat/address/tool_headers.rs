@@ -105,6 +105,23 @@ impl ToolHeaders {
         Ok(Self(headers))
     }
 
+    /// The names of the headers, which a file holds without their values.
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// Headers whose values a file left out. A call with such a header is refused until the
+    /// tool is defined again.
+    pub fn without_values(names: Vec<String>) -> Result<Self> {
+        // Any secret's name, so that the names are checked as `defineTool` checks them.
+        let named = names.into_iter().map(|name| (name, "secret:X".to_owned()));
+        let Self(mut headers) = Self::parse(named.collect())?;
+        for value in headers.values_mut() {
+            SECRET_PREFIX.clone_into(value);
+        }
+        Ok(Self(headers))
+    }
+
     /// Reads the column that [`Self::to_json`] wrote.
     pub fn from_json(text: Option<&str>) -> Option<Self> {
         match text {
@@ -130,6 +147,11 @@ impl ToolHeaders {
         let mut resolved = ResolvedHeaders::default();
         for (name, value) in self.0.iter() {
             let value = match split_secret(value) {
+                Some((_, "")) => {
+                    return Err(refused(format!(
+                        "The header `{name}` has no value: the file that this tool was imported from holds none. Define the tool again with `defineTool`."
+                    )));
+                }
                 Some((scheme, secret)) => {
                     let secret = find_secret(outbound, secret, url)?;
                     let value = format!("{scheme}{secret}");

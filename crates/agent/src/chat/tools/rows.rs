@@ -11,7 +11,7 @@ use crate::chat::address::tool_headers::ToolHeaders;
 use crate::chat::tools::mcp::server::{MAX_SERVERS, ServerState, ToolServer};
 use crate::chat::tools::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
 use crate::models::ToolDefinition;
-use crate::store::stored::{find_stored, write_stored};
+use crate::store::stored::{REMOVED_TOOLS, find_stored, write_stored};
 
 /// The schema in a server's row, whose tools have schemas of their own.
 const NO_SCHEMA: &str = "{}";
@@ -25,7 +25,8 @@ pub struct AgentTools {
     pub servers: Vec<ToolServer>,
 }
 
-enum ToolRow {
+/// A row as it is stored: a tool of the agent's own, or a server of tools.
+pub enum ToolRow {
     Tool(Box<RegisteredTool>),
     Server(Box<ToolServer>),
 }
@@ -86,8 +87,38 @@ impl FromRow<'_> for ToolRow {
     }
 }
 
-/// The key of the deployed tools that the agent removed: a JSON list of names.
-const REMOVED: &str = "removedTools";
+/// A row, and when it was defined.
+pub struct DatedToolRow {
+    pub defined_at: i64,
+    pub row: ToolRow,
+}
+
+impl FromRow<'_> for DatedToolRow {
+    /// Reads the columns of [`ToolRow`].
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            defined_at: row.integer(9)?,
+            row: row.read()?,
+        })
+    }
+}
+
+/// The deployed tools that the agent removed: a JSON list of names.
+const REMOVED: &str = REMOVED_TOOLS;
+
+/// Up to `limit` rows whose names come after this name, in the order of their names, each
+/// with the time of its definition.
+pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Vec<DatedToolRow>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_tools
+          WHERE name > ?1
+          ORDER BY name
+          LIMIT ?2",
+        ToolRow::COLUMNS
+    );
+    load(db, &sql, &[after.into(), limit.into()])
+}
 
 /// The agent's tools, by name: its own, the deployed ones that it neither defined anew nor
 /// removed, and those of its servers. A name belongs to the first that has it.
@@ -162,7 +193,8 @@ pub fn take_tools(server: &mut ToolServer) -> Vec<RegisteredTool> {
     tools.collect()
 }
 
-fn load_removed(db: &dyn Database) -> Result<Vec<String>> {
+/// The names of the deployed tools that the agent removed.
+pub fn load_removed(db: &dyn Database) -> Result<Vec<String>> {
     match find_stored(db, REMOVED)? {
         Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(REMOVED, "configuration")),
         None => Ok(Vec::new()),

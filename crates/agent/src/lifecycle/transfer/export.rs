@@ -52,6 +52,15 @@ enum ExportSection {
     Done,
 }
 
+/// A place among a session's events.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventsPlace {
+    /// The `seq` of an event before the place, and of none after it.
+    pub seq: i64,
+    /// The number of events before the place.
+    pub events: i64,
+}
+
 pub struct Export {
     session_id: Id,
     /// The session's number and creation time. Both are needed to tell it from a later
@@ -70,8 +79,18 @@ pub struct Export {
 impl Export {
     /// Begins an export of the session as it is now.
     pub fn begin(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        Self::begin_as(db, session_id, true)
+    }
+
+    /// Begins an export for the file of the whole agent, which names no agent.
+    pub fn begin_in_agent(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        Self::begin_as(db, session_id, false)
+    }
+
+    fn begin_as(db: &dyn Database, session_id: &Id, names_agent: bool) -> Result<Self> {
         let tip = get_tip(db, session_id)?;
-        let (number, session) = load_session(db, session_id, &tip)?;
+        let (number, mut session) = load_session(db, session_id, &tip)?;
+        session.agent_id.take_if(|_| !names_agent);
         let created_at = session.created_at.0;
         let sql = "SELECT leaf_seq
                      FROM cf_agents_sessions
@@ -93,6 +112,41 @@ impl Export {
             batch: MAX_BATCH,
             events: 0,
         })
+    }
+
+    /// Goes on after a place that [`Self::find_place`] told.
+    pub fn go_on(&mut self, place: EventsPlace) {
+        self.events = place.events;
+        self.section = ExportSection::Events {
+            after_seq: place.seq,
+        };
+    }
+
+    /// The place after the events that were written. `None`: the export is not among the
+    /// events.
+    pub fn find_place(&self) -> Option<EventsPlace> {
+        let seq = match self.section {
+            ExportSection::Events { after_seq } => after_seq,
+            ExportSection::Compactions => self.last_seq,
+            _ => return None,
+        };
+        Some(EventsPlace {
+            seq,
+            events: self.events,
+        })
+    }
+
+    pub fn session_id(&self) -> &Id {
+        &self.session_id
+    }
+
+    /// When the session was created, as its line says.
+    pub fn created_at(&self) -> i64 {
+        FileTime::of(self.created_at).0
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self.section, ExportSection::Done)
     }
 
     /// The next lines, about [`PAGE_BYTES`] of them. `None`: there are no more lines.
@@ -127,7 +181,7 @@ impl Export {
                     };
                 }
                 ExportSection::Memory(memory) => {
-                    if !memory.add(db, &self.session_id, &mut page)? {
+                    if !memory.add(db, self.session_id.as_str(), &mut page)? {
                         self.section = ExportSection::End;
                     }
                 }
@@ -458,7 +512,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
         kind: LineKind::Session,
         format: Count(FORMAT),
         id: session_id.clone(),
-        agent_id: row.agent_id,
+        agent_id: Some(row.agent_id),
         name: row.name,
         parent_session_id: row.parent_session_id.and_then(|id| Id::parse(id).ok()),
         metadata: row

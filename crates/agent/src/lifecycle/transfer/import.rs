@@ -9,14 +9,14 @@ use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use serde::Serialize;
 
 use super::compare::{Comparing, already_exists};
+use super::cutting::LineCutter;
 use super::lines::{
     ChangeLine, CompactionLine, EndLine, EventLine, LineHead, LineKind, SessionLine,
 };
 use super::rights::{ImportSender, permit_export};
 use super::writing::ImportWriter;
-use super::{MAX_FILE_BYTES, MAX_LINE_BYTES};
 use crate::base::database::Database;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
@@ -57,10 +57,7 @@ enum ImportEnding {
 pub struct Import {
     target: ImportTarget,
     state: ImportState,
-    /// The line whose end hasn't arrived yet.
-    line: Vec<u8>,
-    line_number: u64,
-    received: u64,
+    lines: LineCutter,
 }
 
 impl Import {
@@ -68,10 +65,30 @@ impl Import {
         Self {
             target,
             state: ImportState::Empty,
-            line: Vec::new(),
-            line_number: 1,
-            received: 0,
+            lines: LineCutter::new(1),
         }
+    }
+
+    /// An import whose first line has this number in the file.
+    pub fn begin_at(target: ImportTarget, line_number: u64) -> Self {
+        Self {
+            lines: LineCutter::new(line_number),
+            ..Self::new(target)
+        }
+    }
+
+    /// Takes the next line without its end. After an error, all rows of the import are
+    /// deleted.
+    pub fn push_line(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: Vec<u8>,
+        line_number: u64,
+    ) -> Result<()> {
+        self.lines.number_next(line_number);
+        let outcome = self.take_line(db, host, line);
+        self.undone_if_failed(db, outcome)
     }
 
     /// Takes the next bytes. After an error, all rows of the import are deleted.
@@ -83,7 +100,20 @@ impl Import {
     /// The memory that the import holds between two pieces of the file: the unfinished
     /// line.
     pub fn kept_bytes(&self) -> usize {
-        self.line.capacity()
+        self.lines.kept_bytes()
+    }
+
+    /// Whether the last line was taken.
+    pub fn is_at_end(&self) -> bool {
+        matches!(self.state, ImportState::Ended(_))
+    }
+
+    /// Whether the session was there already, so that nothing is written.
+    pub fn was_there(&self) -> bool {
+        matches!(
+            self.state,
+            ImportState::Comparing(_) | ImportState::Ended(ImportEnding::Same(_))
+        )
     }
 
     /// Takes the end of the file.
@@ -112,46 +142,16 @@ impl Import {
     }
 
     fn take_bytes(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
-        self.received += bytes.len() as u64;
-        if self.received > MAX_FILE_BYTES {
-            return Err(Error::new(
-                Code::PayloadTooLarge,
-                format!("The file is longer than {MAX_FILE_BYTES} bytes."),
-            )
-            .with("limit", MAX_FILE_BYTES)
-            .with("actual", self.received));
-        }
+        self.lines.receive(bytes.len())?;
         let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n')
-            && let Some((head, tail)) = rest.split_at_checked(end)
-        {
-            self.extend_line(head)?;
-            self.take_line(db, host)?;
-            rest = tail.get(1..).unwrap_or_default();
+        while let Some(line) = self.lines.cut(&mut rest)? {
+            self.take_line(db, host, line)?;
         }
-        self.extend_line(rest)
-    }
-
-    fn extend_line(&mut self, bytes: &[u8]) -> Result<()> {
-        let length = self.line.len() + bytes.len();
-        if length > MAX_LINE_BYTES {
-            let error = Error::payload_too_large("The line", MAX_LINE_BYTES, length);
-            return Err(at_line(self.line_number, error));
-        }
-        // Grows in small steps rather than by doubling: a long line takes a quarter of
-        // all memory.
-        if self.line.capacity() < length {
-            self.line
-                .reserve_exact(bytes.len().max(self.line.len() / 4));
-        }
-        self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn take_line(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
-        let line = std::mem::take(&mut self.line);
-        let line_number = self.line_number;
-        self.line_number += 1;
+    fn take_line(&mut self, db: &dyn Database, host: &dyn Host, line: Vec<u8>) -> Result<()> {
+        let line_number = self.lines.pass();
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
@@ -208,7 +208,8 @@ impl Import {
     }
 
     fn take_end(&mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
-        self.take_line(db, host)?;
+        let rest = self.lines.take_rest();
+        self.take_line(db, host, rest)?;
         let cut_off = Error::invalid(
             "type",
             "The file ends before its `end` line: it was cut off. Export the session again, or send the whole of it.",
@@ -220,7 +221,7 @@ impl Import {
                 (events, events, writing.left_out())
             }
             ImportState::Empty | ImportState::Writing(_) | ImportState::Comparing(_) => {
-                return Err(at_line(self.line_number - 1, cut_off));
+                return Err(at_line(self.lines.last_number(), cut_off));
             }
         };
         self.state = ImportState::Empty;

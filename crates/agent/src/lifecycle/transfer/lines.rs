@@ -89,7 +89,9 @@ pub struct SessionLine {
     pub format: Count,
     /// The exported session's id. An import takes the id from its URL instead.
     pub id: Id,
-    pub agent_id: String,
+    /// Left out in the file of a whole agent, which is the same whatever the agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
     pub name: Option<String>,
     pub parent_session_id: Option<Id>,
     pub metadata: Option<JsonObject>,

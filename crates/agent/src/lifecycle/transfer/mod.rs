@@ -2,9 +2,10 @@
 //! are written and read one at a time, so that memory stays flat at any length.
 
 mod compare;
+pub mod cutting;
 pub mod export;
 pub mod import;
-mod lines;
+pub mod lines;
 pub mod memory;
 mod pending;
 pub mod rights;
@@ -12,6 +13,8 @@ pub mod rules;
 pub mod target;
 mod writing;
 
+use crate::base::database::Database;
+use crate::base::error::Result;
 use crate::log::slices::MAX_EVENT_BYTES;
 
 /// The longest line: the longest message, plus space for the fields around it. Escaped
@@ -23,3 +26,15 @@ pub const MAX_FILE_BYTES: u64 = 4 << 30;
 
 /// A page ends with the line that makes it this long.
 pub const PAGE_BYTES: usize = 1 << 20;
+
+/// A file that is made one page after the other.
+pub trait PagedFile {
+    /// The next lines. `None`: there are no more lines.
+    fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>>;
+}
+
+impl PagedFile for export::Export {
+    fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
+        export::Export::next_page(self, db)
+    }
+}

@@ -21,6 +21,8 @@ pub struct ImportTarget {
 #[serde(rename_all = "lowercase")]
 pub enum LeftOut {
     Prompt,
+    /// The servers of tools, in the file of a whole agent.
+    Servers,
 }
 
 /// Adds the line's number to an error, so that the sender can find the line.

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::api::table::OPERATIONS;
+use crate::testing::archive::Shelf;
 use crate::tests::Alice;
 
 /// Operations that write nothing. Every other operation, but those of [`TURNS`], has an
@@ -48,6 +49,9 @@ pub const READS: &[&str] = &[
     "listAgents",
     "searchAgents",
     "loadForeignRows",
+    // The file goes to the bucket. Tests of backups hold that.
+    "backup",
+    "listBackups",
     "mintToken",
     "findMentions",
     "verifyReceipt",
@@ -94,6 +98,7 @@ pub fn furnish(alice: &Alice) {
         let mut settings = alice.outbound.settings.borrow_mut();
         settings.insert(name.to_owned(), value.to_owned());
     }
+    alice.outbound.shelf.get_or_init(Shelf::default);
     let said = alice.say(&["1", "2", "3", "4"]);
     alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "My parcel is late."}]}));
     alice.ok(
@@ -490,6 +495,8 @@ fn about_the_agent() -> Bodies {
             "verifyReceipt",
             json!({"receipt": {"erased": erased_nothing(), "agent": "alice", "operation": "erase", "at": 1, "digest": "0"}}),
         ),
+        ("backup", json!({"to": "r2", "keep": 7})),
+        ("listBackups", json!({})),
         ("mintToken", json!({"expiresIn": 60})),
         ("listAgents", json!({"prefix": "user:42:", "limit": 10})),
         (

@@ -300,6 +300,8 @@ fn no_answer_is_written_longer_than_its_bound() {
     let mut too_long = Vec::new();
     for (name, worst) in WORST {
         let alice = full_of(worst);
+        let directory = "DIRECTORY".to_owned();
+        alice.outbound.bindings.borrow_mut().push(directory);
         for (operation, body) in asks() {
             let agent = alice.agent(&alice.db);
             let bytes = match wait_for(dispatch(&agent, operation, body.to_string())) {

@@ -1,5 +1,6 @@
 //! Whole sessions: kept, exported, imported.
 
+pub mod backups;
 pub mod files;
 pub mod foreign;
 pub mod kept;
@@ -9,3 +10,4 @@ pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;
 pub mod transfer_rights;
+pub mod whole;

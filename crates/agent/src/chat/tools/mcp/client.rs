@@ -58,6 +58,14 @@ pub struct ServerLink {
 }
 
 impl ServerLink {
+    /// The link without its session, which is this agent's alone.
+    pub fn without_session(self) -> Self {
+        Self {
+            session: None,
+            ..self
+        }
+    }
+
     pub fn is_newest(&self) -> bool {
         self.revision == NEWEST
     }

@@ -1,4 +1,4 @@
-//! Exports a session's memory, a bounded number of rows at a time.
+//! Exports the memory of a session, or of the agent, a bounded number of rows at a time.
 //!
 //! Memory that changes during the export appears as it is when its page is read. The
 //! file must still be one that can be imported. So a block appears once, and rows that
@@ -21,7 +21,7 @@ use crate::base::json;
 use crate::lifecycle::transfer::PAGE_BYTES;
 use crate::memory::content::WrittenBy;
 use crate::memory::definition::TokenBudget;
-use crate::memory::definitions::{MAX_BLOCKS, load_sessions_after};
+use crate::memory::definitions::{DefinedBlock, MAX_BLOCKS, load_rows_after};
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
 use crate::memory::past::ItemNote;
@@ -64,10 +64,10 @@ impl Default for MemoryExport {
 
 impl MemoryExport {
     /// Adds the next lines; `false`: there are no more lines.
-    pub fn add(&mut self, db: &dyn Database, session_id: &Id, page: &mut String) -> Result<bool> {
+    pub fn add(&mut self, db: &dyn Database, scope: &str, page: &mut String) -> Result<bool> {
         self.at = match std::mem::replace(&mut self.at, MemoryExportStage::Done) {
             MemoryExportStage::Blocks { after_number } => {
-                match self.add_blocks(db, session_id, after_number, page)? {
+                match self.add_blocks(db, scope, after_number, page)? {
                     Some(after_number) => MemoryExportStage::Blocks { after_number },
                     None => MemoryExportStage::Rows {
                         tables: TABLES,
@@ -76,19 +76,17 @@ impl MemoryExport {
                 }
             }
             MemoryExportStage::Rows { tables, after } => match tables.split_first() {
-                Some((table, others)) => {
-                    match self.add_rows(db, session_id, table, &after, page)? {
-                        Some(after) => MemoryExportStage::Rows { tables, after },
-                        None => MemoryExportStage::Rows {
-                            tables: others,
-                            after: LastRow::start(),
-                        },
-                    }
-                }
+                Some((table, others)) => match self.add_rows(db, scope, table, &after, page)? {
+                    Some(after) => MemoryExportStage::Rows { tables, after },
+                    None => MemoryExportStage::Rows {
+                        tables: others,
+                        after: LastRow::start(),
+                    },
+                },
                 None => MemoryExportStage::Prompt,
             },
             MemoryExportStage::Prompt => {
-                add_prompt(db, session_id, page)?;
+                add_prompt(db, scope, page)?;
                 MemoryExportStage::Done
             }
             MemoryExportStage::Done => MemoryExportStage::Done,
@@ -99,13 +97,18 @@ impl MemoryExport {
     fn add_blocks(
         &mut self,
         db: &dyn Database,
-        session_id: &Id,
+        scope: &str,
         mut after_number: i64,
         page: &mut String,
     ) -> Result<Option<i64>> {
-        let blocks = load_sessions_after(db, session_id, after_number, LONG_BATCH)?;
+        let blocks = load_rows_after(db, scope, after_number, LONG_BATCH)?;
         let is_last = (blocks.len() as i64) < LONG_BATCH;
-        for (number, block) in blocks {
+        for DefinedBlock {
+            number,
+            block,
+            is_removed,
+        } in blocks
+        {
             after_number = number;
             let key = block.label.key();
             // A block that was removed and defined again meanwhile has a new number.
@@ -124,6 +127,7 @@ impl MemoryExport {
                 when_changed: block.when_changed,
                 model_writes: block.model_writes,
                 retention: block.retention,
+                removed: is_removed,
                 defined_at: FileTime::of(block.defined_at.unwrap_or(0)),
             })?);
             if page.len() >= PAGE_BYTES {
@@ -138,7 +142,7 @@ impl MemoryExport {
     fn add_rows(
         &mut self,
         db: &dyn Database,
-        session_id: &Id,
+        scope: &str,
         table: &ExportedTable,
         after: &LastRow,
         page: &mut String,
@@ -164,7 +168,7 @@ impl MemoryExport {
             }
         );
         let mut params: Vec<SqlValue> = vec![
-            session_id.as_str().into(),
+            scope.into(),
             after.block.as_str().into(),
             (*batch).into(),
             after.key.clone(),
@@ -176,7 +180,7 @@ impl MemoryExport {
         let mut last = None;
         let mut added = 0;
         for row in &rows {
-            page.push_str(&line(self, session_id, row)?.unwrap_or_default());
+            page.push_str(&line(self, scope, row)?.unwrap_or_default());
             last = Some(row);
             added += 1;
             if page.len() >= PAGE_BYTES {
@@ -203,11 +207,11 @@ impl MemoryExport {
     }
 }
 
-fn add_prompt(db: &dyn Database, session_id: &Id, page: &mut String) -> Result<()> {
+fn add_prompt(db: &dyn Database, scope: &str, page: &mut String) -> Result<()> {
     let sql = "SELECT prompt, sections, frozen_at
                  FROM cf_agents_prompts
                 WHERE scope = ?1";
-    let row: Option<(String, String, i64)> = find(db, sql, &[session_id.as_str().into()])?;
+    let row: Option<(String, String, i64)> = find(db, sql, &[scope.into()])?;
     let Some((prompt, sections, frozen_at)) = row else {
         return Ok(());
     };
@@ -215,7 +219,7 @@ fn add_prompt(db: &dyn Database, session_id: &Id, page: &mut String) -> Result<(
         line: LineKind::Prompt,
         prompt,
         sections: json::decode(&sections)
-            .map_err(|_| Error::corrupt_row(session_id.as_str(), "frozen prompt"))?,
+            .map_err(|_| Error::corrupt_row(scope, "frozen prompt"))?,
         frozen_at: FileTime::of(frozen_at),
     })?);
     Ok(())
@@ -233,7 +237,7 @@ struct ExportedTable {
     /// Rows per statement.
     batch: i64,
     /// The line of a row; `None`: the row is left out.
-    line: fn(&mut MemoryExport, &Id, &Row) -> Result<Option<String>>,
+    line: fn(&mut MemoryExport, &str, &Row) -> Result<Option<String>>,
 }
 
 /// The tables, in the order of the file.
@@ -288,12 +292,12 @@ const TABLES: &[ExportedTable] = &[
         keys: "block, key",
         columns: ExportedDocument::COLUMNS,
         batch: LONG_BATCH,
-        line: |export, session_id, row| {
+        line: |export, scope, row| {
             let document: ExportedDocument = row.read()?;
             if document.content.is_some() && !export.tally.fits(LineKind::Loaded, "", 0) {
                 return Ok(None);
             }
-            document.render(session_id).map(Some)
+            document.render(scope).map(Some)
         },
     },
 ];
@@ -439,8 +443,8 @@ impl ExportedDocument {
     /// The columns after the block's key and the document's.
     const COLUMNS: &str = "label, content, loaded_at";
 
-    fn render(self, session_id: &Id) -> Result<String> {
-        let damaged = |_| Error::corrupt_row(session_id.as_str(), "loaded documents");
+    fn render(self, scope: &str) -> Result<String> {
+        let damaged = |_| Error::corrupt_row(scope, "loaded documents");
         render(&LoadedLine {
             line: LineKind::Loaded,
             label: Label::parse(&self.label).map_err(damaged)?,

@@ -36,7 +36,7 @@ use crate::memory::skills::stored;
 
 /// A line that waits for its batch.
 enum PendingMemoryLine {
-    Block(Definition),
+    Block { block: Definition, is_removed: bool },
     Version(BlockKey, Version),
     Entry(BlockKey, Box<(Entry, ItemNote)>),
     Skill(BlockKey, Box<(SkillDocument, ItemNote)>, i64),
@@ -65,6 +65,8 @@ impl LineOrder {
 
 pub struct MemoryImport {
     target: ImportTarget,
+    /// The session whose memory it is; `None`: the agent's.
+    session_id: Option<Id>,
     /// The kinds of the blocks, by the blocks' keys.
     kinds: HashMap<String, BlockKind>,
     newest: Option<(LineKind, LineOrder)>,
@@ -75,9 +77,21 @@ pub struct MemoryImport {
 }
 
 impl MemoryImport {
+    /// The import of a session's memory.
     pub fn new(target: ImportTarget) -> Self {
+        let session_id = Some(target.session_id().clone());
+        Self {
+            session_id,
+            ..Self::of_agent(target)
+        }
+    }
+
+    /// The import of the agent's own memory. Its sender holds the secret, so the session
+    /// of `target` does not count.
+    pub fn of_agent(target: ImportTarget) -> Self {
         Self {
             target,
+            session_id: None,
             kinds: HashMap::new(),
             newest: None,
             tally: LineCounter::default(),
@@ -196,7 +210,14 @@ impl MemoryImport {
         if line.source.is_some() {
             self.target.sender.check_source()?;
         }
-        let block = line.into_definition(self.target.session_id())?;
+        let is_removed = line.removed;
+        if is_removed && self.session_id.is_some() {
+            return Err(Error::invalid(
+                "removed",
+                "A session has no deployed blocks, so it removes none. Take `removed` out of the line.",
+            ));
+        }
+        let block = line.into_definition(self.session_id.as_ref())?;
         let block = block.placed(&self.target.agent);
         check_place(&block)?;
         if block.retention.is_some() {
@@ -212,7 +233,7 @@ impl MemoryImport {
         if self.kinds.len() as i64 > MAX_BLOCKS {
             return Err(too_many("label", MAX_BLOCKS, LineKind::Block));
         }
-        Ok(PendingMemoryLine::Block(block))
+        Ok(PendingMemoryLine::Block { block, is_removed })
     }
 
     fn take_prompt(&mut self, line: PromptLine) -> Result<PendingMemoryLine> {
@@ -280,10 +301,16 @@ impl MemoryImport {
     }
 
     fn write_item(&self, db: &dyn Database, item: &PendingMemoryLine) -> Result<()> {
-        let session_id = self.target.session_id();
-        let scope = BlockScope::Session(session_id);
+        let session_id = self.session_id.as_ref();
+        let scope = session_id.map_or(BlockScope::Agent, BlockScope::Session);
         match item {
-            PendingMemoryLine::Block(block) => definitions::write(db, block),
+            PendingMemoryLine::Block { block, is_removed } => {
+                definitions::write(db, block)?;
+                match is_removed {
+                    true => definitions::hide(db, &block.scope, &block.label),
+                    false => Ok(()),
+                }
+            }
             PendingMemoryLine::Version(block, version) => {
                 insert_version(db, scope.column(), &block.0, version)
             }
@@ -304,9 +331,13 @@ impl MemoryImport {
                 };
                 insert_past(db, &item, self.kept(block), past)
             }
-            PendingMemoryLine::Loaded(loaded, loaded_at) => {
-                loaded::restore(db, session_id, loaded, *loaded_at)
-            }
+            PendingMemoryLine::Loaded(loaded, loaded_at) => match session_id {
+                Some(session_id) => loaded::restore(db, session_id, loaded, *loaded_at),
+                None => Err(Error::invalid(
+                    "type",
+                    "Documents are loaded in sessions. The agent has no `loaded` line.",
+                )),
+            },
             PendingMemoryLine::Prompt(line) => {
                 let sections = line.sections.iter();
                 let sections = sections.map(|(key, hash)| (key.0.clone(), hash.clone()));

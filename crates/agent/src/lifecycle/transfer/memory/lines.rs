@@ -69,15 +69,22 @@ pub struct BlockLine {
     /// Present if the definition sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
+    /// `true`: the agent removed the deployed block of this label.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub removed: bool,
     pub defined_at: FileTime,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl BlockLine {
     /// Checks the definition as `defineBlock` does.
-    pub fn into_definition(self, session_id: &Id) -> Result<Definition> {
+    pub fn into_definition(self, session_id: Option<&Id>) -> Result<Definition> {
         let defined_at = Some(self.defined_at.0);
         let block = DefineBlock {
-            session_id: Some(session_id.clone()),
+            session_id: session_id.cloned(),
             label: self.label,
             kind: self.kind,
             description: self.description,

@@ -1,0 +1,266 @@
+//! Backups: the file of the whole agent in a bucket of the operator's.
+//!
+//! The rule this file protects: a backup is in the bucket whole, or not at all. A backup that
+//! dies half-way leaves parts that nobody sees, and the bucket drops them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Effect, Needs};
+use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::api::whole::export::AgentExport;
+use crate::base::budget::Reservation;
+use crate::base::error::{Code, Error, Result};
+use crate::base::json::Limit;
+use crate::base::outbound::CallFailure;
+use crate::base::outbound::{Archive, ArchiveUpload};
+use crate::base::settings::Setting;
+use crate::lifecycle::transfer::{PAGE_BYTES, PagedFile as _};
+
+/// The bytes of a part. R2 takes parts of 5 MiB and more, at most 10,000 of them: 50 GB,
+/// more than an object stores.
+const PART_BYTES: usize = 5 << 20;
+
+/// The memory of a backup: the part that is sent, the one that grows, and a page.
+const ROOM_BYTES: usize = 2 * PART_BYTES + PAGE_BYTES;
+
+/// The most backups of an agent that are listed, and looked at to delete the oldest: a
+/// backup each day for more than two years.
+const MAX_LISTED: u32 = 1000;
+
+/// The digits of the time in a key. Keys are so in the order of their times.
+const TIME_DIGITS: usize = 15;
+
+const SUFFIX: &str = ".ndjson";
+
+/// Where a backup is written to.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum BackupPlace {
+    #[default]
+    R2,
+}
+
+/// Writes the whole agent as a file into the bucket `BACKUP_BUCKET`. The answer comes when
+/// the file is there. To restore it, import it into an empty agent.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Backup {
+    /// `r2` alone.
+    #[serde(default)]
+    to: BackupPlace,
+    /// How many of this agent's backups stay in the bucket, the newest. Left out: all.
+    keep: Option<Limit<7, 1000>>,
+}
+
+/// A backup that is in the bucket.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenBackup {
+    /// The key in the bucket. It begins with the agent's name, `%`-encoded.
+    key: String,
+    bytes: i64,
+    sessions: i64,
+    /// When the backup began.
+    at: i64,
+    /// How many older backups were deleted.
+    deleted: i64,
+}
+
+impl Operation for Backup {
+    const NAME: &'static str = "backup";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(test)]
+    type Output = WrittenBackup;
+}
+
+impl RunWaiting for Backup {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let BackupPlace::R2 = self.to;
+        let archive = find_archive(agent)?;
+        let at = agent.host.now_ms();
+        let prefix = prefix_of(agent.name);
+        let key = format!("{prefix}{at:0TIME_DIGITS$}{SUFFIX}");
+        let _room = Reservation::for_request(ROOM_BYTES)?;
+        let mut upload = archive.begin(&key).await.map_err(failed)?;
+        let written = match write(agent, upload.as_mut()).await {
+            Ok(written) => upload.complete().await.map(|()| written).map_err(failed),
+            Err(error) => Err(error),
+        };
+        let (bytes, sessions) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                // If this fails too, the bucket drops the parts after a week.
+                let _ = upload.abort().await;
+                return Err(error);
+            }
+        };
+        let deleted = match self.keep {
+            Some(keep) => rotate(archive, &prefix, keep.0).await?,
+            None => 0,
+        };
+        Reply::json(&WrittenBackup {
+            key,
+            bytes,
+            sessions,
+            at,
+            deleted,
+        })
+    }
+}
+
+/// Sends the file in parts. Returns its bytes, and how many sessions it holds.
+async fn write(agent: &Agent<'_>, upload: &mut dyn ArchiveUpload) -> Result<(i64, i64)> {
+    let mut export = AgentExport::begin(agent.db, None)?;
+    let mut part = Vec::new();
+    let mut bytes = 0;
+    while let Some(page) = export.next_page(agent.db)? {
+        bytes += page.len() as i64;
+        let mut rest = page.as_bytes();
+        while let Some((head, tail)) = rest.split_at_checked(PART_BYTES - part.len()) {
+            part.extend_from_slice(head);
+            rest = tail;
+            upload
+                .put(std::mem::take(&mut part))
+                .await
+                .map_err(failed)?;
+        }
+        part.extend_from_slice(rest);
+    }
+    if !part.is_empty() {
+        upload.put(part).await.map_err(failed)?;
+    }
+    Ok((bytes, export.sessions()))
+}
+
+/// Deletes the oldest backups of this agent, so that `keep` stay.
+async fn rotate(archive: &dyn Archive, prefix: &str, keep: i64) -> Result<i64> {
+    let keys = load_keys(archive, prefix).await?;
+    let most = usize::try_from(keep).unwrap_or(usize::MAX);
+    let old = keys.len().saturating_sub(most);
+    for (key, _) in keys.iter().take(old) {
+        archive.delete(key).await.map_err(failed)?;
+    }
+    Ok(old as i64)
+}
+
+/// The keys of this agent's backups with their bytes, the oldest first. Other objects under
+/// the agent's name are left alone.
+async fn load_keys(archive: &dyn Archive, prefix: &str) -> Result<Vec<(String, i64)>> {
+    let listing = archive
+        .list(prefix, None, MAX_LISTED)
+        .await
+        .map_err(failed)?;
+    let objects = listing.objects.into_iter();
+    let ours = objects.filter(|object| time_of(&object.key, prefix).is_some());
+    Ok(ours.map(|object| (object.key, object.bytes)).collect())
+}
+
+/// When a backup began, by its key. `None`: the key is not of a backup of this agent.
+fn time_of(key: &str, prefix: &str) -> Option<i64> {
+    let digits = key.strip_prefix(prefix)?.strip_suffix(SUFFIX)?;
+    let is_time = digits.len() == TIME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_time)
+}
+
+/// How the keys of an agent's backups begin: its name, in which all but letters, digits and
+/// hyphens is `%`-encoded, and a slash. So no name is the beginning of another's.
+fn prefix_of(agent: &str) -> String {
+    let mut prefix = String::new();
+    for byte in agent.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => prefix.push(char::from(byte)),
+            _ => prefix.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    prefix.push('/');
+    prefix
+}
+
+fn find_archive<'a>(agent: &Agent<'a>) -> Result<&'a dyn Archive> {
+    let missing = || CallFailure::not_configured(Setting::BackupBucket.name());
+    agent.outbound.archive().ok_or_else(missing)
+}
+
+fn failed(failure: CallFailure) -> Error {
+    match failure {
+        CallFailure::NotConfigured { binding } => CallFailure::not_configured(&binding),
+        failure => Error::new(
+            Code::StorageFailed,
+            format!(
+                "The bucket of backups did not do what it was asked: {}. No half backup is there. Try again.",
+                failure.reason()
+            ),
+        ),
+    }
+}
+
+/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most
+/// a thousand.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListBackups {}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BackupList {
+    backups: Vec<ListedBackup>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ListedBackup {
+    key: String,
+    bytes: i64,
+    /// When the backup began.
+    at: i64,
+}
+
+impl Operation for ListBackups {
+    const NAME: &'static str = "listBackups";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(test)]
+    type Output = BackupList;
+}
+
+impl RunWaiting for ListBackups {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let prefix = prefix_of(agent.name);
+        let keys = load_keys(find_archive(agent)?, &prefix).await?;
+        let backups = keys.into_iter().rev().filter_map(|(key, bytes)| {
+            let at = time_of(&key, &prefix)?;
+            Some(ListedBackup { key, bytes, at })
+        });
+        Reply::json(&BackupList {
+            backups: backups.collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_agents_prefix_is_the_beginning_of_anothers() {
+        assert_eq!(prefix_of("user:42/a b"), "user%3A42%2Fa%20b/");
+        assert_eq!(prefix_of(".."), "%2E%2E/");
+        assert_eq!(
+            time_of("a/001700000000000.ndjson", "a/"),
+            Some(1_700_000_000_000)
+        );
+        for other in [
+            "a/x.ndjson",
+            "a/1.ndjson",
+            "b/001700000000000.ndjson",
+            "a/+01700000000000.ndjson",
+        ] {
+            assert_eq!(time_of(other, "a/"), None, "{other}");
+        }
+    }
+}

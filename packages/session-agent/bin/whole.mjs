@@ -1,0 +1,154 @@
+// `npx session-agent export` and `import`: a whole agent to a file and back. An export that
+// breaks off leaves `FILE.part`, and goes on there.
+
+import { createReadStream, createWriteStream, existsSync } from "node:fs";
+import { rename, stat, truncate } from "node:fs/promises";
+import { Readable, Writable } from "node:stream";
+import { parseArgs } from "node:util";
+
+export const USAGE = `Usage: session-agent export AGENT FILE [--url URL] [--resume]
+       session-agent import AGENT FILE [--url URL] [--allow-sources]
+
+FILE: a path, or - for the standard output or input.
+--url: where the Worker is; else SESSION_AGENT_URL, else http://localhost:8787.
+SESSION_AGENT_TOKEN: the Worker's secret, if it has one.
+--resume: goes on with FILE.part, which an export left that broke off.
+--allow-sources: trusts the file with where blocks and servers of tools live, and with prompts.`;
+
+/** How often an export goes on by itself after the connection broke without a new cursor. */
+const MAX_BREAKS = 5;
+const PAUSE_MS = 1000;
+const SHOWN_EVERY_MS = 1000;
+const NEWLINE = 10;
+const CURSOR = '{"type":"cursor","after":';
+/** A cursor holds three numbers and a session's id. Longer lines are others. */
+const MAX_CURSOR_BYTES = 4096;
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Runs a command. Returns what is to be said of a failure. */
+export async function runWhole(
+  command,
+  args,
+  { env = process.env, stdout = process.stdout, stderr = process.stderr, stdin = process.stdin, signal } = {},
+) {
+  const options = { url: { type: "string" }, resume: { type: "boolean" }, "allow-sources": { type: "boolean" } };
+  let parsed;
+  try {
+    parsed = parseArgs({ args, options, allowPositionals: true });
+  } catch (error) {
+    return `${error.message}\n${USAGE}`;
+  }
+  const { values, positionals } = parsed;
+  const [name, file, ...more] = positionals;
+  const isMisplaced = command === "export" ? values["allow-sources"] : values.resume;
+  if (!name || !file || more.length > 0 || isMisplaced) return USAGE;
+  const { sessionAgent } = await import("../dist/index.js");
+  const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
+  const agent = sessionAgent(url, name, { token: env.SESSION_AGENT_TOKEN });
+  const progress = showing(stderr);
+  try {
+    if (command === "export")
+      return await exportTo(agent, file, { progress, stdout, stderr, signal, isResumed: values.resume });
+    const source = file === "-" ? stdin : createReadStream(file);
+    const imported = await agent.importAgent(Readable.toWeb(source), {
+      allowSources: values["allow-sources"],
+      onProgress: progress.show,
+      signal,
+    });
+    progress.end();
+    stdout.write(`${JSON.stringify(imported)}\n`);
+  } catch (error) {
+    progress.end();
+    if (signal?.aborted) return "Stopped. What was imported whole is there: run the same command again to go on.";
+    return error.message;
+  }
+}
+
+async function exportTo(agent, file, { progress, stdout, stderr, signal, isResumed }) {
+  if (file === "-") {
+    if (isResumed) return "An export to the standard output can't go on: name a file.";
+    const stream = await agent.exportAgent({ onProgress: progress.show, signal });
+    await stream.pipeTo(Writable.toWeb(stdout), { preventClose: true });
+    return progress.end();
+  }
+  if (existsSync(file)) return `${file} is there already. Name another file, or move this one.`;
+  const part = `${file}.part`;
+  if (existsSync(part) && !isResumed)
+    return `${part} is there from an export that broke off. Go on with --resume, or delete it.`;
+  let [breaks, newest] = [0];
+  for (;;) {
+    const { bytes, after } = await lastCursor(part);
+    if (after !== newest) [breaks, newest] = [0, after];
+    if (existsSync(part)) await truncate(part, bytes);
+    try {
+      const stream = await agent.exportAgent({
+        after,
+        onProgress: (step) => progress.show({ bytes: bytes + step.bytes }),
+        signal,
+      });
+      await stream.pipeTo(Writable.toWeb(createWriteStream(part, { flags: "a" })), { signal });
+      await rename(part, file);
+      return progress.end();
+    } catch (error) {
+      progress.end();
+      if (signal?.aborted) return `Stopped. ${part} holds what came: run the same command with --resume to go on.`;
+      // What the agent refuses, or the disk, is said at once. All else is a break.
+      const isRefused = (error.status >= 400 && error.status < 500) || error.syscall !== undefined;
+      breaks += 1;
+      if (isRefused || breaks > MAX_BREAKS) {
+        const kept = (await bytesOf(part)) > 0 ? ` ${part} holds what came: --resume goes on there.` : "";
+        return `${error.message}${kept}`;
+      }
+      stderr.write(`${error.message} Going on.\n`);
+      await pause(PAUSE_MS * breaks);
+    }
+  }
+}
+
+const bytesOf = (path) =>
+  stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
+
+/** Where the last whole `cursor` line of a file ends, and the place that it names. */
+export async function lastCursor(path) {
+  let [at, bytes, after] = [0, 0, undefined];
+  if (!existsSync(path)) return { bytes, after };
+  // Of a line, only as much is kept as a cursor may have.
+  let line = Buffer.alloc(0);
+  for await (const piece of createReadStream(path)) {
+    let from = 0;
+    for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, from)) {
+      const room = MAX_CURSOR_BYTES - line.length;
+      const whole = Buffer.concat([line, piece.subarray(from, Math.min(end, from + Math.max(room, 0)))]).toString();
+      if (whole.startsWith(CURSOR) && whole.length < MAX_CURSOR_BYTES) {
+        after = JSON.parse(whole).after;
+        bytes = at + end + 1;
+      }
+      line = Buffer.alloc(0);
+      from = end + 1;
+    }
+    const room = MAX_CURSOR_BYTES - line.length;
+    if (room > 0) line = Buffer.concat([line, piece.subarray(from, from + room)]);
+    at += piece.length;
+  }
+  return { bytes, after };
+}
+
+/** Says on a terminal, or in a log now and then, how far the file has come. */
+function showing(stderr) {
+  let [shownAt, isShown] = [Date.now(), false];
+  return {
+    show({ bytes }) {
+      if (Date.now() - shownAt < SHOWN_EVERY_MS) return;
+      [shownAt, isShown] = [Date.now(), true];
+      const text = `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+      stderr.write(stderr.isTTY ? `\r${text}` : `${text}\n`);
+    },
+    end() {
+      if (isShown && stderr.isTTY) stderr.write("\n");
+    },
+  };
+}

@@ -1,0 +1,167 @@
+// A whole agent as a file of JSON lines, out and in. Both are streamed: neither side holds
+// a file in memory.
+
+import type { Connection } from "./connection.js";
+import { NetworkError } from "./errors.js";
+import type { ImportedAgent } from "./operations.js";
+import { counting, type ImportFile, streamOf, type TransferOptions, whole } from "./transfer.js";
+
+export interface ExportAgentOptions extends TransferOptions {
+  /** The `after` of the last `cursor` line of an export that broke off. */
+  after?: string | undefined;
+}
+
+export interface ImportAgentOptions extends TransferOptions {
+  /** The file is trusted with where blocks and servers of tools live, and with frozen prompts. */
+  allowSources?: boolean | undefined;
+  /**
+   * A file that is longer is sent in several requests, each of whole sessions: 64 MiB, below
+   * what Cloudflare takes in one request of any plan.
+   */
+  partBytes?: number | undefined;
+}
+
+const NEWLINE = 10;
+const PART_BYTES = 64 * 2 ** 20;
+const DONE = '{"type":"done"';
+const END = '{"type":"end"';
+
+const encoder = new TextEncoder();
+
+/** The file as a stream of bytes. The stream fails where the file was cut off or broke. */
+export async function exportAgent(
+  connection: Connection,
+  { signal, retry, onProgress, after }: ExportAgentOptions = {},
+): Promise<ReadableStream<Uint8Array>> {
+  const path = after === undefined ? "/export" : `/export?after=${encodeURIComponent(after)}`;
+  const response = await connection.request("exportAgent", path, {}, { signal, retry, isRepeatable: true });
+  return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole("exportAgent", "done"));
+}
+
+/** Brings a file in, part by part. What is there already is not written again. */
+export async function importAgent(
+  connection: Connection,
+  file: ImportFile,
+  { signal, onProgress, allowSources, partBytes = PART_BYTES }: ImportAgentOptions = {},
+): Promise<ImportedAgent> {
+  const lines = linesOf(streamOf(file).pipeThrough(counting(onProgress)));
+  const parts = new Parts(lines, partBytes);
+  const sum: ImportedAgent = { sessions: 0, imported: 0, skipped: 0, events: 0 };
+  const path = `/import${allowSources ? "?allowSources=true" : ""}`;
+  try {
+    while (!parts.isOver) {
+      const body = streamOf(parts.next());
+      const headers = { "content-type": "application/x-ndjson" };
+      const init = { method: "POST", headers, body, duplex: "half" } as RequestInit;
+      const response = await connection.request("importAgent", path, init, { signal });
+      add(sum, (await response.json()) as ImportedAgent);
+    }
+  } finally {
+    await lines.return(undefined);
+  }
+  return sum;
+}
+
+function add(sum: ImportedAgent, part: ImportedAgent): void {
+  for (const field of ["sessions", "imported", "skipped", "events"] as const) sum[field] += part[field];
+  const joined = <T>(one: T[] = [], other: T[] = []): T[] => [...new Set([...one, ...other])];
+  for (const field of ["leftOut", "toolsWithoutHeaders"] as const) {
+    const all = joined<any>(sum[field], part[field]);
+    if (all.length > 0) sum[field] = all;
+  }
+}
+
+/** Cuts a file between two sessions. Each part is a file by itself. */
+class Parts {
+  isOver = false;
+  #lines: AsyncGenerator<Uint8Array, void, undefined>;
+  #partBytes: number;
+  #format: unknown;
+  #sessions = 0;
+
+  constructor(lines: AsyncGenerator<Uint8Array, void, undefined>, partBytes: number) {
+    this.#lines = lines;
+    this.#partBytes = partBytes;
+  }
+
+  async *next(): AsyncGenerator<Uint8Array, void, undefined> {
+    let [bytes, sessions] = [0, 0];
+    const isFirst = this.#format === undefined;
+    if (!isFirst) yield encoder.encode(`{"type":"agent","format":${this.#format},"continued":true}\n`);
+    for (;;) {
+      const { done, value: line } = await this.#lines.next();
+      if (done) {
+        // The agent says what is wrong with a file that has no end.
+        this.isOver = true;
+        return;
+      }
+      if (this.#format === undefined) this.#format = formatOf(line);
+      bytes += line.byteLength;
+      if (begins(line, DONE)) {
+        this.isOver = true;
+        const { sessions: whole } = JSON.parse(new TextDecoder().decode(line));
+        this.#sessions += sessions;
+        if (whole !== this.#sessions)
+          throw new NetworkError(`The file holds ${this.#sessions} sessions of ${whole}: lines were lost.`, {
+            operation: "importAgent",
+          });
+        yield encoder.encode(`{"type":"done","sessions":${sessions}}\n`);
+        return;
+      }
+      yield line;
+      if (!begins(line, END)) continue;
+      sessions += 1;
+      if (bytes < this.#partBytes) continue;
+      this.#sessions += sessions;
+      yield encoder.encode(`{"type":"done","sessions":${sessions}}\n`);
+      return;
+    }
+  }
+}
+
+/** The format that the first line names; any other line is refused by the agent. */
+function formatOf(line: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(line)).format ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function begins(line: Uint8Array, text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) if (line[at] !== text.charCodeAt(at)) return false;
+  return true;
+}
+
+/** The lines of a file, each with its line break. */
+async function* linesOf(file: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = file.getReader();
+  let rest: Uint8Array[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      let from = 0;
+      for (let at = value.indexOf(NEWLINE); at >= 0; at = value.indexOf(NEWLINE, from)) {
+        yield joinedOf([...rest, value.subarray(from, at + 1)]);
+        rest = [];
+        from = at + 1;
+      }
+      if (from < value.length) rest.push(value.subarray(from));
+    }
+    if (rest.length > 0) yield joinedOf(rest);
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+function joinedOf(pieces: Uint8Array[]): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!;
+  const all = new Uint8Array(pieces.reduce((bytes, piece) => bytes + piece.byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.byteLength;
+  }
+  return all;
+}

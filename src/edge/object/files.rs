@@ -1,0 +1,66 @@
+//! Files of a session and of the whole agent, sent and taken.
+
+use wasm_bindgen::JsValue;
+
+use super::Object;
+use crate::edge::http::RequestBody;
+use crate::edge::storage::Sqlite;
+use crate::edge::transfer;
+use session_agent_agent::api::operation::{Agent, Reply};
+use session_agent_agent::api::route::{Route, nothing_here};
+use session_agent_agent::api::transfer::{
+    begin_agent_export, begin_agent_import, begin_export, begin_import,
+};
+use session_agent_agent::chat::run::running_turns::Audience as _;
+use session_agent_agent::chat::run::show_pace::ShownChange;
+use session_agent_agent::lifecycle::retention::is_due;
+use session_agent_core::base::error::Result;
+use session_agent_core::base::ids::Id;
+
+impl Object {
+    /// The file as a stream.
+    pub(super) fn send_file(&self, agent: &Agent<'_>, route: Route) -> Result<JsValue> {
+        match route {
+            Route::Export { session_id, .. } => {
+                transfer::to_stream(&self.storage, begin_export(agent, session_id)?)
+            }
+            Route::ExportAgent { after, .. } => {
+                transfer::to_stream(&self.storage, begin_agent_export(agent, after.as_deref())?)
+            }
+            _ => Err(nothing_here()),
+        }
+    }
+
+    /// Takes a file in. `pieces`: the request's body.
+    pub(super) async fn take_file(
+        &self,
+        agent: &Agent<'_>,
+        db: &Sqlite<'_>,
+        route: Route,
+        pieces: Option<RequestBody>,
+    ) -> Result<Reply> {
+        match route {
+            Route::Import {
+                session_id,
+                allows_sources,
+                ..
+            } => {
+                let changed = Id::parse(session_id.clone()).ok();
+                let import = begin_import(agent, session_id, allows_sources)?;
+                let mut reply = transfer::receive(db, import, pieces).await?;
+                let watched = changed.filter(|id| self.sockets.is_there(id));
+                reply.changed = watched.map(ShownChange::of_all);
+                // The file may hold rules of its session.
+                agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
+                Ok(reply)
+            }
+            Route::ImportAgent { allows_sources, .. } => {
+                let import = begin_agent_import(agent, allows_sources)?;
+                let reply = transfer::receive(db, import, pieces).await?;
+                agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
+                Ok(reply)
+            }
+            _ => Err(nothing_here()),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+// The whole agent as a file, over HTTP, with the client and on the command line: it comes
+// back to the byte, goes on after breaks, and takes little memory. Native tests hold what a
+// line may contain.
+
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { createReadStream, createWriteStream, existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { sessionAgent } from "../../packages/session-agent/dist/index.js";
+import { startServer } from "./harness.mjs";
+
+const MIB = 2 ** 20;
+const CLI = join(import.meta.dirname, "../../packages/session-agent/bin/session-agent.mjs");
+const run = promisify(execFile);
+
+const folder = await mkdtemp(join(tmpdir(), "session-agent-whole-"));
+const server = await startServer();
+after(async () => {
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const at = (agent, what) => `/agents/session-agent/${agent}/${what}`;
+
+async function ok(agent, operation, input, on = server) {
+  const { status, body } = await on.call(agent, operation, input);
+  assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
+  return body;
+}
+
+async function appended(agent, sessionId, length, content, on = server) {
+  await ok(agent, "createSession", { id: sessionId }, on);
+  for (let left = length; left > 0; left -= 1000) {
+    const events = Array.from({ length: Math.min(left, 1000) }, (_, n) => ({
+      action: "user_message",
+      content: `${left - n} ${content}`,
+    }));
+    await ok(agent, "appendEvents", { sessionId, events }, on);
+  }
+}
+
+async function furnished(agent, on = server) {
+  await ok(agent, "configureAgent", { maxSteps: 7, systemInstructions: ["Be brief."] }, on);
+  await ok(agent, "configureCompaction", { protectHead: 5 }, on);
+  await ok(agent, "defineBlock", { label: "soul", kind: "writable", description: "Who I am" }, on);
+  for (const content of ["one", "two"]) await ok(agent, "setBlock", { label: "soul", content }, on);
+  await ok(agent, "defineBlock", { label: "facts", kind: "searchable" }, on);
+  await ok(agent, "setEntry", { label: "facts", key: "k", content: "Bananas are yellow" }, on);
+  await ok(agent, "defineBlock", { label: "skills", kind: "loadable" }, on);
+  await ok(agent, "putSkill", { label: "skills", key: "s", content: "How to peel" }, on);
+  await appended(agent, "first", 1500, "hello 😀", on);
+  await appended(agent, "a/b ü", 2, "there", on);
+}
+
+async function exported(agent, after, on = server) {
+  const query = after === undefined ? "" : `?after=${encodeURIComponent(after)}`;
+  const response = await on.fetch(at(agent, `export${query}`));
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("content-type"), "application/x-ndjson");
+  return await response.text();
+}
+
+async function importing(agent, body, on = server) {
+  const init = { method: "POST", body, duplex: "half" };
+  const response = await on.fetch(at(agent, "import?allowSources=true"), init);
+  return { status: response.status, body: await response.json(), headers: response.headers };
+}
+
+test("an_agent_comes_back_to_the_byte_and_its_memory_is_found", async () => {
+  await furnished("from");
+  const file = await exported("from");
+  const { status, body } = await importing("to", file);
+  assert.deepEqual([status, body], [200, { sessions: 2, imported: 2, skipped: 0, events: 1502 }]);
+  assert.equal(await exported("to"), file);
+  for (const [operation, input] of [
+    ["getBlocks", {}],
+    ["getBlockVersions", { label: "soul" }],
+    ["searchContext", { label: "facts", query: "banana" }],
+    ["getConfig", {}],
+    ["loadEvents", { sessionId: "first", limit: 1000 }],
+  ]) {
+    assert.deepEqual(await ok("to", operation, input), await ok("from", operation, input), operation);
+  }
+  const again = await importing("to", file);
+  assert.deepEqual(again.body, { sessions: 2, imported: 0, skipped: 2, events: 1502 });
+  assert.equal(again.headers.get("x-rows-written"), "0");
+
+  await ok("to", "setBlock", { label: "soul", content: "three" });
+  const other = await importing("to", file);
+  assert.deepEqual([other.status, other.body.error.code], [409, "already_exists"]);
+});
+
+test("the_client_sends_a_long_file_in_parts", async () => {
+  await furnished("parted");
+  const from = sessionAgent(server.url, "parted");
+  const to = sessionAgent(server.url, "parted again");
+  const told = [];
+  const outcome = await to.importAgent(await from.exportAgent(), {
+    partBytes: 1,
+    onProgress: (step) => told.push(step),
+  });
+  assert.deepEqual(outcome, { sessions: 2, imported: 2, skipped: 0, events: 1502 });
+  assert.ok(told.at(-1).lines > 1502);
+  assert.equal(await exported("parted again"), await exported("parted"));
+  const cut = (await exported("parted")).split("\n").slice(0, -2).join("\n");
+  await assert.rejects(sessionAgent(server.url, "cut").importAgent(cut), { code: "invalid_request" });
+});
+
+/** A server in front of the Worker that breaks the first answers off after so many bytes. */
+async function breaking(bytes, times) {
+  let left = times;
+  const front = createServer(async ({ url }, response) => {
+    const answer = await server.fetch(url);
+    response.writeHead(answer.status, Object.fromEntries(answer.headers));
+    const text = Buffer.from(await answer.arrayBuffer());
+    if (left === 0 || !url.includes("/export")) return response.end(text);
+    left -= 1;
+    response.write(text.subarray(0, bytes), () => response.destroy());
+  });
+  await new Promise((resolve) => front.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${front.address().port}`, stop: () => front.close() };
+}
+
+test("the_command_line_takes_an_agent_out_and_in_and_goes_on_after_a_break", async () => {
+  for (const session of ["one", "two", "three"]) await appended("cli", session, 1000, "y".repeat(2000));
+  const whole = await exported("cli");
+  const front = await breaking(3 * MIB, 2);
+  try {
+    const file = join(folder, "cli.ndjson");
+    const { stderr } = await run(process.execPath, [CLI, "export", "cli", file, "--url", front.url]);
+    assert.equal(stderr.match(/Going on\./g)?.length, 2, stderr);
+    assert.ok(readFileSync(file, "utf8") === whole);
+    assert.ok(!existsSync(`${file}.part`));
+
+    // A part that ends within a line is gone on with from its last cursor.
+    const resumed = join(folder, "resumed.ndjson");
+    await writeFile(`${resumed}.part`, whole.slice(0, Math.floor(whole.length * 0.7)));
+    const refused = await run(process.execPath, [CLI, "export", "cli", resumed, "--url", server.url]).catch((e) => e);
+    assert.match(refused.stderr, /--resume/);
+    await run(process.execPath, [CLI, "export", "cli", resumed, "--url", server.url, "--resume"]);
+    assert.ok(readFileSync(resumed, "utf8") === whole);
+
+    const { stdout } = await run(process.execPath, [CLI, "import", "cli again", file, "--url", server.url]);
+    assert.deepEqual(JSON.parse(stdout), { sessions: 3, imported: 3, skipped: 0, events: 3000 });
+    const toStdout = await run(process.execPath, [CLI, "export", "cli again", "-", "--url", server.url], {
+      maxBuffer: 100 * MIB,
+    });
+    assert.ok(toStdout.stdout === whole);
+  } finally {
+    front.stop();
+  }
+});
+
+test("ctrl_c_leaves_a_part_that_is_named", async () => {
+  const hanging = createServer((_, response) => {
+    response.writeHead(200, { "content-type": "application/x-ndjson" });
+    response.write('{"type":"agent","format":1}\n');
+  });
+  await new Promise((resolve) => hanging.listen(0, "127.0.0.1", resolve));
+  const file = join(folder, "stopped.ndjson");
+  const child = spawn(process.execPath, [
+    CLI,
+    "export",
+    "a",
+    file,
+    "--url",
+    `http://127.0.0.1:${hanging.address().port}`,
+  ]);
+  let said = "";
+  child.stderr.on("data", (text) => {
+    said += text;
+  });
+  const part = `${file}.part`;
+  while (!existsSync(part) || (await stat(part)).size === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  child.kill("SIGINT");
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  hanging.closeAllConnections();
+  hanging.close();
+  assert.equal(code, 1);
+  assert.match(said, /stopped\.ndjson\.part holds what came/);
+  assert.ok(!existsSync(file));
+});
+
+test("an_import_that_is_killed_is_completed_by_the_same_file", async () => {
+  const own = await startServer();
+  try {
+    await furnished("whole", own);
+    for (let n = 0; n < 10; n += 1) await appended("whole", `more ${n}`, 1000, "z", own);
+    const file = await exported("whole", undefined, own);
+    const bytes = Buffer.from(file);
+    for (let round = 0; round < 6; round += 1) {
+      const agent = `killed ${round}`;
+      const sent = Math.floor(bytes.length * Math.random());
+      const abort = new AbortController();
+      const body = new ReadableStream({ start: (controller) => controller.enqueue(bytes.subarray(0, sent)) });
+      const importingIt = own
+        .fetch(at(agent, "import"), { method: "POST", body, duplex: "half", signal: abort.signal })
+        .catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, 500 * Math.random()));
+      await own.kill9();
+      abort.abort();
+      await importingIt;
+      // Sessions are there whole, or not at all.
+      const { sessions } = await ok(agent, "listSessions", { limit: 500 }, own);
+      for (const { id } of sessions) {
+        const [{ n }] = await own.sql(agent, `SELECT count(*) AS n FROM cf_agents_events WHERE session_id = '${id}'`);
+        assert.equal(n, id === "first" ? 1500 : id.startsWith("more") ? 1000 : 2, id);
+      }
+      const { status, body: outcome } = await importing(agent, file, own);
+      assert.equal(status, 200, `${sent} bytes: ${JSON.stringify(outcome)}`);
+      assert.deepEqual([outcome.sessions, outcome.skipped], [12, sessions.length]);
+      assert.ok((await exported(agent, undefined, own)) === file, `${sent} bytes`);
+      assert.deepEqual(await own.sql(agent, "SELECT * FROM cf_agents_imports"), []);
+    }
+  } finally {
+    await own.stop();
+  }
+});
+
+test("memory_stays_flat_for_an_agent_of_100000_events", async (context) => {
+  const own = await startServer();
+  try {
+    const content = "lorem ipsum dolor sit amet ".repeat(40);
+    await appended("short", "s", 2_000, content, own);
+    const path = join(folder, "long");
+    const exportTo = async (agent, path) => {
+      const response = await own.fetch(at(agent, "export"));
+      await pipeline(Readable.fromWeb(response.body), createWriteStream(path));
+    };
+    await exportTo("short", path);
+    await importing("short again", Readable.toWeb(createReadStream(path)), own);
+    for (let n = 0; n < 4; n += 1) await appended("long", `s${n}`, 25_000, content, own);
+    const before = await own.peakMemory();
+    const started = Date.now();
+    await exportTo("long", path);
+    const exporting = { ms: Date.now() - started, peak: await own.peakMemory() };
+    const { status, body } = await importing("copy", Readable.toWeb(createReadStream(path)), own);
+    assert.equal(status, 200, JSON.stringify(body));
+    assert.deepEqual([body.sessions, body.events], [4, 100_000]);
+    const importingIt = { ms: Date.now() - started - exporting.ms, peak: await own.peakMemory() };
+    const copy = join(folder, "copy");
+    await exportTo("copy", copy);
+    assert.ok(readFileSync(copy).equals(readFileSync(path)));
+    const { size } = await stat(path);
+    assert.ok(size > 100 * MIB, `${size}`);
+    const mib = (bytes) => `${Math.round(bytes / MIB)} MiB`;
+    context.diagnostic(`a file of ${mib(size)}; exported in ${exporting.ms} ms, imported in ${importingIt.ms} ms`);
+    context.diagnostic(
+      `peak of the process: ${mib(before)} while appending, ${mib(exporting.peak)} exporting, ${mib(importingIt.peak)} importing`,
+    );
+    if (before !== null) {
+      assert.ok(exporting.peak < before + 128 * MIB, mib(exporting.peak));
+      assert.ok(importingIt.peak < before + 128 * MIB, mib(importingIt.peak));
+    }
+  } finally {
+    await own.stop();
+  }
+});
