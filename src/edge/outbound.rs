@@ -11,19 +11,20 @@
 //! unread.
 
 mod archive;
+mod promise;
 mod reflect;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use js_sys::{Array, JSON, Object, Promise, Uint8Array};
+use js_sys::{Array, JSON, Object, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 use worker::{Env, web_sys};
 
+use self::promise::{let_go, settle};
 use self::reflect::{cancel, describe, description, failed, get, method, object, raw_method, set};
+use super::env;
 use super::host::{Runtime, pause};
-use super::{env, tasks};
 use session_agent_agent::api::defaults;
 use session_agent_agent::chat::run::deployed::Deployed;
 use session_agent_core::base::host::Host as _;
@@ -516,44 +517,4 @@ async fn within<T>(
 ) -> Result<T, CallFailure> {
     let (ms, failure) = clock.patience(Runtime.now_ms());
     in_time(pause(ms), work).await.unwrap_or(Err(failure))
-}
-
-/// Awaits a promise. If this future is dropped, a stream that arrives later is
-/// cancelled.
-async fn settle(outcome: JsValue) -> Result<JsValue, JsValue> {
-    let mut awaited = PendingPromise {
-        promise: Promise::resolve(&outcome),
-        is_settled: false,
-    };
-    let outcome = JsFuture::from(awaited.promise.clone()).await;
-    awaited.is_settled = true;
-    outcome
-}
-
-struct PendingPromise {
-    promise: Promise,
-    is_settled: bool,
-}
-
-impl Drop for PendingPromise {
-    fn drop(&mut self) {
-        if !self.is_settled {
-            let promise = self.promise.clone();
-            tasks::spawn(async move {
-                if let Ok(late) = JsFuture::from(promise).await {
-                    let_go(&late);
-                }
-            });
-        }
-    }
-}
-
-/// Cancels an answer that is a stream, or that has a stream as its body.
-fn let_go(answer: &JsValue) {
-    let body = get(answer, "body");
-    for stream in [answer, &body] {
-        if stream.is_instance_of::<web_sys::ReadableStream>() {
-            cancel(stream);
-        }
-    }
 }

@@ -1,7 +1,8 @@
 //! The rows of the agent's own that the file of the whole agent contains, by the list of
 //! tables.
 
-use super::tables::{InAgentFile, RowOwner, TABLES};
+use super::table_fates::{InAgentFile, RowOwner};
+use super::tables::TABLES;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::store::stored::IN_AGENT_FILE;

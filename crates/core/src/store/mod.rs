@@ -21,6 +21,7 @@ pub mod schema;
 pub mod spending;
 pub mod staging;
 pub mod stored;
+pub mod table_fates;
 pub mod tables;
 pub mod turn_end;
 pub mod usage;

@@ -20,7 +20,7 @@ use super::sessions::{KeptSession, Thread};
 use super::work::StepWork;
 use crate::base::action::Action;
 use crate::base::columns::{FromRow, find_value, load, load_values};
-use crate::base::database::{Database, Row, find_row};
+use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -74,20 +74,6 @@ fn id_of(names: &[Value]) -> String {
     }
     let digest = Sha256::digest(id.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Whether a namespace of this thread still has checkpoints.
-pub fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
-    let names = Value::from(vec!["checkpoints", thread]).to_string();
-    let begin = names.strip_suffix(']').unwrap_or(&names);
-    let sql = "SELECT 1
-                 FROM cf_agents_sessions
-                WHERE id >= ?1
-                  AND id < ?2
-                LIMIT 1";
-    // After the comma stands the quotation mark of the namespace, and `#` is the next character.
-    let ends = [format!("{begin},\""), format!("{begin},#")];
-    Ok(find_row(db, sql, &ends.map(Into::into))?.is_some())
 }
 
 /// An event before the kept checkpoints.

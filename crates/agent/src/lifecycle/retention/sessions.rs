@@ -1,10 +1,11 @@
 //! The sessions of a run: which have rules, and which of them are idle.
 
-use super::checkpoints::has_checkpoints;
 use super::events::{self, OldEvents};
 use super::work::StepWork;
+use serde_json::Value;
+
 use crate::base::columns::{FromRow, find, find_value};
-use crate::base::database::{Database, Row};
+use crate::base::database::{Database, Row, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -111,6 +112,20 @@ pub fn find_next(db: &dyn Database, after: i64, is_any: bool) -> Result<Option<i
 pub fn find_active_at(db: &dyn Database, session: &KeptSession) -> Result<i64> {
     let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.number = ?1");
     Ok(find_value(db, &sql, &[session.number.into()])?.unwrap_or(0))
+}
+
+/// Whether a namespace of this thread still has checkpoints.
+fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
+    let names = Value::from(vec!["checkpoints", thread]).to_string();
+    let begin = names.strip_suffix(']').unwrap_or(&names);
+    let sql = "SELECT 1
+                 FROM cf_agents_sessions
+                WHERE id >= ?1
+                  AND id < ?2
+                LIMIT 1";
+    // After the comma stands the quotation mark of the namespace, and `#` is the next character.
+    let ends = [format!("{begin},\""), format!("{begin},#")];
+    Ok(find_row(db, sql, &ends.map(Into::into))?.is_some())
 }
 
 /// Whether a turn runs or waits here.

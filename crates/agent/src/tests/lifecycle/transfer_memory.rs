@@ -9,7 +9,8 @@ use crate::api::table::OPERATIONS;
 use crate::api::transfer::begin_export;
 use crate::base::database::Database;
 use crate::base::ids::Id;
-use crate::store::tables::{InFile, InFork, TABLES};
+use crate::store::table_fates::{InFile, InFork};
+use crate::store::tables::TABLES;
 use crate::tests::Alice;
 use crate::tests::lifecycle::transfer::{furnished, refused, small};
 
