@@ -16,15 +16,15 @@ use super::storage::{Sqlite, Storage, wake_at};
 use super::{policy, tasks};
 use session_agent_agent::api::route::decode;
 use session_agent_agent::directory::MAX_CALL_BYTES;
-use session_agent_agent::directory::part::{Part, RETRY_MS};
+use session_agent_agent::directory::part::{DirectoryPart, RETRY_MS};
 use session_agent_core::access::{self, Policy};
 use session_agent_core::base::error::{Error, Result};
 use session_agent_core::base::host::Host as _;
 
 #[wasm_bindgen]
-pub struct AgentDirectory(Rc<Object>);
+pub struct AgentDirectory(Rc<PartObject>);
 
-struct Object {
+struct PartObject {
     storage: Storage,
     policy: Rc<Policy>,
     outbound: Bindings,
@@ -41,7 +41,7 @@ impl AgentDirectory {
             // The cell is empty.
             let _ = name.set(told);
         }
-        Ok(Self(Rc::new(Object {
+        Ok(Self(Rc::new(PartObject {
             storage: JsValue::from(state.storage()?).unchecked_into(),
             policy: policy(&env),
             outbound: Bindings::new(&env),
@@ -70,7 +70,7 @@ impl AgentDirectory {
     }
 }
 
-impl Object {
+impl PartObject {
     async fn fetch(&self, request: &web_sys::Request) -> ResponseResult {
         match self.answer(request).await {
             Ok(answer) => http::respond(200, &answer.as_str().into(), None, &[]),
@@ -98,9 +98,9 @@ impl Object {
         Ok(answer)
     }
 
-    fn part<'a>(&'a self, db: &'a Sqlite<'_>) -> Result<Part<'a>> {
+    fn part<'a>(&'a self, db: &'a Sqlite<'_>) -> Result<DirectoryPart<'a>> {
         let name = self.name.get();
-        Ok(Part {
+        Ok(DirectoryPart {
             name: name.ok_or_else(|| Error::storage("a part of the directory without a name"))?,
             db,
             host: &Runtime,

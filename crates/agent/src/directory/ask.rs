@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::PartCall;
+use super::DirectoryCall;
 use crate::base::error::{Error, Result};
 use crate::base::json;
 use crate::base::outbound::{
@@ -22,7 +22,7 @@ const MAX_ANSWER_BYTES: usize = 2 << 20;
 pub async fn ask<T: DeserializeOwned>(
     outbound: &dyn Outbound,
     part: &str,
-    call: &PartCall,
+    call: &DirectoryCall,
 ) -> Result<T> {
     let request = OutboundRequest {
         purpose: CallPurpose::Memory,

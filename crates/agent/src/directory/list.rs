@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ask::{ask, check_bound};
-use super::{ListedAgent, Page, PartCall, ROOT, beginning, part_of};
+use super::{DirectoryCall, ListedAgent, Page, ROOT, beginning, part_of};
 use crate::base::error::Result;
 use crate::base::outbound::Outbound;
 
@@ -54,7 +54,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     async fn ask(&self, part: &str, after: &str) -> Result<Page> {
-        let call = PartCall::List {
+        let call = DirectoryCall::List {
             prefix: self.prefix.to_owned(),
             after: after.to_owned(),
             limit: self.limit - self.agents.len(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ask::{PATIENCE_MS, ask, check_bound};
-use super::{Entry, PartCall, beginning, part_of};
+use super::{DirectoryCall, Entry, beginning, part_of};
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -78,7 +78,7 @@ impl Member<'_> {
             None => Id::mint_life(self.host).as_str().to_owned(),
         };
         self.write(&life, MemberState::Joining)?;
-        self.say(PartCall::Join(self.entry(&life))).await?;
+        self.say(DirectoryCall::Join(self.entry(&life))).await?;
         // Nobody else writes the row while the lock is held, but the storage may be empty.
         if self.find()?.is_some() {
             self.write(&life, MemberState::Joined)?;
@@ -100,7 +100,9 @@ impl Member<'_> {
             return Ok(());
         };
         self.write(&stored.life, MemberState::Leaving)?;
-        let said = self.say(PartCall::Leave(self.entry(&stored.life))).await;
+        let said = self
+            .say(DirectoryCall::Leave(self.entry(&stored.life)))
+            .await;
         if let Err(error) = said {
             // Whether the directory has heard it is not known: the agent says that it is there.
             self.write(&stored.life, MemberState::Joining)?;
@@ -120,7 +122,7 @@ impl Member<'_> {
         }
     }
 
-    async fn say(&self, call: PartCall) -> Result<()> {
+    async fn say(&self, call: DirectoryCall) -> Result<()> {
         check_bound(self.outbound)?;
         let part = part_of(beginning(self.name));
         let _: Value = ask(self.outbound, &part, &call).await?;

@@ -28,7 +28,7 @@ pub const MAX_CALL_BYTES: usize = 8 << 10;
 /// What a part is asked.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase")]
-pub enum PartCall {
+pub enum DirectoryCall {
     /// Writes an agent in.
     Join(Entry),
     /// Writes an agent out, unless it was made anew since.

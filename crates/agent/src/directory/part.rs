@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::ask::ask;
-use super::{Entry, ListedAgent, MAX_PAGE, Page, PartCall, ROOT, beginning};
+use super::{DirectoryCall, Entry, ListedAgent, MAX_PAGE, Page, ROOT, beginning};
 use crate::base::columns::{FromRow, find_value, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
@@ -20,7 +20,7 @@ const KNOWN: &str = "";
 pub const RETRY_MS: i64 = 60_000;
 
 /// A part of the directory.
-pub struct Part<'a> {
+pub struct DirectoryPart<'a> {
     /// The name of the object.
     pub name: &'a str,
     pub db: &'a dyn Database,
@@ -37,22 +37,22 @@ impl FromRow<'_> for ListedAgent {
     }
 }
 
-impl Part<'_> {
+impl DirectoryPart<'_> {
     /// Answers a call; the answer is JSON.
     pub async fn answer(&self, body: &[u8]) -> Result<String> {
         let unread = |_| Error::invalid("do", "This is no call of the directory.");
         let call = json::decode_bytes(body).map_err(unread)?;
         // A look at a part that nobody has used makes no table.
-        if let PartCall::List { .. } = &call
+        if let DirectoryCall::List { .. } = &call
             && !self.is_made()?
         {
             return json::encode(&Page::default());
         }
         make_directory(self.db)?;
         match call {
-            PartCall::Join(entry) => self.join(entry).await,
-            PartCall::Leave(entry) => self.leave(entry).await,
-            PartCall::List {
+            DirectoryCall::Join(entry) => self.join(entry).await,
+            DirectoryCall::Leave(entry) => self.leave(entry).await,
+            DirectoryCall::List {
                 prefix,
                 after,
                 limit,
@@ -103,7 +103,7 @@ impl Part<'_> {
             name,
             life: life.clone(),
         };
-        let _: Value = ask(self.outbound, ROOT, &PartCall::Join(told)).await?;
+        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Join(told)).await?;
         self.write(KNOWN, &life)
     }
 
@@ -142,7 +142,7 @@ impl Part<'_> {
             name: name.to_owned(),
             life: life.clone(),
         };
-        let _: Value = ask(self.outbound, ROOT, &PartCall::Leave(told)).await?;
+        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Leave(told)).await?;
         self.delete(KNOWN, &life)
     }
 

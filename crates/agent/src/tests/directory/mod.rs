@@ -157,10 +157,10 @@ fn without_the_directorys_word_nothing_is_destroyed() {
 
 #[test]
 fn a_part_that_could_not_say_that_it_is_empty_says_so_later() {
-    use crate::directory::part::Part;
+    use crate::directory::part::DirectoryPart;
     let town = listed(&["user:1"]);
     let db = town.part("part:user:");
-    let part = Part {
+    let part = DirectoryPart {
         name: "part:user:",
         db: db.as_ref(),
         host: &town.host,

@@ -19,7 +19,7 @@ use crate::base::settings::Setting;
 use crate::chat::run::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::directory::membership::Member;
-use crate::directory::part::Part;
+use crate::directory::part::DirectoryPart;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
@@ -79,7 +79,7 @@ impl Town {
 
     pub async fn ask_part(&self, name: &str, body: &str) -> Result<String, Error> {
         let db = self.part(name);
-        let part = Part {
+        let part = DirectoryPart {
             name,
             db: db.as_ref(),
             host: &self.host,
