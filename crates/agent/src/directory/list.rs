@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ask::{ask, check_bound};
-use super::{DirectoryCall, ListedAgent, Page, ROOT, beginning, part_of};
+use super::{DirectoryCall, DirectoryPage, ListedAgent, ROOT, beginning, part_of};
 use crate::base::error::Result;
 use crate::base::outbound::Outbound;
 
@@ -53,7 +53,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    async fn ask(&self, part: &str, after: &str) -> Result<Page> {
+    async fn ask(&self, part: &str, after: &str) -> Result<DirectoryPage> {
         let call = DirectoryCall::List {
             prefix: self.prefix.to_owned(),
             after: after.to_owned(),

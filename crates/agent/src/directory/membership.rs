@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ask::{PATIENCE_MS, ask, check_bound};
-use super::{DirectoryCall, Entry, beginning, part_of};
+use super::{DirectoryCall, DirectoryEntry, beginning, part_of};
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -115,8 +115,8 @@ impl Member<'_> {
         self.outbound.writers().enter(PLACE, 0).await.ok()
     }
 
-    fn entry(&self, life: &str) -> Entry {
-        Entry {
+    fn entry(&self, life: &str) -> DirectoryEntry {
+        DirectoryEntry {
             name: self.name.to_owned(),
             life: life.to_owned(),
         }

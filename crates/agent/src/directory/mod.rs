@@ -30,9 +30,9 @@ pub const MAX_CALL_BYTES: usize = 8 << 10;
 #[serde(tag = "do", rename_all = "camelCase")]
 pub enum DirectoryCall {
     /// Writes an agent in.
-    Join(Entry),
+    Join(DirectoryEntry),
     /// Writes an agent out, unless it was made anew since.
-    Leave(Entry),
+    Leave(DirectoryEntry),
     /// The next names that begin so, in the order of their bytes.
     List {
         prefix: String,
@@ -43,7 +43,7 @@ pub enum DirectoryCall {
 
 /// An agent, or in the root a part of the directory.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Entry {
+pub struct DirectoryEntry {
     name: String,
     /// Differs each time that an agent of this name is made, so that a late word about a
     /// destroyed agent does not concern the next one.
@@ -62,7 +62,7 @@ pub struct ListedAgent {
 
 /// Some agents, in order. `more`: others follow.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Page {
+pub struct DirectoryPage {
     agents: Vec<ListedAgent>,
     more: bool,
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::ask::ask;
-use super::{DirectoryCall, Entry, ListedAgent, MAX_PAGE, Page, ROOT, beginning};
+use super::{DirectoryCall, DirectoryEntry, DirectoryPage, ListedAgent, MAX_PAGE, ROOT, beginning};
 use crate::base::columns::{FromRow, find_value, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
@@ -46,7 +46,7 @@ impl DirectoryPart<'_> {
         if let DirectoryCall::List { .. } = &call
             && !self.is_made()?
         {
-            return json::encode(&Page::default());
+            return json::encode(&DirectoryPage::default());
         }
         make_directory(self.db)?;
         match call {
@@ -87,7 +87,7 @@ impl DirectoryPart<'_> {
 
     /// An agent whose part the root does not know is refused, and tries again: else no list
     /// of all agents would find it.
-    async fn join(&self, entry: Entry) -> Result<()> {
+    async fn join(&self, entry: DirectoryEntry) -> Result<()> {
         let begins = beginning(&entry.name).map(str::to_owned);
         self.write(&entry.name, &entry.life)?;
         let Some(name) = begins.filter(|_| self.name != ROOT) else {
@@ -99,7 +99,7 @@ impl DirectoryPart<'_> {
             return Ok(());
         }
         let life = Id::mint_life(self.host).as_str().to_owned();
-        let told = Entry {
+        let told = DirectoryEntry {
             name,
             life: life.clone(),
         };
@@ -117,7 +117,7 @@ impl DirectoryPart<'_> {
         self.db.run(sql, &[name.into(), life.into(), now_ms.into()])
     }
 
-    async fn leave(&self, entry: Entry) -> Result<()> {
+    async fn leave(&self, entry: DirectoryEntry) -> Result<()> {
         self.delete(&entry.name, &entry.life)?;
         if self.name == ROOT || !self.list("", "", 1)?.agents.is_empty() {
             return Ok(());
@@ -138,7 +138,7 @@ impl DirectoryPart<'_> {
         let (Some(life), Some(name)) = (life, self.name.strip_prefix("part:")) else {
             return Ok(());
         };
-        let told = Entry {
+        let told = DirectoryEntry {
             name: name.to_owned(),
             life: life.clone(),
         };
@@ -152,7 +152,7 @@ impl DirectoryPart<'_> {
     }
 
     /// Reads no more rows than it gives, and one that says whether others follow.
-    fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Page> {
+    fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<DirectoryPage> {
         let limit = limit.clamp(1, MAX_PAGE);
         // The row of the empty name is no agent's.
         let (sql, from) = match prefix > after {
@@ -172,6 +172,6 @@ impl DirectoryPart<'_> {
         agents.retain(|agent| agent.name.starts_with(prefix));
         let more = agents.len() > limit;
         agents.truncate(limit);
-        Ok(Page { agents, more })
+        Ok(DirectoryPage { agents, more })
     }
 }

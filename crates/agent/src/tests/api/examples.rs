@@ -48,6 +48,8 @@ pub const READS: &[&str] = &[
     "getStats",
     "listAgents",
     "searchAgents",
+    // As its example asks it. Tests of retention hold what it deletes.
+    "applyRetention",
     "loadForeignRows",
     // The file goes to the bucket. Tests of backups hold that.
     "backup",
@@ -473,7 +475,7 @@ fn about_the_agent() -> Bodies {
     vec![
         ("configureAgent", json!({"model": "demo"})),
         ("getConfig", json!({})),
-        ("applyRetention", json!({})),
+        ("applyRetention", json!({"dryRun": true})),
         ("getStats", json!({})),
         ("loadForeignRows", json!({})),
         ("findMentions", json!({"query": "parcel"})),

@@ -42,6 +42,7 @@ const LINEAR: &[(&str, &str)] = &[
         "an append does not write when its session was active",
     ),
     ("search", "the first search of an agent builds the index"),
+    ("eraseAgents", "its receipts count what there was"),
     (
         "findMentions",
         "it looks at up to 20,000 rows, or 8 MiB of their texts",

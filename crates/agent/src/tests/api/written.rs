@@ -202,6 +202,7 @@ fn asks() -> Vec<(&'static str, Value)> {
         ("cancelTurn", s(json!({}))),
         ("listTools", json!({})),
         ("getConfig", json!({})),
+        ("applyRetention", json!({"dryRun": true})),
         ("listAgents", json!({"limit": 1000})),
         ("searchAgents", json!({"prefix": "a", "query": "x"})),
         ("getStats", json!({})),
