@@ -2,9 +2,15 @@
 // found after the runtime was killed between an agent and its part of the directory.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
 import { startServer } from "./harness.mjs";
+
+const CLI = join(import.meta.dirname, "../../packages/session-agent/bin/session-agent.mjs");
+const execute = promisify(execFile);
 
 const SECRET = "the secret of this directory, long enough";
 const AUTHORIZED = { authorization: `Bearer ${SECRET}` };
@@ -114,6 +120,34 @@ test("the_agents_of_one_user_are_searched_and_erased_and_nobody_else", async () 
     assert.deepEqual((await ok(name, "listSessions", {})).sessions, []);
   }
   assert.equal((await ok("u:420", "getSession", { sessionId: "s" })).id, "s");
+});
+
+test("the_command_line_lists_agents_and_erases_them_with_receipts", async () => {
+  const session = { env: { ...process.env, SESSION_AGENT_TOKEN: SECRET } };
+  const run = async (...args) => {
+    const ended = await execute(process.execPath, [CLI, ...args, "--url", server.url], session).catch((error) => error);
+    const lines = ended.stdout.split("\n").filter((line) => line !== "");
+    return { lines: lines.map((line) => JSON.parse(line)), stderr: ended.stderr, code: ended.code ?? 0 };
+  };
+  for (const name of ["cli:1:a", "cli:1:b", "cli:2:a"]) await ok(name, "createSession", { id: "s" });
+  const listed = await run("agents", "cli:1:");
+  assert.deepEqual(
+    listed.lines.map(({ name }) => name),
+    ["cli:1:a", "cli:1:b"],
+  );
+  const refused = await run("erase", "cli:1:");
+  assert.deepEqual([refused.code, refused.lines], [1, []]);
+  assert.match(refused.stderr, /Nothing was destroyed\..*--confirm cli:1:/);
+  const erased = await run("erase", "cli:1:", "--confirm", "cli:1:");
+  assert.deepEqual([erased.code, erased.lines.map(({ agent }) => agent)], [0, ["cli:1:a", "cli:1:b"]], erased.stderr);
+  assert.ok(erased.lines.every(({ signature }) => typeof signature === "string"));
+  assert.deepEqual(await names("cli:"), ["cli:2:a"]);
+  // Whoever is asked stays unused.
+  assert.deepEqual(await names("operator"), []);
+  const backup = await run("backup", "cli:2:a", "--keep", "2");
+  assert.equal(backup.code, 0, backup.stderr);
+  assert.equal(backup.lines.length, 1);
+  assert.match((await run("erase")).stderr, /Usage/);
 });
 
 test("a_killed_runtime_leaves_the_list_wrong_for_no_longer_than_an_alarm", { timeout: 180_000 }, async () => {

@@ -1,17 +1,20 @@
 #!/usr/bin/env node
 // `npx session-agent check`: what of a Worker's configuration the agents could not use. As
 // `[build] command` of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`.
-// `npx session-agent export` and `import`: see whole.mjs.
+// `npx session-agent export` and `import`: see whole.mjs; `agents`, `erase` and `backup`:
+// see agents.mjs.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { runAgents, USAGE as USAGE_AGENTS } from "./agents.mjs";
 import { findVariableFault } from "./defaults.mjs";
 import { runWhole, USAGE as USAGE_WHOLE } from "./whole.mjs";
 
 const CONFIGS = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
-const USAGE = `Usage: session-agent check [--config wrangler.toml]\n${USAGE_WHOLE.replace("Usage:", "      ")}`;
+const others = [USAGE_WHOLE, USAGE_AGENTS].map((usage) => usage.replace("Usage:", "      "));
+const USAGE = `Usage: session-agent check [--config wrangler.toml]\n${others.join("\n\n")}`;
 
 const readApi = () => JSON.parse(readFileSync(join(import.meta.dirname, "../worker/site/openapi.json"), "utf8"));
 
@@ -41,8 +44,15 @@ const [command, ...args] = process.argv.slice(2);
 const [option, config, ...more] = args;
 const isCheck =
   command === "check" && more.length === 0 && (option === undefined || (option === "--config" && config !== undefined));
-const isTransfer = command === "export" || command === "import";
-const fault = isCheck ? await check(config) : isTransfer ? await transfer(command, args) : USAGE;
+const run = {
+  check: () => (isCheck ? check(config) : USAGE),
+  export: () => transfer(command, args),
+  import: () => transfer(command, args),
+  agents: () => runAgents(command, args),
+  erase: () => runAgents(command, args),
+  backup: () => runAgents(command, args),
+};
+const fault = await (Object.hasOwn(run, command ?? "") ? run[command]() : USAGE);
 if (fault !== undefined) {
   console.error(fault);
   process.exitCode = 1;

@@ -1,0 +1,65 @@
+// `npx session-agent agents`, `erase` and `backup`: what there is, what is to go, and a copy.
+// Each prints lines of JSON: agents, receipts, or the backup.
+
+import { parseArgs } from "node:util";
+
+export const USAGE = `Usage: session-agent agents [PREFIX] [--url URL]
+       session-agent erase PREFIX --confirm PREFIX [--url URL]
+       session-agent backup AGENT [--keep COUNT] [--url URL]
+
+agents: lists the agents whose names begin so. The Worker needs the binding DIRECTORY.
+erase: destroys these agents, with all that they keep, and prints a receipt for each.
+backup: writes the agent's file to the Worker's bucket BACKUP_BUCKET, and keeps the newest COUNT.`;
+
+/** Asked for what is no agent's own. It stays unused: these operations write nothing in it. */
+const ASKED = "operator";
+
+const OPTIONS = { url: { type: "string" }, confirm: { type: "string" }, keep: { type: "string" } };
+
+/** Runs a command. Returns what is to be said of a failure. */
+export async function runAgents(command, args, { env = process.env, stdout = process.stdout } = {}) {
+  let parsed;
+  try {
+    parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    return `${error.message}\n${USAGE}`;
+  }
+  const { values, positionals } = parsed;
+  const [name, ...more] = positionals;
+  const isUnnamed = name === undefined && command !== "agents";
+  const isMisplaced =
+    (values.confirm !== undefined && command !== "erase") || (values.keep !== undefined && command !== "backup");
+  if (isUnnamed || isMisplaced || more.length > 0) return USAGE;
+  const { sessionAgent } = await import("../dist/index.js");
+  const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
+  const agentOf = (agent) => sessionAgent(url, agent, { token: env.SESSION_AGENT_TOKEN });
+  const print = (line) => stdout.write(`${JSON.stringify(line)}\n`);
+  try {
+    if (command === "agents") return await list(agentOf(ASKED), name ?? "", print);
+    if (command === "erase") return await erase(agentOf(ASKED), name, values.confirm, print);
+    const keep = values.keep === undefined ? {} : { keep: Number(values.keep) };
+    print(await agentOf(name).backup({ to: "r2", ...keep }));
+  } catch (error) {
+    return error.message;
+  }
+}
+
+async function list(agent, prefix, print) {
+  let cursor = null;
+  do {
+    const page = await agent.listAgents({ prefix, limit: 1000, ...(cursor !== null && { cursor }) });
+    page.agents.forEach(print);
+    cursor = page.cursor;
+  } while (cursor !== null);
+}
+
+async function erase(agent, prefix, confirm, print) {
+  if (confirm !== prefix) return `Nothing was destroyed. To destroy these agents, add: --confirm ${prefix}`;
+  for (;;) {
+    const { agents, failed, more } = await agent.eraseAgents({ prefix, confirm });
+    agents.forEach(print);
+    // Who gave no answer is asked again, as long as others go.
+    if (agents.length === 0 && failed.length > 0) return `Still there, since they gave no answer: ${failed.join(", ")}`;
+    if (!more && failed.length === 0) return undefined;
+  }
+}
