@@ -34,6 +34,7 @@ const MODULES = {
   Forgetting: "forgetting",
   "Chat turns": "turns",
   Agent: "agent",
+  "Keeping and copies": "keeping",
   "Agents of a directory": "directory",
 };
 

@@ -141,9 +141,11 @@ test("an_input_by_valibot_is_shown_to_the_model_and_checked", async () => {
 });
 
 test("a_tool_whose_approval_is_a_function_asks_each_time", async () => {
-  model.next(callTool("decided", { city: "Oslo" }, "c1"));
-  const { message } = await ok("decided:7", "runTurn", turnOf());
-  assert.equal(message.parts.find(({ type }) => type === "tool-decided").state, "approval-requested");
+  const stateOf = ({ message }) => message.parts.find(({ type }) => type === "tool-decided").state;
+  model.next(callTool("decided", { city: "Bergen" }, "c1"));
+  assert.equal(stateOf(await ok("decided:7", "runTurn", turnOf())), "approval-requested");
+  model.next(callTool("decided", { city: "Oslo" }, "c2"), say("It rains in Oslo."));
+  assert.equal(stateOf(await ok("undecided:7", "runTurn", turnOf())), "output-available");
 });
 
 test("a_summary_that_fails_is_told_and_costs_nothing", async () => {

@@ -5,9 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
-    Allow, BackupList, BackupPlace, Destroyed, ForeignPage, Limits, Minted, Preset, Prices,
-    PromptRefresh, ReasoningEffort, RetentionApplied, ShownConfig, Stats, TurnEndCallback,
-    WrittenBackup,
+    Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
+    ShownConfig, Stats, TurnEndCallback,
 };
 use super::shapes::{Retention, WhenBusy};
 use crate::operation::Operation;
@@ -230,40 +229,6 @@ impl Operation for GetConfig {
     const READS: bool = true;
 }
 
-/// Deletes some of what is older than the agent's `retention` says, and says whether more is left.
-/// The agent does the same by itself, once a day.
-///
-/// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at 20,000
-/// rows at most; beyond them, `complete` is `false` and the counts are the least.
-///
-/// Needs the secret.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ApplyRetention {
-    /// Default: `false`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dry_run: Option<bool>,
-}
-
-impl ApplyRetention {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    ApplyRetention:
-    dry_run: bool;
-}
-
-impl Operation for ApplyRetention {
-    type Output = RetentionApplied;
-    const NAME: &'static str = "applyRetention";
-    const READS: bool = false;
-}
-
 /// Shows how large the agent is, how much memory is used, and what runs.
 ///
 /// The cost of the call doesn't grow with the agent: of a long table only the first 1,000 rows are
@@ -319,63 +284,6 @@ impl Operation for LoadForeignRows {
     type Output = ForeignPage;
     const NAME: &'static str = "loadForeignRows";
     const READS: bool = true;
-}
-
-/// Writes the whole agent as a file into the bucket `BACKUP_BUCKET`. The answer comes when the file
-/// is there. To restore it, import it into an empty agent.
-///
-/// Needs the secret.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Backup {
-    /// How many of this agent's backups stay in the bucket, the newest. Left out: all.
-    /// Default: `7`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub keep: Option<i64>,
-    /// `r2` alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<BackupPlace>,
-}
-
-impl Backup {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    Backup:
-    keep: i64;
-    to: BackupPlace;
-}
-
-impl Operation for Backup {
-    type Output = WrittenBackup;
-    const NAME: &'static str = "backup";
-    const READS: bool = false;
-}
-
-/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most a
-/// thousand.
-///
-/// Needs the secret.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct ListBackups {}
-
-impl ListBackups {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-impl Operation for ListBackups {
-    type Output = BackupList;
-    const NAME: &'static str = "listBackups";
-    const READS: bool = false;
 }
 
 /// Mints a token that a browser can hold: for this agent, for the time that `expiresIn` sets, and

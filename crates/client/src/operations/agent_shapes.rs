@@ -53,21 +53,6 @@ setters! {
     tools: Vec<String>;
 }
 
-/// What `listBackups` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct BackupList {
-    pub backups: Vec<ListedBackup>,
-}
-
-words! {
-    /// Where a backup is written to.
-    pub enum BackupPlace {
-        R2 = "r2",
-    }
-}
-
 /// A part of `Stats`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -206,38 +191,6 @@ words! {
     }
 }
 
-/// How many of one kind, and the time of the oldest.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct KindCount {
-    /// Default: `0`.
-    pub count: i64,
-    /// When the oldest of them was last written, in milliseconds since the epoch.
-    pub oldest_at: Option<i64>,
-}
-
-/// A run that came to its end.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct LastRetentionRun {
-    /// Default: `0`.
-    pub started_at: i64,
-    /// Default: `0`.
-    pub ended_at: i64,
-    /// The transactions that the run took.
-    /// Default: `0`.
-    pub steps: i64,
-    /// Default:
-    /// `{"deleted":{"count":0,"oldestAt":null},"entries":{"count":0,"oldestAt":null},"events":{"count":0,"oldestAt":null},"runs":{"count":0,"oldestAt":null},"sessions":{"count":0,"oldestAt":null},"summaries":{"count":0,"oldestAt":null},"versions":{"count":0,"oldestAt":null}}`.
-    pub gone: RetentionCounts,
-    /// Sessions that were left out, because a row could not be read. The next run tries them
-    /// again.
-    /// Default: `0`.
-    pub skipped: i64,
-}
-
 /// The limits in force, in bytes unless stated otherwise.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -281,17 +234,6 @@ setters! {
     cost_per_day: f64;
     tokens_per_day: i64;
     turns_per_minute: i64;
-}
-
-/// A part of `BackupList`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ListedBackup {
-    pub key: String,
-    pub bytes: i64,
-    /// When the backup began.
-    pub at: i64,
 }
 
 /// The memory of wasm. JavaScript's strings and the engine's memory are not included.
@@ -424,50 +366,6 @@ pub struct ReservedBytes {
     pub max_bytes: i64,
 }
 
-/// What `applyRetention` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct RetentionApplied {
-    pub dry_run: bool,
-    /// What this step deleted, or what would be deleted.
-    pub gone: RetentionCounts,
-    /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
-    /// the least.
-    pub complete: bool,
-    /// The last run that came to its end.
-    pub last_run: Option<LastRetentionRun>,
-    /// When the next run begins by itself; `null`: no rule is set.
-    pub next_run_at: Option<i64>,
-}
-
-/// How many of each kind a run deleted, or a dry run would delete.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct RetentionCounts {
-    /// Whole sessions that nobody wrote to.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub sessions: KindCount,
-    /// Events of sessions that stay.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub events: KindCount,
-    /// Summaries that covered such events.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub summaries: KindCount,
-    /// Checkpoints of LangGraph threads, with the values that only they used.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub runs: KindCount,
-    /// Earlier versions of blocks, entries and documents.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub versions: KindCount,
-    /// Deleted entries and documents whose last traces went.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub deleted: KindCount,
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub entries: KindCount,
-}
-
 /// The configuration that holds, and where it comes from.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -589,19 +487,4 @@ pub struct Turns {
     pub running: i64,
     pub held_bytes: i64,
     pub max_bytes: i64,
-}
-
-/// A backup that is in the bucket.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct WrittenBackup {
-    /// The key in the bucket. It begins with the agent's name, `%`-encoded.
-    pub key: String,
-    pub bytes: i64,
-    pub sessions: i64,
-    /// When the backup began.
-    pub at: i64,
-    /// How many older backups were deleted.
-    pub deleted: i64,
 }
