@@ -197,11 +197,16 @@ impl Object {
     async fn wake(self: &Rc<Self>) -> Result<(), JsValue> {
         self.wakes_at_ms.set(0);
         let db = Sqlite::new(&self.storage);
-        if let Err(error) = self.get_ready(&db) {
+        if let Err(error) = self.open_tables(&db) {
             http::log(&error);
             // The runtime retries an alarm that fails.
             return Err(JsValue::from_str(error.code.name()));
         }
+        if !self.is_migrated.get() {
+            // The agent was destroyed after the alarm was set.
+            return Ok(());
+        }
+        self.note_opened();
         self.is_recovery_due.set(false);
         self.cut_off_silent();
         self.recover_now();

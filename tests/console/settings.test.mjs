@@ -55,6 +55,7 @@ describe("settings", { skip }, async () => {
       reservedMetadataKeys: ["a", "b"],
       whenBusy: "queue",
       onTurnEnd: { url: "https://app.example.com/ended" },
+      retention: null,
     });
     // What was not changed comes from where it came from before.
     assert.deepEqual([origins.temperature, origins.maxSteps, origins.model], ["agent", "defaults", "built-in"]);

@@ -116,6 +116,10 @@ impl Object {
     pub(super) async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
         let db = Sqlite::new(&self.storage);
         self.fill_free_pages(&db).await?;
+        // The storage may have been emptied meanwhile.
+        if !self.is_migrated.get() {
+            return Ok(());
+        }
         renew_tables(&db, tables)?;
         self.outbound.sleep(0).await;
         self.fill_free_pages(&db).await?;
@@ -123,8 +127,14 @@ impl Object {
     }
 
     async fn fill_free_pages(&self, db: &Sqlite<'_>) -> Result<()> {
+        if !self.is_migrated.get() {
+            return Ok(());
+        }
         fill_free_pages(db)?;
         self.outbound.sleep(0).await;
+        if !self.is_migrated.get() {
+            return Ok(());
+        }
         empty_free_pages(db)?;
         self.outbound.sleep(0).await;
         Ok(())

@@ -86,6 +86,11 @@ impl Member<'_> {
         Ok(None)
     }
 
+    /// Whether the agent has ever said that it is there.
+    pub fn is_known(&self) -> Result<bool> {
+        Ok(self.find()?.is_some())
+    }
+
     /// Writes the agent out. The caller destroys it at once, without waiting for anything.
     pub async fn leave(&self) -> Result<()> {
         if !is_there(self.outbound) {
@@ -97,7 +102,9 @@ impl Member<'_> {
             ));
         };
         let Some(stored) = self.find()? else {
-            return Ok(());
+            // The directory may know the name from a time when nobody wrote it out.
+            let said = self.say(DirectoryCall::Leave(self.entry(""))).await;
+            return said.map_err(|error| still_there(&error.message));
         };
         self.write(&stored.life, MemberState::Leaving)?;
         let said = self

@@ -16,8 +16,8 @@ use crate::store::schema::make_directory;
 /// The row that says that the root knows this part. No agent has an empty name.
 const KNOWN: &str = "";
 
-/// How long after a failure the part tells the root again that it is empty.
-pub const RETRY_MS: i64 = 60_000;
+/// How long after the last agent has left the part tells the root, and then again.
+pub const RETRY_MS: i64 = 1_000;
 
 /// A part of the directory.
 pub struct DirectoryPart<'a> {
@@ -51,7 +51,7 @@ impl DirectoryPart<'_> {
         make_directory(self.db)?;
         match call {
             DirectoryCall::Join(entry) => self.join(entry).await,
-            DirectoryCall::Leave(entry) => self.leave(entry).await,
+            DirectoryCall::Leave(entry) => self.leave(entry),
             DirectoryCall::List {
                 prefix,
                 after,
@@ -117,7 +117,7 @@ impl DirectoryPart<'_> {
         self.db.run(sql, &[name.into(), life.into(), now_ms.into()])
     }
 
-    async fn leave(&self, entry: DirectoryEntry) -> Result<()> {
+    fn leave(&self, entry: DirectoryEntry) -> Result<()> {
         self.delete(&entry.name, &entry.life)?;
         if self.name == ROOT || !self.list("", "", 1)?.agents.is_empty() {
             return Ok(());
@@ -125,10 +125,8 @@ impl DirectoryPart<'_> {
         // An agent that joins from now on tells the root anew.
         let sql = "UPDATE cf_agents_directory SET gone_at = ?2 WHERE name = ?1";
         let now_ms = self.host.now_ms();
-        self.db.run(sql, &[KNOWN.into(), now_ms.into()])?;
-        // The agent has left, whether the root hears of it now or later.
-        let _ = self.say_empty().await;
-        Ok(())
+        // The alarm tells the root: the agent does not wait for it.
+        self.db.run(sql, &[KNOWN.into(), now_ms.into()])
     }
 
     /// Tells the root that this part is empty, if it has yet to hear so.
@@ -147,7 +145,8 @@ impl DirectoryPart<'_> {
     }
 
     fn delete(&self, name: &str, life: &str) -> Result<()> {
-        let sql = "DELETE FROM cf_agents_directory WHERE name = ?1 AND life = ?2";
+        // An agent that does not know its life is none: what is listed of it is too old.
+        let sql = "DELETE FROM cf_agents_directory WHERE name = ?1 AND ?2 IN (life, '')";
         self.db.run(sql, &[name.into(), life.into()])
     }
 

@@ -143,6 +143,7 @@ impl<'a> Target<'a> {
                 was_there
             }
             Target::ItemVersion(scope, label, key, version) => {
+                forget_prompts(db, scope)?;
                 erase_version(db, &ItemKeys::new(scope, label, key), *version)?
             }
             Target::LoadedDocument(session_id, label, key) => delete_one(
@@ -232,6 +233,8 @@ fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Res
 fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64) -> Result<bool> {
     let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
     db.touch("cf_agents_block_versions");
+    // A frozen prompt shows the version of its time.
+    forget_prompts(db, scope)?;
     let is_older = delete_one(
         db,
         "DELETE FROM cf_agents_block_versions

@@ -90,7 +90,8 @@ fn find_answers(
 ) -> Result<Vec<i64>> {
     let calls: Vec<(String, Option<String>, Option<String>)> = load(
         db,
-        "SELECT call.value ->> '$.id', call.value ->> '$.arguments.label',
+        "SELECT call.value ->> '$.id',
+                coalesce(call.value ->> '$.arguments.label', call.value ->> '$.arguments.block'),
                 call.value ->> '$.arguments.key'
            FROM cf_agents_events AS e,
                 json_each(iif(json_valid(e.tool), e.tool, '{}'), '$.toolCalls') AS call

@@ -141,14 +141,16 @@ impl RunWaiting for Destroy {
 /// receipt names.
 pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destroyed> {
     if membership::is_there(agent.outbound) {
-        // After a death from here on, the agent says in the directory that it is there.
-        agent.starter.wake_soon();
         let member = Member {
             name: agent.name,
             db: agent.db,
             host: agent.host,
             outbound: agent.outbound,
         };
+        // After a death from here on, the agent says in the directory that it is there.
+        if member.is_known()? {
+            agent.starter.wake_soon();
+        }
         member.leave().await?;
     }
     let receipt = match receipted {

@@ -264,7 +264,12 @@ impl RunWaiting for EraseAgents {
         let Some(own) = own else {
             return Reply::json(&erased);
         };
-        let receipt = json::encode(&destroy(agent, Some(Self::NAME)).await?)?;
+        // The receipts of the others are not lost with this one.
+        let Ok(destroyed) = destroy(agent, Some(Self::NAME)).await else {
+            erased.failed.push(own);
+            return Reply::json(&erased);
+        };
+        let receipt = json::encode(&destroyed)?;
         let receipt = json::decode_tree(&receipt);
         let receipt = receipt.map_err(|_| Error::storage("a receipt is no JSON"))?;
         erased.agents.push(receipt_of(own, receipt));

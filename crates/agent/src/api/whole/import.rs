@@ -100,6 +100,9 @@ pub struct AgentImport<'a> {
     outcome: ImportedAgent,
     tools: usize,
     servers: usize,
+    /// What this import has written under [`RESTORING`], until all of the agent's own lines
+    /// are there.
+    mark: Option<String>,
 }
 
 impl<'a> AgentImport<'a> {
@@ -114,6 +117,7 @@ impl<'a> AgentImport<'a> {
             outcome: ImportedAgent::default(),
             tools: 0,
             servers: 0,
+            mark: None,
         }
     }
 
@@ -202,16 +206,18 @@ impl<'a> AgentImport<'a> {
         if head.continued {
             return Ok(());
         }
-        let is_writing = atomically(db, || {
+        self.mark = atomically(db, || {
             let is_restoring = find_stored(db, RESTORING)?.is_some();
             if !is_restoring && !is_agent_empty(db)? {
-                return Ok(false);
+                return Ok(None);
             }
             delete_agents_own(db)?;
-            write_stored(db, RESTORING, &json::json!({"since": host.now_ms()}))?;
-            Ok(true)
+            let id = Id::mint_life(host);
+            let mark = json::json!({"since": host.now_ms(), "id": id.as_str()});
+            write_stored(db, RESTORING, &mark)?;
+            find_stored(db, RESTORING)
         })?;
-        self.state = match is_writing {
+        self.state = match self.mark.is_some() {
             true => AgentImportState::Writing(Box::new(MemoryImport::of_agent(self.target(None)?))),
             false => {
                 let mut own = OwnLines::new(self.allows_sources);
@@ -259,7 +265,7 @@ impl<'a> AgentImport<'a> {
                 memory.take(kind, &line, number)?;
                 let (lines, bytes) = memory.pending();
                 if lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
-                    write_memory(db, &mut memory)?;
+                    write_memory(db, &mut memory, self.mark.as_deref())?;
                 }
             }
             _ => return Err(out_of_place()),
@@ -273,11 +279,12 @@ impl<'a> AgentImport<'a> {
         self.leave_out(&memory.left_out());
         let usage = std::mem::take(&mut self.usage);
         atomically(db, || {
-            check_restoring(db)?;
+            check_restoring(db, self.mark.as_deref())?;
             memory.write(db)?;
             count_for_agent(db, &usage)?;
             delete_stored(db, RESTORING)
         })?;
+        self.mark = None;
         memory.written();
         Ok(())
     }
@@ -317,7 +324,7 @@ impl<'a> AgentImport<'a> {
             check_name("removedTools", name)?;
         }
         atomically(db, || {
-            check_restoring(db)?;
+            check_restoring(db, self.mark.as_deref())?;
             if let Some(change) = change {
                 change_config(db, &self.agent.deployed.memory.config, change)?;
             }
@@ -352,7 +359,7 @@ impl<'a> AgentImport<'a> {
             }
             let server = into_server(line, headers)?;
             return atomically(db, || {
-                check_restoring(db)?;
+                check_restoring(db, self.mark.as_deref())?;
                 write_row(db, defined_at, RowToWrite::Server(&server))
             });
         }
@@ -363,7 +370,7 @@ impl<'a> AgentImport<'a> {
         let mut tool = into_tool(&line, self.agent.outbound)?;
         tool.headers = headers;
         atomically(db, || {
-            check_restoring(db)?;
+            check_restoring(db, self.mark.as_deref())?;
             write_row(db, defined_at, RowToWrite::Tool(&tool))
         })
     }
@@ -379,7 +386,7 @@ impl<'a> AgentImport<'a> {
         if self.usage.len() >= MAX_BATCH {
             let days = std::mem::take(&mut self.usage);
             return atomically(db, || {
-                check_restoring(db)?;
+                check_restoring(db, self.mark.as_deref())?;
                 count_for_agent(db, &days)
             });
         }
@@ -511,8 +518,18 @@ impl FileImport for AgentImport<'_> {
         self.lines.kept_bytes()
     }
 
-    /// Deletes the rows of the session that has begun. What is whole stays.
+    /// Deletes the rows of the session that has begun, and the agent's own rows if not all of
+    /// their lines came. What is whole stays.
     fn give_up(&mut self, db: &dyn Database) -> Result<()> {
+        if let Some(mark) = self.mark.take() {
+            atomically(db, || {
+                if find_stored(db, RESTORING)?.as_ref() == Some(&mark) {
+                    delete_agents_own(db)?;
+                    delete_stored(db, RESTORING)?;
+                }
+                Ok(())
+            })?;
+        }
         match std::mem::replace(&mut self.state, AgentImportState::Sessions) {
             AgentImportState::Session(mut import) => import.give_up(db),
             _ => Ok(()),
@@ -524,20 +541,21 @@ impl FileImport for AgentImport<'_> {
     }
 }
 
-fn write_memory(db: &dyn Database, memory: &mut MemoryImport) -> Result<()> {
+fn write_memory(db: &dyn Database, memory: &mut MemoryImport, mark: Option<&str>) -> Result<()> {
     atomically(db, || {
-        check_restoring(db)?;
+        check_restoring(db, mark)?;
         memory.write(db)
     })?;
     memory.written();
     Ok(())
 }
 
-/// Fails if another import has concluded what this one began. Part of a transaction.
-fn check_restoring(db: &dyn Database) -> Result<()> {
+/// Fails if another import has begun anew or concluded what this one began. Part of a
+/// transaction.
+fn check_restoring(db: &dyn Database, mark: Option<&str>) -> Result<()> {
     match find_stored(db, RESTORING)? {
-        Some(_) => Ok(()),
-        None => Err(Error::new(
+        Some(stored) if Some(stored.as_str()) == mark => Ok(()),
+        _ => Err(Error::new(
             Code::AlreadyExists,
             "Another request has imported or emptied this agent meanwhile, so this import stopped. Read the agent, and import again if it is not as it should be.",
         )),

@@ -62,6 +62,8 @@ pub struct OldEvents {
     next: Option<OldEvent>,
     /// Whether `next` is young, or there is none.
     is_last: bool,
+    /// Whether the step had all its room for the page.
+    is_full: bool,
 }
 
 impl OldEvents {
@@ -83,6 +85,7 @@ impl OldEvents {
               LIMIT ?3 + 0",
             OldEvent::columns()
         );
+        let is_full = work.is_new();
         let limit = work.page();
         let params = [
             session_id.as_str().into(),
@@ -107,6 +110,7 @@ impl OldEvents {
             is_last: next.as_ref().is_none_or(|next| next.written_at > cutoff),
             old,
             next,
+            is_full,
         })
     }
 
@@ -206,6 +210,11 @@ pub fn delete_old(
     }
     let mut kept = page.unfinished(db, session_id)?;
     if !page.is_last && kept.len() == page.old.len() {
+        if !page.is_full {
+            // Little room was left in this step: the next one looks at the message again.
+            work.end();
+            return Ok(false);
+        }
         // One message is longer than a step. It goes in pieces.
         kept.clear();
     }

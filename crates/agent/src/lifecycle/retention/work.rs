@@ -59,6 +59,11 @@ impl StepWork {
         room.clamp(1, MAX_STEP_DELETED)
     }
 
+    /// Whether nothing was deleted yet, and a whole page may be looked at.
+    pub fn is_new(&self) -> bool {
+        self.page() == MAX_STEP_DELETED && self.bytes_left == MAX_STEP_BYTES
+    }
+
     pub fn bytes_left(&self) -> i64 {
         self.bytes_left.max(0)
     }

@@ -121,15 +121,23 @@ fn what_has_left_is_in_no_part_and_the_next_of_its_name_is() {
     for name in ["user:1", "plain"] {
         wait_for(town.member(name).leave()).unwrap();
     }
-    for part in ["parts", "part:user:"] {
-        assert!(!town.part(part).dump().contains("user"), "{part}");
-    }
+    assert!(!town.part("part:user:").dump().contains("user"));
+    assert!(!town.part("parts").dump().contains("plain"));
     assert_eq!(all(&town, "", 10), Vec::<String>::new());
     // It was not destroyed after all: after a while it says that it is there.
     assert!(matches!(wait_for(town.member("user:1").join()), Ok(Some(ms)) if ms > 0));
     town.host.advance(60_000);
     assert_eq!(wait_for(town.member("user:1").join()), Ok(None));
     assert_eq!(all(&town, "", 10), ["user:1"]);
+}
+
+#[test]
+fn a_name_that_is_listed_and_has_no_agent_is_written_out_when_it_is_erased() {
+    let town = listed(&["user:1"]);
+    let sql = "DELETE FROM cf_agents_config WHERE key = 'directory'";
+    town.member("user:1").db.run(sql, &[]).unwrap();
+    town.ok("user:1", "destroy", json!({"confirm": "user:1"}));
+    assert_eq!(all(&town, "", 10), Vec::<String>::new());
 }
 
 #[test]
@@ -171,6 +179,7 @@ fn a_part_that_could_not_say_that_it_is_empty_says_so_later() {
     town.are_parts_silent.set(true);
     let left = json!({"do": "leave", "name": "user:1", "life": life}).to_string();
     wait_for(part.answer(left.as_bytes())).unwrap();
+    // The alarm of the part tells the root.
     assert_eq!(part.has_news(), Ok(true));
     assert_eq!(wait_for(part.wake()), Ok(true));
     town.are_parts_silent.set(false);
