@@ -49,7 +49,10 @@ test("every_operation_answers_a_call_as_it_answers_a_request", async () => {
         typeof value === "number"
           ? "a number"
           : typeof value === "string"
-            ? value.replaceAll(/(?<![0-9a-z])[a-z]\d*-[0-9a-z]{16}/g, "an id").replaceAll(/\d{15}/g, "a time")
+            ? value
+                .replaceAll(/(?<![0-9a-z])[a-z]\d*-[0-9a-z]{16}/g, "an id")
+                .replaceAll(/\b[0-9a-f]{64}\b/g, "a digest")
+                .replaceAll(/\d{15}/g, "a time")
             : value,
     );
   let answered = 0;

@@ -15,13 +15,14 @@ use super::lines::{
     AgentLine, AgentLineHead, AgentLineKind, CursorLine, DoneLine, GoneLine, SettingsIn, ToolLine,
     UsageLine, is_of_sessions, is_session, memory_kind, out_of_place,
 };
+use super::mark::{self, check_restoring, write_memory};
 use super::own_lines::OwnLines;
 use super::tools::{into_server, into_tool};
 use crate::api::file_import::FileImport;
 use crate::api::operation::{Agent, Reply};
 use crate::api::operations::agent::check_change;
 use crate::base::database::{Database, MAX_LIST_BYTES, atomically};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
@@ -38,10 +39,8 @@ use crate::lifecycle::transfer::lines::{LineKind, SessionLine};
 use crate::lifecycle::transfer::memory::import::MemoryImport;
 use crate::lifecycle::transfer::rights::ImportSender;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
-use crate::store::agents_own::{delete_agents_own, is_agent_empty};
 use crate::store::config::{ConfigureAgent, change_config};
-use crate::store::stored::{REMOVED_TOOLS, RESTORING, delete_stored, find_stored, write_stored};
-
+use crate::store::stored::{REMOVED_TOOLS, RESTORING, delete_stored, write_stored};
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
 /// Lines of the agent's own per transaction, at most, and about how many bytes they have.
@@ -206,17 +205,7 @@ impl<'a> AgentImport<'a> {
         if head.continued {
             return Ok(());
         }
-        self.mark = atomically(db, || {
-            let is_restoring = find_stored(db, RESTORING)?.is_some();
-            if !is_restoring && !is_agent_empty(db)? {
-                return Ok(None);
-            }
-            delete_agents_own(db)?;
-            let id = Id::mint_life(host);
-            let mark = json::json!({"since": host.now_ms(), "id": id.as_str()});
-            write_stored(db, RESTORING, &mark)?;
-            find_stored(db, RESTORING)
-        })?;
+        self.mark = mark::begin(db, host)?;
         self.state = match self.mark.is_some() {
             true => AgentImportState::Writing(Box::new(MemoryImport::of_agent(self.target(None)?))),
             false => {
@@ -522,13 +511,7 @@ impl FileImport for AgentImport<'_> {
     /// their lines came. What is whole stays.
     fn give_up(&mut self, db: &dyn Database) -> Result<()> {
         if let Some(mark) = self.mark.take() {
-            atomically(db, || {
-                if find_stored(db, RESTORING)?.as_ref() == Some(&mark) {
-                    delete_agents_own(db)?;
-                    delete_stored(db, RESTORING)?;
-                }
-                Ok(())
-            })?;
+            mark::take_back(db, &mark)?;
         }
         match std::mem::replace(&mut self.state, AgentImportState::Sessions) {
             AgentImportState::Session(mut import) => import.give_up(db),
@@ -538,27 +521,6 @@ impl FileImport for AgentImport<'_> {
 
     fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply> {
         Reply::json(&self.end(db, host)?)
-    }
-}
-
-fn write_memory(db: &dyn Database, memory: &mut MemoryImport, mark: Option<&str>) -> Result<()> {
-    atomically(db, || {
-        check_restoring(db, mark)?;
-        memory.write(db)
-    })?;
-    memory.written();
-    Ok(())
-}
-
-/// Fails if another import has begun anew or concluded what this one began. Part of a
-/// transaction.
-fn check_restoring(db: &dyn Database, mark: Option<&str>) -> Result<()> {
-    match find_stored(db, RESTORING)? {
-        Some(stored) if Some(stored.as_str()) == mark => Ok(()),
-        _ => Err(Error::new(
-            Code::AlreadyExists,
-            "Another request has imported or emptied this agent meanwhile, so this import stopped. Read the agent, and import again if it is not as it should be.",
-        )),
     }
 }
 

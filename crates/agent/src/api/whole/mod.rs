@@ -8,6 +8,7 @@
 pub mod export;
 pub mod import;
 pub mod lines;
+mod mark;
 mod own_lines;
 mod tools;
 

@@ -1,0 +1,64 @@
+//! The mark of an import that writes the agent's own rows ([`RESTORING`]). It is there until
+//! the last of these rows is written, and it names the import: another one that begins
+//! meanwhile puts its own in its place, and the earlier one stops.
+
+use crate::base::database::{Database, atomically};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json::json;
+use crate::lifecycle::transfer::memory::import::MemoryImport;
+use crate::store::agents_own::{delete_agents_own, is_agent_empty};
+use crate::store::stored::{RESTORING, delete_stored, find_stored, write_stored};
+
+/// Marks the agent, if it is empty or an import did not come to its end. `None`: the agent
+/// holds something.
+pub fn begin(db: &dyn Database, host: &dyn Host) -> Result<Option<String>> {
+    atomically(db, || {
+        let is_restoring = find_stored(db, RESTORING)?.is_some();
+        if !is_restoring && !is_agent_empty(db)? {
+            return Ok(None);
+        }
+        delete_agents_own(db)?;
+        let id = Id::mint_life(host);
+        let mark = json!({"since": host.now_ms(), "id": id.as_str()});
+        write_stored(db, RESTORING, &mark)?;
+        find_stored(db, RESTORING)
+    })
+}
+
+/// Deletes what the import with this mark has written of the agent's own.
+pub fn take_back(db: &dyn Database, mark: &str) -> Result<()> {
+    atomically(db, || {
+        if find_stored(db, RESTORING)?.as_deref() == Some(mark) {
+            delete_agents_own(db)?;
+            delete_stored(db, RESTORING)?;
+        }
+        Ok(())
+    })
+}
+
+pub fn write_memory(
+    db: &dyn Database,
+    memory: &mut MemoryImport,
+    mark: Option<&str>,
+) -> Result<()> {
+    atomically(db, || {
+        check_restoring(db, mark)?;
+        memory.write(db)
+    })?;
+    memory.written();
+    Ok(())
+}
+
+/// Fails if another import has begun anew or concluded what this one began. Part of a
+/// transaction.
+pub fn check_restoring(db: &dyn Database, mark: Option<&str>) -> Result<()> {
+    match find_stored(db, RESTORING)? {
+        Some(stored) if Some(stored.as_str()) == mark => Ok(()),
+        _ => Err(Error::new(
+            Code::AlreadyExists,
+            "Another request has imported or emptied this agent meanwhile, so this import stopped. Read the agent, and import again if it is not as it should be.",
+        )),
+    }
+}
