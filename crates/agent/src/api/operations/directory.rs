@@ -265,9 +265,13 @@ impl RunWaiting for EraseAgents {
             return Reply::json(&erased);
         };
         // The receipts of the others are not lost with this one.
-        let Ok(destroyed) = destroy(agent, Some(Self::NAME)).await else {
-            erased.failed.push(own);
-            return Reply::json(&erased);
+        let destroyed = match destroy(agent, Some(Self::NAME)).await {
+            Ok(destroyed) => destroyed,
+            Err(error) if erased.agents.is_empty() => return Err(error),
+            Err(_) => {
+                erased.failed.push(own);
+                return Reply::json(&erased);
+            }
         };
         let receipt = json::encode(&destroyed)?;
         let receipt = json::decode_tree(&receipt);

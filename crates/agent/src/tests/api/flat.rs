@@ -42,6 +42,7 @@ const LINEAR: &[(&str, &str)] = &[
         "an append does not write when its session was active",
     ),
     ("search", "the first search of an agent builds the index"),
+    ("backup", "it writes all that the agent has into a file"),
     ("eraseAgents", "its receipts count what there was"),
     (
         "findMentions",

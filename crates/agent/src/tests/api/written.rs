@@ -10,6 +10,7 @@ use crate::memory::content::MAX_VERSIONS_BYTES;
 use crate::memory::prompt::MAX_PROMPT_BYTES;
 use crate::memory::skills::loaded::MAX_LOADED_BYTES;
 use crate::store::erased::Erased;
+use crate::testing::archive::Shelf;
 use crate::testing::wait_for;
 use crate::tests::Alice;
 use crate::tests::api::examples::READS;
@@ -202,6 +203,8 @@ fn asks() -> Vec<(&'static str, Value)> {
         ("cancelTurn", s(json!({}))),
         ("listTools", json!({})),
         ("getConfig", json!({})),
+        ("backup", json!({"to": "r2"})),
+        ("listBackups", json!({})),
         ("applyRetention", json!({"dryRun": true})),
         ("listAgents", json!({"limit": 1000})),
         ("searchAgents", json!({"prefix": "a", "query": "x"})),
@@ -303,6 +306,7 @@ fn no_answer_is_written_longer_than_its_bound() {
         let alice = full_of(worst);
         let directory = "DIRECTORY".to_owned();
         alice.outbound.bindings.borrow_mut().push(directory);
+        alice.outbound.shelf.get_or_init(Shelf::default);
         for (operation, body) in asks() {
             let agent = alice.agent(&alice.db);
             let bytes = match wait_for(dispatch(&agent, operation, body.to_string())) {
