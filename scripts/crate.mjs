@@ -57,6 +57,8 @@ const SENT_MESSAGE = "NewMessage";
 const TAKES_MESSAGE = new Set(["appendMessage", "updateMessage", "upsertMessage", "runTurn"]);
 
 const WIDTH = 100;
+/** The most arguments of a function: clippy's own bound. */
+const MOST_ARGUMENTS = 7;
 
 /** The lines of a file, at most. The shapes of a longer module are a module of their own. */
 const LONGEST = 550;
@@ -311,12 +313,14 @@ class Crate {
   #making(type, fields, open = false) {
     const required = fields.filter(({ isRequired }) => isRequired);
     const left = fields.filter(({ isRequired }) => !isRequired);
-    const parts = [`impl ${type} {\n    #[must_use]\n${constructor(required, left, open)}}\n`];
+    // A value of so many fields is read from an answer and sent back: nobody writes it by hand.
+    const isWritten = required.length <= MOST_ARGUMENTS;
+    const parts = isWritten ? [`impl ${type} {\n    #[must_use]\n${constructor(required, left, open)}}\n`] : [];
     if (left.length > 0) {
       const lines = left.map(
         ({ name, bare, saysNull }) => `    ${saysNull ? "or null " : ""}${name}: ${argument(bare)};`,
       );
-      parts.push(`\nsetters! {\n    ${type}:\n${lines.join("\n")}\n}\n`);
+      parts.push(`${isWritten ? "\n" : ""}setters! {\n    ${type}:\n${lines.join("\n")}\n}\n`);
     }
     return parts.join("");
   }

@@ -59,42 +59,6 @@ pub struct Erased {
     pub callbacks: i64,
 }
 
-impl Erased {
-    #[must_use]
-    pub fn new(
-        events: i64,
-        summaries: i64,
-        media: i64,
-        sessions: i64,
-        blocks: i64,
-        entries: i64,
-        documents: i64,
-        versions: i64,
-        loaded_documents: i64,
-        prompts: i64,
-        vectors: i64,
-        turns: i64,
-        waiting_messages: i64,
-        callbacks: i64,
-    ) -> Self {
-        Self {
-            events,
-            summaries,
-            media,
-            sessions,
-            blocks,
-            entries,
-            documents,
-            versions,
-            loaded_documents,
-            prompts,
-            vectors,
-            turns,
-            waiting_messages,
-            callbacks,
-        }
-    }
-}
 
 words! {
     /// A part of `HomeReceipt`.
