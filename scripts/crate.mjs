@@ -271,7 +271,8 @@ class Crate {
     const fields = this.#fieldsOf(name, schema, undefined, enums);
     const open = schema.additionalProperties === true;
     const parts = [head, struct(name, fields, open)];
-    if (this.#sent.has(name)) parts.push("\n", this.#making(name, fields, open));
+    const making = this.#sent.has(name) ? this.#making(name, fields, open) : "";
+    if (making) parts.push("\n", making);
     return [...parts, ...enums.map((text) => `\n${text}`)].join("");
   }
 

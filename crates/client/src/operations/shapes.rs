@@ -59,7 +59,6 @@ pub struct Erased {
     pub callbacks: i64,
 }
 
-
 words! {
     /// A part of `HomeReceipt`.
     pub enum HomeKind {
