@@ -3,10 +3,10 @@
 //
 //   npm test                                    everything
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
-//   npm test -- workerd [tests/workerd/x.test.mjs …]
-//   npm test -- client [tests/client/x.test.mjs …]   the client under others' frameworks
+//   npm test -- workerd [sessions …]            one file: tests/workerd/sessions.test.mjs
+//   npm test -- client [langgraph …]            the client under others' frameworks
 //   npm test -- scripts                         the set-up's own tests
-//   npm test -- console [tests/console/x.test.mjs …]
+//   npm test -- console [chat …]
 //   npm test -- player                          some seconds of random play
 //   npm test -- player --hours 2 [--workerd] [--seed 7]   as long as one likes
 //   npm test -- cargo                           what compiles Rust besides the Worker
@@ -23,7 +23,7 @@ import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { clientTestPackages, conformancePackages, testPackages, versionPackages } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
-import { PARTS_IN_NODE, testsOf } from "./test/files.mjs";
+import { filesNamed, PARTS_IN_NODE, testsOf } from "./test/files.mjs";
 import { runFiles } from "./test/pool.mjs";
 import { tellTimes } from "./test/times.mjs";
 import { NODE } from "./wrangler.mjs";
@@ -80,8 +80,9 @@ async function native(filters) {
 }
 
 async function files(parts, named) {
+  const chosen = named.length > 0 ? filesNamed(named, parts) : testsOf(parts);
   if (parts.some(isOfWorker)) await build();
-  const done = await runFiles(named.length > 0 ? named : testsOf(parts));
+  const done = await runFiles(chosen);
   tellTimes(done);
   return sum(done);
 }

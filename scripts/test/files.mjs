@@ -1,8 +1,9 @@
 // Which test files there are, which of them run alone, and which are begun first.
 
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { ROOT } from "../places.mjs";
+import { Stop } from "../stop.mjs";
 
 /** The folders of tests that Node's runner runs. Each is a part of `npm test`. */
 const FOLDERS = ["scripts", "workerd", "client", "console", "cargo", "player"];
@@ -38,6 +39,16 @@ export function testsOf(parts) {
     part === "alone" ? ALONE : testsIn(`tests/${part}`).filter((file) => !ALONE.includes(file)),
   );
   return [...FIRST.filter((file) => files.includes(file)), ...files.filter((file) => !FIRST.includes(file))];
+}
+
+/** The files that somebody named, each by its path or as `memory` for `tests/workerd/memory.test.mjs`. */
+export function filesNamed(names, parts) {
+  const all = [...testsOf(parts), ...ALONE];
+  return names.map((name) => {
+    const file = all.find((file) => file === name || basename(file, ".test.mjs") === basename(name, ".test.mjs"));
+    if (file !== undefined) return file;
+    throw new Stop(`There is no file of tests \`${name}\` in ${parts.join(", ")}. Name one of tests/*/*.test.mjs.`);
+  });
 }
 
 /** Named one by one: what `node --test` makes of a folder differs by version. */

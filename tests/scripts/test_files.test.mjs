@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ROOT } from "../../scripts/places.mjs";
 import { partsOf } from "../../scripts/test.mjs";
-import { ALONE, FIRST, PARTS_IN_NODE, testsOf } from "../../scripts/test/files.mjs";
+import { ALONE, FIRST, filesNamed, PARTS_IN_NODE, testsOf } from "../../scripts/test/files.mjs";
 import { timesOf } from "../../scripts/test/times.mjs";
 
 test("every_test_file_is_in_one_part", () => {
@@ -35,6 +35,17 @@ test("parts_are_named_first_and_what_follows_is_theirs", () => {
   assert.equal(partsOf([]).parts[0], "native");
   for (const wrong of [["nowhere"], ["workerd", "client", "a.test.mjs"]])
     assert.throws(() => partsOf(wrong), { name: "Stop", message: /^There is no part `/ });
+});
+
+test("a_file_is_named_by_its_path_or_by_its_name_alone", () => {
+  const smoke = "tests/workerd/smoke.test.mjs";
+  for (const name of [smoke, "smoke", "smoke.test.mjs"]) assert.deepEqual(filesNamed([name], ["workerd"]), [smoke]);
+  assert.deepEqual(filesNamed(["memory"], ["alone"]), ["tests/workerd/memory.test.mjs"]);
+  assert.deepEqual(filesNamed([ALONE[0]], ["workerd"]), [ALONE[0]]);
+  assert.throws(() => filesNamed(["nowhere"], ["workerd"]), {
+    name: "Stop",
+    message: "There is no file of tests `nowhere` in workerd. Name one of tests/*/*.test.mjs.",
+  });
 });
 
 test("the_longest_are_told_first", () => {
