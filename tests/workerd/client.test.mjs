@@ -103,14 +103,14 @@ const rpc = Object.entries(api.paths)
 test("every_operation_answers_the_same_through_a_url_a_binding_and_a_namespace", async () => {
   // The examples of the API's document, on a session that is there. `destroy` comes last.
   const ordered = [...rpc].sort((one, other) => rank(one) - rank(other));
-  const outcomes = Object.fromEntries(
-    await Promise.all(VIAS.map(async (via) => [via, await outcomesVia(via, ordered)])),
-  );
+  // One way after another: three backups at once would not fit into an isolate.
+  const outcomes = {};
+  for (const via of VIAS) outcomes[via] = await outcomesVia(via, ordered);
   assert.equal(Object.keys(outcomes.url).length, rpc.length);
   for (const via of VIAS) assert.deepEqual(outcomes[via], outcomes.url, via);
   const good = Object.values(outcomes.url).filter((outcome) => outcome.startsWith("answer"));
   // Some are refused: this Worker has no secret, and no directory of agents.
-  assert.ok(good.length > rpc.length * 0.85, JSON.stringify(outcomes.url, null, 1));
+  assert.ok(good.length > rpc.length * 0.9, JSON.stringify(outcomes.url, null, 1));
 });
 
 /** What takes away comes after what asks for it. */
@@ -119,7 +119,7 @@ const rank = ({ operationId }) =>
     ? 3
     : operationId === "deleteSession"
       ? 2
-      : /^(delete|clear|remove|revert)/.test(operationId)
+      : /^(delete|clear|remove|revert|erase$)/.test(operationId)
         ? 1
         : 0;
 

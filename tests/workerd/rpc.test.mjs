@@ -85,6 +85,7 @@ const ENDINGS = [
   "deleteEvents",
   "deleteMessages",
   "clearMessages",
+  "erase",
   "deleteSession",
   "destroy",
 ];
