@@ -64,9 +64,12 @@ pub fn fork_session(
             copied = get_tip(db, &id)?.newest_seq;
         }
         // The open calls belong to the original. If both sessions ran them, one approval
-        // would allow them twice.
+        // would allow them twice. What was said is learnt from the original, too.
         db.run(
-            "UPDATE cf_agents_sessions SET copied_seq = ?2 WHERE id = ?1",
+            "UPDATE cf_agents_sessions
+                SET copied_seq = ?2,
+                    learned_seq = ?2
+              WHERE id = ?1",
             &[id.as_str().into(), copied.into()],
         )?;
         let overlays = overlay_writes::copy(db, fork.session_id, &segments, &id)?;

@@ -29,6 +29,7 @@ pub mod log_copies;
 pub mod number_range;
 pub mod past;
 pub mod prompt;
+pub mod proposals;
 pub mod purge;
 pub mod replacing;
 pub mod skills;

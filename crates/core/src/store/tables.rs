@@ -354,6 +354,16 @@ pub const TABLES: &[SessionTable] = &[
         agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
+        name: "cf_agents_proposals",
+        purge: overwritten("proposals", &["label", "note", "changes"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Nothing("what was learnt from the original stays with it"),
+        file: InFile::Nothing("proposals are about the agent's memory"),
+        agent_file: InAgentFile::Lines("proposal"),
+    },
+    SessionTable {
         name: "cf_agents_prompts",
         purge: overwritten("prompts", &["prompt", "sections"]),
         owner: RowOwner::Session("scope"),

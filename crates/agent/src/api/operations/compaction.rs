@@ -24,10 +24,12 @@ use crate::context::compaction::journal::load_journal;
 use crate::context::compaction::settings::CompactionSettings;
 use crate::context::compaction::settings::OwnSettings;
 use crate::context::compaction::summariser::ModelSummariser;
+use crate::learning::marks::{Occasion, mark_due};
 use crate::log::tip::StoredSettings;
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::overlays;
 use crate::models::ToolDefinition;
+use crate::store::learn_settings::LearnSettings;
 
 /// Sets when and how far conversations are compacted. Fields that are left out stay.
 ///
@@ -408,11 +410,26 @@ pub fn mark_grown(
     session_id: &Id,
     stored: &StoredSettings,
 ) -> Reply {
+    let learns = mark_news(agent, session_id, stored);
     match settings_of(session_id, stored, &agent.deployed.compaction) {
-        Ok(settings) if settings.compact_after.is_none() => reply,
+        Ok(settings) if settings.compact_after.is_none() && !learns => reply,
         // The work that follows reports settings that can't be read.
         Ok(_) | Err(_) => reply.grown(session_id),
     }
+}
+
+/// If the agent learns, notes that something was said. Returns whether it learns. A mark
+/// that fails costs nothing that was said: the session's next append marks it, too.
+fn mark_news(agent: &Agent<'_>, session_id: &Id, stored: &StoredSettings) -> bool {
+    let own = stored
+        .learn
+        .as_deref()
+        .and_then(|learn| json::decode::<Option<LearnSettings>>(learn).ok());
+    let deployed = agent.deployed.memory.config.defaults.learn.clone();
+    let Some(learn) = own.or(deployed).flatten() else {
+        return false;
+    };
+    mark_due(agent.db, agent.host, &learn, session_id, Occasion::Append).is_ok()
 }
 
 pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {

@@ -2,13 +2,16 @@
 
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Result};
+use crate::base::ids::Id;
 use crate::base::json;
 use crate::chat::run::callbacks;
 use crate::chat::turn::Turn;
 use crate::chat::turn::place::{find_place, gone};
 use crate::chat::turn::report::TurnReport;
+use crate::learning::marks::{Occasion, mark_due};
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
+use crate::store::config::load_config;
 use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
@@ -76,7 +79,17 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
+    note_news(memory, &turn.session_id)?;
     callbacks::insert(memory, turn, &message_id, report)
+}
+
+/// If the agent learns, what was said in the turn is looked at soon.
+fn note_news(memory: &Memory<'_>, session_id: &Id) -> Result<()> {
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    match &config.learn {
+        Some(learn) => mark_due(memory.db, memory.host, learn, session_id, Occasion::TurnEnd),
+        None => Ok(()),
+    }
 }
 
 /// Whether the answer is at the place that the turn's row names. If it is, the answer
