@@ -205,23 +205,24 @@ fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool>
     Ok(!db.rows(sql, params)?.is_empty())
 }
 
-/// Erases a session's name and metadata. The session stays.
+/// Erases a session's name, metadata and tags. The session stays.
 fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
     let session = [SqlValue::from(session_id.as_str())];
     db.touch("cf_agents_sessions");
     let sql = format!(
         "UPDATE cf_agents_sessions
-            SET {}, {}
+            SET {}, {}, {}
           WHERE id = ?1
       RETURNING 1",
         overwritten("name"),
-        overwritten("metadata")
+        overwritten("metadata"),
+        overwritten("tags")
     );
     if !delete_one(db, &sql, &session)? {
         return Ok(false);
     }
     db.run(
-        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL WHERE id = ?1",
+        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL, tags = NULL WHERE id = ?1",
         &session,
     )?;
     touch(db, host, session_id)?;

@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
+use crate::base::tags::Tags;
 use crate::log::copy::Stretch;
 use crate::log::media;
 use crate::log::sessions::{NewSession, create_session, get_session};
@@ -22,6 +23,7 @@ pub struct Fork<'a> {
     pub at_id: Option<&'a Id>,
     pub name: Option<String>,
     pub metadata: Option<JsonObject>,
+    pub tags: Tags,
 }
 
 pub fn fork_session(
@@ -41,6 +43,7 @@ pub fn fork_session(
                 id: Some(id.clone()),
                 name: fork.name,
                 metadata: fork.metadata,
+                tags: fork.tags,
                 parent_session_id: Some(fork.session_id.clone()),
                 ..NewSession::default()
             },

@@ -197,12 +197,14 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
     db.touch("cf_agents_blocks");
     let sql = format!(
         "UPDATE cf_agents_blocks
-            SET {}, {}
+            SET {}, {}, {}, {}
           WHERE scope = ?1
             AND key = ?2
       RETURNING 1",
         overwritten("description"),
-        overwritten("default_content")
+        overwritten("default_content"),
+        overwritten("metadata"),
+        overwritten("tags")
     );
     if db.rows(&sql, &place)?.is_empty() {
         return Ok(false);
@@ -210,7 +212,9 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
     db.run(
         "UPDATE cf_agents_blocks
             SET description = NULL,
-                default_content = NULL
+                default_content = NULL,
+                metadata = NULL,
+                tags = NULL
           WHERE scope = ?1
             AND key = ?2",
         &place,

@@ -253,12 +253,21 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_blocks",
-        purge: overwritten("blocks", &["description", "default_content", "source"]),
+        purge: overwritten(
+            "blocks",
+            &[
+                "description",
+                "default_content",
+                "source",
+                "metadata",
+                "tags",
+            ],
+        ),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Copy {
-            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention",
+            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention, metadata, tags",
         },
         file: InFile::ShownBy("getBlocks"),
         agent_file: InAgentFile::AsInSessions,
@@ -377,7 +386,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_sessions",
-        purge: overwritten("sessions", &["name", "metadata", "compaction"]),
+        purge: overwritten("sessions", &["name", "metadata", "compaction", "tags"]),
         owner: RowOwner::Session("id"),
         deletion: Deletion::WithSession,
         block: None,

@@ -5,8 +5,9 @@ use super::export::AgentExport;
 use super::lines::ToolLine;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::{self, Tree};
+use crate::base::json;
 use crate::lifecycle::transfer::PagedFile as _;
+use crate::lifecycle::transfer::compare::is_same_line;
 
 /// How an export begins the line of a frozen prompt, and of a server of tools.
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
@@ -38,10 +39,7 @@ impl OwnLines {
         }
         let line = line.trim_ascii();
         let stored = self.next_line(db)?.ok_or_else(not_empty)?;
-        let value = |line: &[u8]| json::decode_bytes::<Tree>(line).ok();
-        match stored.as_bytes() == line
-            || value(line).is_some_and(|line| value(stored.as_bytes()) == Some(line))
-        {
+        match is_same_line(stored.as_bytes(), line, self.takes_sources) {
             true => Ok(()),
             false => Err(not_empty()),
         }

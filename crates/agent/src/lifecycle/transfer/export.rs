@@ -18,6 +18,7 @@ use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, RawValue, ReadError};
+use crate::base::tags::Tags;
 use crate::context::compaction::journal::load_journal;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::find::find_seqs;
@@ -463,6 +464,7 @@ struct SessionRow {
     cost: f64,
     cached_input_tokens: i64,
     retention: Option<String>,
+    tags: Option<String>,
     is_pinned: bool,
 }
 
@@ -472,7 +474,7 @@ impl SessionRow {
         format!(
             "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
              {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS},
-             s.retention, s.pinned"
+             s.retention, s.pinned, s.tags"
         )
     }
 }
@@ -494,6 +496,7 @@ impl FromRow<'_> for SessionRow {
             cached_input_tokens: row.integer(10)?,
             retention: text(11),
             is_pinned: row.integer(12)? == 1,
+            tags: text(13),
         })
     }
 }
@@ -521,6 +524,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
             .map(json::decode)
             .transpose()
             .map_err(|_| damaged("metadata"))?,
+        tags: Tags::read(row.tags.as_deref(), session_id.as_str())?,
         created_at: FileTime::of(row.created_at),
         updated_at: FileTime::of(row.active_at),
         usage: SessionLineUsage {

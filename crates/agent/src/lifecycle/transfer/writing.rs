@@ -410,6 +410,7 @@ impl ImportWriter {
                 name: session.name.as_deref(),
                 parent_session_id: session.parent_session_id.as_ref().map(Id::as_str),
                 metadata: session.metadata.as_ref().map(JsonObject::as_str),
+                tags: session.tags.to_column()?,
                 created_at: time(session.created_at.0),
                 updated_at: time(session.updated_at.0),
                 seq_floor: session.seq_floor.0,
