@@ -4,7 +4,7 @@
 
 use super::answer::{self, ReadAnswer, WantedAction, WantedChange, key_for};
 use super::ask::{LearnedAnswer, ask};
-use super::marks::{IDLE_MS, MAX_NONSENSE, Mark, find_mark, move_mark, note_failure, put_off};
+use super::marks::{MAX_NONSENSE, Mark, find_mark, move_mark, note_failure, put_off};
 use super::material::{Material, ShownEvent, load_material};
 use super::prompt::render_look;
 use super::trust::{Judgement, brings_foreign_words, judge};
@@ -25,6 +25,7 @@ use crate::recall::entries::search;
 use crate::search::query::MAX_QUERIES;
 use crate::search::words::words;
 use crate::store::config::{Config, load_config};
+use crate::store::learn_due::IDLE_MS;
 use crate::store::learn_settings::{LearnAfter, LearnSettings};
 
 /// The most entries that a look shows beside the events, and the most bytes of their texts.

@@ -9,17 +9,8 @@ use crate::base::database::{Database, Row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::{self, MAX_INTEGER};
-use crate::store::learn_settings::{LearnAfter, LearnSettings};
-
-/// After an append by an operation, a look waits so long for the appends that follow.
-const SETTLE_MS: i64 = 3_000;
-
-/// A conversation is idle when nothing was said in it for so long.
-pub const IDLE_MS: i64 = 600_000;
-
-/// `after: "manual"`: no alarm ever comes to this time.
-const NEVER_MS: i64 = MAX_INTEGER;
+use crate::base::json;
+use crate::store::learn_due::NEVER_MS;
 
 /// The pause after a look that failed. It doubles with each failure in a row.
 const RETRY_MS: i64 = 60_000;
@@ -27,39 +18,6 @@ const MAX_RETRY_MS: i64 = 3_600_000;
 
 /// How often a model may answer nonsense about the same events, until they are passed over.
 pub const MAX_NONSENSE: u32 = 3;
-
-/// What asks for a look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// A turn has ended.
-    TurnEnd,
-    /// Somebody appended to the log.
-    Append,
-}
-
-/// Notes that something new was said in a session. A session that is due already writes no
-/// row. Part of the transaction that writes what was said.
-pub fn mark_due(
-    db: &dyn Database,
-    host: &dyn Host,
-    settings: &LearnSettings,
-    session_id: &Id,
-    occasion: Occasion,
-) -> Result<()> {
-    let due_at = match (settings.after, occasion) {
-        (LearnAfter::Turn, Occasion::TurnEnd) => host.now_ms(),
-        (LearnAfter::Turn, Occasion::Append) => host.now_ms() + SETTLE_MS,
-        (LearnAfter::Idle, _) => host.now_ms() + IDLE_MS,
-        (LearnAfter::Manual, _) => NEVER_MS,
-    };
-    db.run(
-        "UPDATE cf_agents_sessions
-            SET learn_due_at = ?2
-          WHERE id = ?1
-            AND (learn_due_at IS NULL OR learn_due_at > ?2)",
-        &[session_id.as_str().into(), due_at.into()],
-    )
-}
 
 /// A session that waits for a look.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,13 +1,14 @@
 //! Which conversation is looked at next: by the alarm when its look is due, or by hand.
 
 use super::look::{Looked, get_settings, look};
-use super::marks::{IDLE_MS, count_waiting, find_mark, find_next, find_next_timed, put_off};
+use super::marks::{count_waiting, find_mark, find_next, find_next_timed, put_off};
 use super::tracker::LearningTracker;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::log::sessions::session_exists;
 use crate::memory::Memory;
 use crate::memory::proposals::rows::StoredProposal;
+use crate::store::learn_due::IDLE_MS;
 use crate::store::learn_settings::LearnAfter;
 
 /// How many looks one call, or one alarm, takes.

@@ -231,6 +231,21 @@ pub const MENTION_TABLES: &[MentionTable] = &[
         comes_from: None,
     },
     MentionTable {
+        name: "cf_agents_proposals",
+        key: &["number"],
+        texts: &["t.changes"],
+        // No index leads to the rows of one session, and they are about the agent's memory.
+        owner: None,
+        place: "json_object('kind', 'proposal', 'sessionId', nullif(t.session_id, ''), 'id', cast(t.number AS TEXT))",
+        is_there: "1",
+        comes_from: Some(
+            "EXISTS (SELECT 1
+                       FROM json_each(t.changes) AS change,
+                            json_each(change.value, '$.events') AS event
+                      WHERE event.value ->> '$.id' IN (SELECT value ->> 0 FROM json_each(?p)))",
+        ),
+    },
+    MentionTable {
         name: "cf_agents_callbacks",
         key: &["number"],
         texts: &["t.report"],

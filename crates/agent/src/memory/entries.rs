@@ -109,14 +109,14 @@ pub async fn set(
         }
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            write(memory.db, memory.host, block, text, writer)
+            write_here(memory.db, memory.host, block, text, writer)
         }
     }
 }
 
 /// Writes an entry here. It holds from now on, also if another one had replaced it. So of
 /// entries that replace each other in a circle, the newest holds.
-fn write(
+pub fn write_here(
     db: &dyn Database,
     host: &dyn Host,
     block: &Definition,
@@ -399,6 +399,55 @@ pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Op
     Ok(find_row(db, block, key)?.map(|row| row.entry))
 }
 
+/// The entry and its version, if it lives in this object.
+pub fn find_with_version(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+) -> Result<Option<(Entry, i64)>> {
+    Ok(find_row(db, block, key)?.map(|row| (row.entry, row.note.version)))
+}
+
+/// An entry with its number and its version.
+#[derive(Clone, Debug)]
+pub struct NumberedEntry {
+    pub number: i64,
+    pub version: i64,
+    pub entry: Entry,
+}
+
+/// Up to `limit` entries with numbers below this one, the newest number first.
+pub fn load_below(
+    db: &dyn Database,
+    block: &Definition,
+    below: Option<i64>,
+    limit: i64,
+) -> Result<Vec<NumberedEntry>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND (?3 IS NULL OR number < ?3)
+          ORDER BY number DESC
+          LIMIT ?4",
+        EntryRow::COLUMNS
+    );
+    let params: [SqlValue; 4] = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        below.into(),
+        limit.into(),
+    ];
+    let rows: Vec<EntryRow> = load(db, &sql, &params)?;
+    let numbered = rows.into_iter().map(|row| NumberedEntry {
+        number: row.number,
+        version: row.note.version,
+        entry: row.entry,
+    });
+    Ok(numbered.collect())
+}
+
 /// The newest version of an entry and the earlier ones, newest first.
 pub fn load_versions(
     db: &dyn Database,
@@ -439,38 +488,48 @@ pub async fn delete(
         BlockHome::Service { binding } => Err(kept_by(block, binding)),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            let db = memory.db;
-            atomically(db, || {
-                let Some(EntryRow {
-                    number,
-                    entry,
-                    note,
-                }) = find_row(db, block, key)?
-                else {
-                    return Ok(ItemDeleted::default());
-                };
-                let content_key = block.content_key();
-                let item = place(block, &content_key, key);
-                let deletion = ItemDeletion {
-                    now_ms: memory.host.now_ms().max(entry.updated_at),
-                    last: entry.into_past(note.clone()),
-                    writer,
-                    counts: CountChange::without(db, &block.scope, &content_key, number)?,
-                };
-                insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
-                unindex_entry(db, number)?;
-                db.run(
-                    "DELETE FROM cf_agents_entries WHERE number = ?1",
-                    &[number.into()],
-                )?;
-                for replaced in &note.validity.supersedes {
-                    forget_replacement(db, &item, replaced)?;
-                    give_back(db, &item, replaced)?;
-                }
-                ItemDeleted::with_versions(db, &item)
-            })
+            delete_here(memory.db, memory.host, block, key, writer)
         }
     }
+}
+
+/// Deletes an entry that lives in this object.
+pub fn delete_here(
+    db: &dyn Database,
+    host: &dyn Host,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<ItemDeleted> {
+    atomically(db, || {
+        let Some(EntryRow {
+            number,
+            entry,
+            note,
+        }) = find_row(db, block, key)?
+        else {
+            return Ok(ItemDeleted::default());
+        };
+        let content_key = block.content_key();
+        let item = place(block, &content_key, key);
+        let deletion = ItemDeletion {
+            now_ms: host.now_ms().max(entry.updated_at),
+            last: entry.into_past(note.clone()),
+            writer,
+            counts: CountChange::without(db, &block.scope, &content_key, number)?,
+        };
+        insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
+        unindex_entry(db, number)?;
+        db.run(
+            "DELETE FROM cf_agents_entries WHERE number = ?1",
+            &[number.into()],
+        )?;
+        for replaced in &note.validity.supersedes {
+            forget_replacement(db, &item, replaced)?;
+            give_back(db, &item, replaced)?;
+        }
+        ItemDeleted::with_versions(db, &item)
+    })
 }
 
 fn kept_by(block: &Definition, binding: &str) -> Error {

@@ -17,6 +17,7 @@ use super::homes::{bucket, nowhere, service};
 use super::label::Label;
 use super::log_copies::{CopiedDocument, erase_copies};
 use super::past::ItemNote;
+use super::proposals::erase::erase_of_block;
 use super::replacing::{forget_replacement, give_back};
 use super::skills::{check_loadable, check_skill_key};
 use super::source::BlockHome;
@@ -185,6 +186,9 @@ pub fn purge_block(
             key: None,
         };
         erase_copies(db, memory.host, &copied)?;
+        if scope == BlockScope::Agent {
+            erase_of_block(db, &label.key(), None)?;
+        }
         db.merge_index(ENTRY_INDEX);
         forget_prompts(db, scope.column())?;
         Ok(was_there)
@@ -313,6 +317,9 @@ impl<'a> ItemKeys<'a> {
 pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
     let item = keys.place();
     db.merge_index(ENTRY_INDEX);
+    if item.scope.is_empty() {
+        erase_of_block(db, item.block, Some(item.key))?;
+    }
     let sql = "SELECT number, note
                  FROM cf_agents_entries
                 WHERE scope = ?1

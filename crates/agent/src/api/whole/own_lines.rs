@@ -9,8 +9,9 @@ use crate::base::json;
 use crate::lifecycle::transfer::PagedFile as _;
 use crate::lifecycle::transfer::compare::is_same_line;
 
-/// How an export begins the line of a frozen prompt, and of a server of tools.
+/// How an export begins the line of a frozen prompt, of a proposal, and of a server of tools.
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
+const PROPOSAL_LINE: &str = "{\"type\":\"proposal\"";
 const TOOL_LINE: &str = "{\"type\":\"tool\"";
 
 /// The agent's own lines as an export writes them now.
@@ -76,6 +77,7 @@ impl OwnLines {
 /// Whether an import that is not told to trust the file leaves this line out.
 fn is_left_out(line: &[u8]) -> bool {
     line.starts_with(PROMPT_LINE.as_bytes())
+        || line.starts_with(PROPOSAL_LINE.as_bytes())
         || (line.starts_with(TOOL_LINE.as_bytes())
             && json::parse::<ToolLine>(line).is_ok_and(|line| line.server.is_some()))
 }

@@ -8,11 +8,11 @@ use crate::chat::run::callbacks;
 use crate::chat::turn::Turn;
 use crate::chat::turn::place::{find_place, gone};
 use crate::chat::turn::report::TurnReport;
-use crate::learning::marks::{Occasion, mark_due};
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
 use crate::store::config::load_config;
 use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
+use crate::store::learn_due::{Occasion, due_at, mark_due};
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
@@ -87,7 +87,10 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
 fn note_news(memory: &Memory<'_>, session_id: &Id) -> Result<()> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     match &config.learn {
-        Some(learn) => mark_due(memory.db, memory.host, learn, session_id, Occasion::TurnEnd),
+        Some(learn) => {
+            let due_at = due_at(learn, Occasion::TurnEnd, memory.host.now_ms());
+            mark_due(memory.db, session_id, due_at)
+        }
         None => Ok(()),
     }
 }

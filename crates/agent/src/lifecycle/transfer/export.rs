@@ -31,6 +31,7 @@ use crate::messages::tree::path::PathRow;
 use crate::store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
+use crate::store::learn_due::load_learned;
 use crate::store::retention::{Retention, read_retention};
 
 /// Room for a line's ids, times and field names, beside its bodies.
@@ -92,6 +93,7 @@ impl Export {
         let tip = get_tip(db, session_id)?;
         let (number, mut session) = load_session(db, session_id, &tip)?;
         session.agent_id.take_if(|_| !names_agent);
+        session.learned_seq.take_if(|_| names_agent);
         let created_at = session.created_at.0;
         let sql = "SELECT leaf_seq
                      FROM cf_agents_sessions
@@ -544,6 +546,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
         )?)
         .filter(|own| *own != Retention::default()),
         pinned: Some(row.is_pinned).filter(|is_pinned| *is_pinned),
+        learned_seq: load_learned(db, session_id)?,
     };
     Ok((row.number, line))
 }

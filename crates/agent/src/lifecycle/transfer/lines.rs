@@ -112,6 +112,10 @@ pub struct SessionLine {
     /// Present if retention deletes nothing of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
+    /// In the file of a whole agent: up to which event the agent has learnt from the
+    /// session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_seq: Option<Count>,
 }
 
 impl SessionLine {
