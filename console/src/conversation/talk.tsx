@@ -8,6 +8,7 @@ import { may } from "../rights.ts";
 import { counted, cut, shownText } from "../text.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
+import { BranchOff } from "./decision.tsx";
 import { Message } from "./message.tsx";
 
 /** So much of a waiting message is shown. */
@@ -53,6 +54,7 @@ export function Talk({ conversation, at, fork }: Props) {
       <Answering conversation={conversation} />
       <Waiting conversation={conversation} />
       <Composer conversation={conversation} />
+      <BranchOff conversation={conversation} />
     </section>
   );
 }

@@ -5,12 +5,13 @@ import type { Hit, Results, Session } from "session-agent";
 import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Marked } from "../ui/marked.tsx";
+import { Time } from "../ui/time.tsx";
 import { Virtual } from "../ui/virtual.tsx";
 import { openAgent, reconnections } from "../connection.ts";
 import { useEvery } from "../load.ts";
 import { may, rights } from "../rights.ts";
 import { hashOf } from "../route.ts";
-import { ago, counted, sessionName, shownName } from "../text.ts";
+import { counted, sessionName, shownName } from "../text.ts";
 import { Import } from "./import.tsx";
 import { NewSession } from "./new_session.tsx";
 import { sessionsOf } from "./sessions.ts";
@@ -143,7 +144,7 @@ function Entry({ agent, session, chosen }: { agent: string; session: Session; ch
       <span class="note">
         {session.lastCompactionError && <span class="state output-error">compaction failed</span>}
         {used > 0 && <span>{counted(used, "token")}</span>}
-        <time>{ago(session.updatedAt)}</time>
+        <Time at={session.updatedAt} />
       </span>
     </a>
   );
@@ -186,7 +187,7 @@ function HitLink({ agent, hit }: { agent: string; hit: Hit }) {
         <Marked text={hit.snippet} highlights={hit.highlights} />
       </span>
       <span class="note">
-        <span>{hit.role}</span> <time>{ago(hit.createdAt)}</time>
+        <span>{hit.role}</span> <Time at={hit.createdAt} />
       </span>
     </a>
   );
