@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { UiMessage } from "session-agent";
 import { Virtual } from "../ui/virtual.tsx";
 import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
+import { UnknownSession } from "../missing.tsx";
 import { may } from "../rights.ts";
 import { counted, cut, shownText } from "../text.ts";
 import { Composer } from "./composer.tsx";
@@ -69,6 +70,7 @@ function Beginning({ conversation }: { conversation: Conversation }) {
   if (conversation.state.value !== "idle") return <div class="filling" />;
   return (
     <div class="filling">
+      {conversation.isUnknown.value && <UnknownSession agent={conversation.agentName} id={conversation.id} />}
       <Empty title="Say something" icon="chat">
         <p>
           The agent remembers it. Without a model of yours, a small built-in demo answers: it does what its rules say,

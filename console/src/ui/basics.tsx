@@ -18,6 +18,8 @@ interface ButtonProps {
   type?: "button" | "submit";
   disabled?: boolean;
   pressed?: boolean;
+  /** A key of the page that does the same (`goto/keys.ts`). */
+  shortcut?: string;
 }
 
 export function Button({
@@ -29,6 +31,7 @@ export function Button({
   type = "button",
   disabled,
   pressed,
+  shortcut,
 }: ButtonProps) {
   const isBare = children === undefined;
   return (
@@ -40,6 +43,7 @@ export function Button({
       aria-label={label}
       title={isBare ? label : undefined}
       aria-pressed={pressed}
+      aria-keyshortcuts={shortcut}
     >
       {icon && <Icon name={icon} />}
       {children}
