@@ -17,6 +17,7 @@ pub mod memory_tools;
 pub mod mentions;
 pub mod message_reads;
 pub mod message_writes;
+pub mod next_request;
 pub mod receipts;
 pub mod retention;
 pub mod run_turn;

@@ -202,7 +202,7 @@ fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
 }
 
 /// Adds a tool if its name is free, and says whether it was.
-fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
+pub fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
     let is_new = !definitions.iter().any(|known| known.name == tool.name);
     if is_new {
         definitions.push(tool);
