@@ -10,6 +10,7 @@ pub mod changes;
 pub mod config;
 pub mod erased;
 pub mod erasing;
+pub mod failed_turns;
 pub mod last_turns;
 pub mod learned_windows;
 pub mod limits;

@@ -26,5 +26,6 @@ pub mod sessions;
 pub mod stats;
 pub mod tokens;
 pub mod tree;
+pub mod turns;
 pub mod usage;
 pub mod working_context;

@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::error::Result;
 use crate::base::json::{self, json};
+use crate::chat::record::ToolKind;
 use crate::chat::tools::mcp::refresh::refresh_servers;
 use crate::chat::tools::mcp::server::ToolServer;
 use crate::chat::tools::registered::{DeployedTools, RegisteredTool};
@@ -109,6 +110,19 @@ impl<'a> TurnTools<'a> {
             tool => ToolRunner::Server {
                 asked_of: tool.and_then(RegisteredTool::fingerprint_of_call),
             },
+        }
+    }
+
+    /// The kind of a tool, for the turn's record.
+    pub fn kind(&self, name: &str) -> ToolKind {
+        if self.clients.iter().any(|client| client == name) {
+            return ToolKind::Client;
+        }
+        match self.find_registered(name) {
+            Some(tool) if tool.of_server.is_some() => ToolKind::Mcp,
+            Some(tool) if tool.is_of_class() => ToolKind::Class,
+            None if is_ours(name) => ToolKind::Memory,
+            Some(_) | None => ToolKind::Registered,
         }
     }
 
