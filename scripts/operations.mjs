@@ -25,6 +25,8 @@ export const GROUPS = {
     "forkSession",
     "addUsage",
     "getUsage",
+    "getTurns",
+    "getTurn",
   ],
   Events: ["appendEvents", "loadEvents", "deleteEvents"],
   Messages: [

@@ -3,14 +3,18 @@
 
 import { useEffect } from "preact/hooks";
 import { Button, Name } from "./ui/basics.tsx";
-import { Icon, type IconName } from "./ui/icons.tsx";
+import { Icon } from "./ui/icons.tsx";
 import { credential, isLost, isSignInNeeded, signOut } from "./connection.ts";
+import { Above } from "./goto/goto.tsx";
+import { above } from "./goto/keys.ts";
 import { Home } from "./home.tsx";
 import { Memory } from "./memory/memory.tsx";
 import { MemoryPage } from "./memory/page.tsx";
 import { dismiss, notices, tellError } from "./notices.ts";
 import { requests, type SentRequest } from "./requests.ts";
 import { may } from "./rights.ts";
+import { UnwrittenAgent } from "./missing.tsx";
+import { usePresence } from "./presence.ts";
 import { hashOf, route, type Route } from "./route.ts";
 import { remember } from "./seen.ts";
 import { deleteNow, deleting, undo } from "./sessions/deleting.ts";
@@ -22,12 +26,12 @@ import { Settings } from "./settings/settings.tsx";
 import { SignIn } from "./sign_in.tsx";
 import { count, shownName } from "./text.ts";
 import { Activity } from "./understand/activity.tsx";
+import { addressOf, type AgentRoute, type AgentView, viewsOf } from "./views.ts";
 
 export function App() {
   const at = route.value;
   useEffect(() => {
     document.title = titleOf(at);
-    if (at.view !== "home") remember(at.agent);
   }, [at]);
   return (
     <>
@@ -42,6 +46,7 @@ export function App() {
       {isSignInNeeded.value ? <SignIn /> : at.view === "home" ? <Home /> : <Agent at={at} key={at.agent} />}
       <Deletions />
       <Notices />
+      {!isSignInNeeded.value && <Above />}
     </>
   );
 }
@@ -55,10 +60,14 @@ function titleOf(at: Route): string {
   return at.view === "home" ? "Session Agent" : `${shownName(at.agent)} · Session Agent`;
 }
 
-type AgentRoute = Exclude<Route, { view: "home" }>;
-
 function Agent({ at }: { at: AgentRoute }) {
   const isList = at.view === "sessions";
+  const presence = usePresence(at.agent);
+  // A mistyped name is not remembered. Who may not know whether the agent is there opens it anyway.
+  const isKnown = presence === "written" || !may("getStats");
+  useEffect(() => {
+    if (isKnown) remember(at.agent);
+  }, [at.agent, isKnown]);
   return (
     <div class={`frame ${isList ? "on-list" : ""}`}>
       <aside class="side">
@@ -72,33 +81,33 @@ function Agent({ at }: { at: AgentRoute }) {
               <Name text={at.agent} />
             </b>
           </p>
+          <Button kind="quiet" icon="search" label="Go anywhere" onClick={() => (above.value = "goto")} />
           {credential.value !== null && (
             <Button kind="quiet" icon="key" label="Forget the credential" onClick={signOut} />
           )}
         </header>
         <nav class="main-links" aria-label="Agent">
-          <ViewLink at={at} to={{ view: "sessions", agent: at.agent }} icon="chat" text="Sessions" />
-          {may("getBlocks") && <ViewLink at={at} to={{ view: "memory", agent: at.agent }} icon="book" text="Memory" />}
-          <ViewLink at={at} to={{ view: "activity", agent: at.agent }} icon="chart" text="Activity" />
-          {may("getConfig") && (
-            <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />
-          )}
+          {viewsOf().map((view) => (
+            <ViewLink key={view.view} at={at} to={view} />
+          ))}
         </nav>
-        <SessionList agent={at.agent} chosen={at.view === "session" ? at.session : undefined} />
+        {presence === "unwritten" && isList && <UnwrittenAgent agent={at.agent} />}
+        <SessionList agent={at.agent} />
         <LastRequest agent={at.agent} />
       </aside>
       <main id="main" tabIndex={-1}>
+        {presence === "unwritten" && !isList && <UnwrittenAgent agent={at.agent} />}
         <View at={at} />
       </main>
     </div>
   );
 }
 
-function ViewLink({ at, to, icon, text }: { at: AgentRoute; to: AgentRoute; icon: IconName; text: string }) {
+function ViewLink({ at, to }: { at: AgentRoute; to: AgentView }) {
   const isHere = at.view === to.view || (at.view === "session" && to.view === "sessions");
   return (
-    <a href={hashOf(to)} aria-current={isHere ? "true" : undefined}>
-      <Icon name={icon} /> {text}
+    <a href={addressOf(to, at.agent)} aria-current={isHere ? "true" : undefined}>
+      <Icon name={to.icon} /> {to.text}
     </a>
   );
 }

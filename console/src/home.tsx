@@ -3,11 +3,11 @@
 import { useState } from "preact/hooks";
 import { Button, Field, Name } from "./ui/basics.tsx";
 import { Icon } from "./ui/icons.tsx";
+import { Time } from "./ui/time.tsx";
 import { useWork } from "./ui/work.ts";
 import { EXAMPLE, makeExample } from "./example.ts";
 import { go, hashOf } from "./route.ts";
 import { forget, seen } from "./seen.ts";
-import { ago } from "./text.ts";
 
 export function Home() {
   const [name, setName] = useState("");
@@ -58,7 +58,7 @@ function Seen() {
         {seen.value.map(({ name, at }) => (
           <li key={name}>
             <a href={hashOf({ view: "sessions", agent: name })}>
-              <Name text={name} /> <time class="note">{ago(at)}</time>
+              <Name text={name} /> <Time class="note" at={at} />
             </a>
             <Button kind="quiet" icon="close" label={`Take ${name} off this list`} onClick={() => forget(name)} />
           </li>

@@ -41,6 +41,10 @@ const plain = new Intl.NumberFormat("en");
 const dateTime = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
 const utcDay = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", timeZone: "UTC" });
 const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const dayOfYear = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
+const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const weekday = new Intl.DateTimeFormat("en", { weekday: "short" });
+const whole = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "long" });
 
 export const count = (n: number): string => plain.format(n);
 
@@ -58,6 +62,26 @@ export function bytes(n: number): string {
 /** `createdAt` may be what anybody stored, so a value that is no time gives an empty text. */
 export function shownTime(at: unknown): string {
   return isTime(at) ? dateTime.format(at) : "";
+}
+
+/** To the second, with the time zone. */
+export function fullTime(at: unknown): string {
+  return isTime(at) ? whole.format(at) : "";
+}
+
+/** The hour of today, the day and hour of this week, or the day. */
+export function shortTime(at: unknown, now = Date.now()): string {
+  if (!isTime(at)) return "";
+  const [date, today] = [new Date(at), new Date(now)];
+  if (date.toDateString() === today.toDateString()) return hour.format(at);
+  if (at < now && now - at < 6 * 86_400_000) return `${weekday.format(at)} ${hour.format(at)}`;
+  return date.getFullYear() === today.getFullYear() ? day.format(at) : dayOfYear.format(at);
+}
+
+export function milliseconds(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
 export function shownDay(at: number): string {
@@ -79,21 +103,6 @@ export function fieldOf(at: number | null | undefined): string {
 export function timeOf(field: string): number | null {
   const at = new Date(field).getTime();
   return Number.isNaN(at) ? null : at;
-}
-
-/** "5 min" since, or the day. */
-export function ago(at: number, now = Date.now()): string {
-  const seconds = Math.max(0, (now - at) / 1000);
-  if (seconds < 60) return "now";
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
-  if (seconds < 7 * 86_400) return `${Math.floor(seconds / 86_400)} d`;
-  return shownDay(at);
-}
-
-export function cost(amount: number): string {
-  if (amount === 0) return "0";
-  return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
 }
 
 function isTime(at: unknown): at is number {

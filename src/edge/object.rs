@@ -315,9 +315,15 @@ impl Object {
         }
         let state = sockets::heard(socket, state);
         let db = Sqlite::new(&self.storage);
-        self.get_ready(&db)?;
+        self.open_tables(&db)?;
         let caller = state.caller();
-        let heard = socket::handle_frame(&self.agent(&db, &caller, &[]), &state, text).await;
+        let blank = self.blank(&db);
+        let agent = Agent {
+            db: if self.is_migrated.get() { &db } else { &blank },
+            ..self.agent(&db, &caller, &[])
+        };
+        let heard = socket::handle_frame(&agent, &state, text).await;
+        self.keep_name(&db)?;
         self.recover_once();
         self.join_later();
         let heard = heard?;
@@ -464,8 +470,12 @@ impl Object {
         let may_be_repeated = may_be_repeated(&route);
         let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
         if let Route::Socket { session_id, .. } = route {
-            self.get_ready(db)?;
-            let agent = self.agent(db, &caller, &via);
+            self.open_tables(db)?;
+            let blank = self.blank(db);
+            let agent = Agent {
+                db: if self.is_migrated.get() { db } else { &blank },
+                ..self.agent(db, &caller, &via)
+            };
             return self.open_socket(&agent, session_id, &request);
         }
         // An import reads its body itself, piece by piece.
@@ -482,10 +492,11 @@ impl Object {
         let http::ReceivedBody { bytes, reservation } = body;
         check_room(&route)?;
         match route {
-            Route::Rpc { .. } | Route::Messages { .. } | Route::Mcp { .. } => {
-                self.open_tables(db)?;
+            Route::Chat { .. } | Route::Import { .. } | Route::ImportAgent { .. } => {
+                self.get_ready(db)?;
             }
-            _ => self.get_ready(db)?,
+            // These may only look.
+            _ => self.open_tables(db)?,
         }
         if caller.only_session().is_some() {
             db.statements.narrow();

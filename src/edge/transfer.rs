@@ -1,6 +1,8 @@
 //! Export and import as streams. An export's pages are made when the client reads
 //! them; an import's bytes are parsed as they arrive. No file is ever held whole.
 
+use std::cell::Cell;
+
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
@@ -18,6 +20,8 @@ use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::in_time;
 use session_agent_core::base::owner::Owner;
 use session_agent_core::log::slices::MAX_EVENT_BYTES;
+use session_agent_core::store::schema;
+use session_agent_core::store::schema::blank::{BlankDatabase, MadeListener};
 
 /// Bytes of a page per piece: a page may be one long line.
 const PIECE_BYTES: usize = 64 << 10;
@@ -32,10 +36,16 @@ const MAX_WAITING_MS: i64 = 30_000;
 const WAIT_MS: i64 = 50;
 
 /// The file as a stream. The stream makes a page after the client has read the last.
-pub fn to_stream(storage: &Storage, export: impl PagedFile + 'static) -> Result<JsValue> {
+/// `is_blank`: nobody has written to the agent, so there are no tables.
+pub fn to_stream(
+    storage: &Storage,
+    is_blank: bool,
+    export: impl PagedFile + 'static,
+) -> Result<JsValue> {
     let owner = Owner::current();
     let source = ExportStream {
         storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
+        is_blank,
         export: Some(Box::new(export)),
         page: String::new(),
         sent: 0,
@@ -52,6 +62,7 @@ pub fn to_stream(storage: &Storage, export: impl PagedFile + 'static) -> Result<
 /// An export, and the rest of its page that is still to be sent.
 struct ExportStream {
     storage: Storage,
+    is_blank: bool,
     /// `None`: the export is over.
     export: Option<Box<dyn PagedFile>>,
     page: String,
@@ -77,7 +88,7 @@ impl ExportStream {
         self.reservation = None;
         let export = self.export.as_mut()?;
         let page = match wait_for_room().await {
-            Ok(()) => export.next_page(&Sqlite::new(&self.storage)),
+            Ok(()) => read_page(&self.storage, &mut self.is_blank, export.as_mut()),
             Err(error) => Err(error),
         };
         self.page = page.unwrap_or_else(|error| {
@@ -88,6 +99,33 @@ impl ExportStream {
         self.reservation = Some(Reservation::anyway(&REQUESTS, self.page.capacity()));
         Some(())
     }
+}
+
+/// Makes the next page. An export only reads, so it makes no tables where there are none.
+fn read_page(
+    storage: &Storage,
+    is_blank: &mut bool,
+    export: &mut dyn PagedFile,
+) -> Result<Option<String>> {
+    let db = Sqlite::new(storage);
+    // Somebody may have written since the page before.
+    *is_blank = *is_blank && !schema::open(&db, &Runtime)?;
+    if !*is_blank {
+        return export.next_page(&db);
+    }
+    export.next_page(&BlankDatabase {
+        db: &db,
+        host: &Runtime,
+        are_made: &Cell::new(false),
+        on_made: &NoListener,
+    })
+}
+
+/// An export has nobody to tell of new tables: it makes none.
+struct NoListener;
+
+impl MadeListener for NoListener {
+    fn tables_made(&self) {}
 }
 
 /// Waits for free memory: once the file has begun, a page can't be refused any more.

@@ -51,8 +51,15 @@ class Agent {
 
   read(limit) {
     return this.isThere
-      ? { updatedAt: this.updatedAt, ...this.page(limit) }
-      : { updatedAt: null, messages: [], cursor: null };
+      ? { updatedAt: this.updatedAt, seqRead: this.seq, ...this.page(limit) }
+      : { updatedAt: null, seqRead: this.seq, messages: [], cursor: null };
+  }
+
+  /** What leaves the path if a turn goes on at this message. */
+  newerThan(id) {
+    const path = this.path();
+    const index = path.findIndex(({ message }) => message.id === id);
+    return index < 0 ? [] : path.slice(index + 1);
   }
 
   /** `say(happening)` answers the request. */
@@ -88,8 +95,9 @@ class Agent {
 
   begin(turn) {
     const { message } = turn;
-    if (turn.trigger) this.leaf = this.nodes.get(turn.messageId).parent;
-    else if (message.role === "assistant") turn.within = message.id;
+    const asked = turn.trigger && this.nodes.get(turn.messageId);
+    if (asked) this.leaf = asked.message.role === "user" ? turn.messageId : asked.parent;
+    else if (message.role === "assistant") this.leaf = turn.within = message.id;
     else if (this.nodes.has(message.id)) this.leaf = message.id;
     else this.add(message.id, "user", message.parts, turn.after ?? this.leaf);
     turn.parent = this.leaf;
@@ -210,6 +218,8 @@ export class World {
   /** What the reader has asked to remove, and what the page knows to be gone. */
   unwanted = new Set();
   removed = new Set();
+  /** How far the agent had written when the last reading that the page took was made. */
+  seqRead = 0;
   #count = 0;
 
   constructor(history) {
@@ -222,12 +232,14 @@ export class World {
     const before = JSON.stringify(this.state);
     const [state, effects] = step(this.state, happening);
     assert.equal(JSON.stringify(this.state), before, "a step changes the state that it was given");
+    if (happening.type === "read" && JSON.parse(before).reading?.request === happening.request)
+      this.seqRead = happening.seqRead;
     this.state = state;
-    for (const effect of effects) this.#do(effect);
+    for (const effect of effects) this.#do(effect, happening);
     this.#check();
   }
 
-  #do(effect) {
+  #do(effect, { type }) {
     if (effect.do === "tell") {
       const ticket = this.tickets.get(effect.ticket);
       assert.ok(
@@ -239,7 +251,8 @@ export class World {
       const request = this.requests.find((request) => request.effect.request === effect.request);
       if (request !== undefined) request.isGivenUp = true;
     } else if (effect.request !== undefined) {
-      this.requests.push({ effect, isThere: false, isBroken: false, answers: [] });
+      const wasAsked = type === "branch off";
+      this.requests.push({ effect, isThere: false, isBroken: false, answers: [], wasAsked, seqRead: this.seqRead });
     }
   }
 
@@ -276,9 +289,19 @@ export class World {
   arrive(request) {
     request.isThere = true;
     const { effect } = request;
+    if (effect.do === "chat") this.#checkView(request);
     ARRIVALS[effect.do](this.agent, effect, (happening) => {
       if (!request.isBroken) request.answers.push({ at: 0, ...happening, request: effect.request });
     });
+  }
+
+  /** A turn at a message that is there hides what the reader saw only if the reader was asked. */
+  #checkView({ effect: { input }, wasAsked, seqRead }) {
+    const named = this.agent.nodes.get(input.message?.id ?? input.messageId)?.message;
+    const isNewAnswer = input.trigger && named?.role === "assistant";
+    if (wasAsked || isNewAnswer || named === undefined || this.agent.running !== null) return;
+    for (const { message, seq } of this.agent.newerThan(named.id))
+      assert.ok(seq > seqRead, `${message.id} leaves the view, and nobody was asked`);
   }
 
   deliver(request) {
@@ -322,6 +345,7 @@ export class World {
       [state.turn, state.line, state.deeds, [...state.errands.keys()], state.reading, state.readingAbove],
       [null, [], [], [], null, null],
     );
+    assert.notEqual(state.decision?.newer, null, "a decision waits for nothing");
     for (const [ticket, { of, told }] of this.tickets)
       assert.ok(told !== undefined, `ticket ${ticket} (${of}) was told nothing`);
     const path = agent.path().map(({ message }) => message);
@@ -397,6 +421,15 @@ export const MOVES = {
       if (message) world.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
     },
   ],
+  retry: [
+    1,
+    (world, dice) => {
+      const message = pick(shownBy(world, "user").slice(-3), dice);
+      if (message) world.happen({ type: "retry", id: message.id });
+    },
+  ],
+  "branch off": [1, (world) => world.happen({ type: "branch off" })],
+  "decide anew": [1, (world) => world.happen({ type: "decide anew" })],
   stop: [2, (world) => world.happen({ type: "stop" })],
   look: [3, (world) => world.happen({ type: "look" })],
   "load above": [2, (world) => world.happen({ type: "loadAbove", limit: 20, ticket: world.ticket("load above") })],

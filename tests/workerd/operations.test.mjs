@@ -1,6 +1,7 @@
 // The way of a request to the object's storage and back, which native tests can't see.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
@@ -84,8 +85,14 @@ test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
     "getUsage",
     "getCompactions",
     "getSession",
+    "search",
   ];
-  const inputs = { getSession: { sessionId: "s" }, getCompactions: { sessionId: "s" }, getUsage: { by: "day" } };
+  const inputs = {
+    getSession: { sessionId: "s" },
+    getCompactions: { sessionId: "s" },
+    getUsage: { by: "day" },
+    search: { query: "anything" },
+  };
   const tables = (agent) => server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'");
   for (const operation of looks) {
     const response = await server.fetch(`/agents/session-agent/mistyped/rpc/${operation}`, {
@@ -96,6 +103,16 @@ test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
     assert.ok(response.status === 200 || response.status === 404, operation);
     await response.text();
   }
+  // The same by the other doors that only look: a stream, files, messages, a socket.
+  for (const path of ["chat/s/stream", "sessions/s/export", "export", "get-messages?sessionId=s"]) {
+    const response = await server.fetch(`/agents/session-agent/mistyped/${path}`);
+    assert.ok([200, 204, 404].includes(response.status), `${path}: ${response.status}`);
+    const text = await response.text();
+    if (path === "export") assert.match(text, /"done"/);
+  }
+  const socket = new WebSocket(`${server.url.href.replace(/^http/, "ws")}agents/session-agent/mistyped?sessionId=s`);
+  await once(socket, "message");
+  socket.close();
   assert.deepEqual(await tables("mistyped"), []);
   // The first write makes the tables, also where others look meanwhile, and after the end.
   for (let round = 0; round < 2; round++) {

@@ -14,6 +14,7 @@ import { isLost, openAgent, openAgentTelling } from "../connection.ts";
 import { markFailed } from "../requests.ts";
 import { may } from "../rights.ts";
 import {
+  type Decision,
   type Effect,
   EMPTY,
   type Happening,
@@ -42,6 +43,8 @@ export class Conversation {
   readonly state = signal<Phase>("loading");
   readonly waiting = signal<readonly WaitingMessage[]>([]);
   readonly problem = signal<unknown>(null);
+  /** What the reader decided about a call, while it is found out whether to ask first. */
+  readonly decision = signal<Decision | null>(null);
   readonly isUnknown = signal(false);
   readonly hasMore = computed(() => this.#above.value !== null);
   /** The message that is being edited. */
@@ -140,6 +143,21 @@ export class Conversation {
     this.#happen({ type: "approve", messageId, approvalId, approved });
   }
 
+  /** Answers the call on a branch of its own, as the reader was asked. */
+  branchOff(): void {
+    this.#happen({ type: "branch off" });
+  }
+
+  /** Leaves the call open. */
+  decideAnew(): void {
+    this.#happen({ type: "decide anew" });
+  }
+
+  /** Asks again for the answer to a message that has none. */
+  retry(id: string): void {
+    this.#happen({ type: "retry", id });
+  }
+
   stop(): void {
     this.#happen({ type: "stop" });
   }
@@ -183,6 +201,7 @@ export class Conversation {
       this.state.value = phaseOf(state);
       this.waiting.value = unlessSame(this.waiting.peek(), state.line);
       this.problem.value = state.problem;
+      this.decision.value = state.decision;
       this.isUnknown.value = state.isUnknown;
       this.#above.value = state.above;
     });

@@ -4,8 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 import { PayloadTooLargeError, type SessionEvent } from "session-agent";
 import { Virtual } from "../ui/virtual.tsx";
 import { Button, Empty, Heading, Loading, Problem } from "../ui/basics.tsx";
+import { Time } from "../ui/time.tsx";
 import { reconnections } from "../connection.ts";
-import { shownJson, shownName, shownTime } from "../text.ts";
+import { shownJson, shownName } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
 import { Code } from "./parts.tsx";
 
@@ -93,7 +94,7 @@ export function EventBody({ event }: { event: SessionEvent }) {
         <span class={`badge ${action}`}>{ACTIONS[action] ?? action}</span>
         {toolName && <bdi class="name">{shownName(toolName)}</bdi>}
         {isError && <span class="state output-error">failed</span>}
-        <time>{shownTime(createdAt)}</time>
+        <Time at={createdAt} />
       </header>
       {content !== "" && <Code text={content} />}
       {toolCalls?.map((call) => (

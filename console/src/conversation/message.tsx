@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { UiMessage } from "session-agent";
 import { Button } from "../ui/basics.tsx";
 import { Menu } from "../ui/menu.tsx";
+import { Time } from "../ui/time.tsx";
 import { tell } from "../notices.ts";
 import { may } from "../rights.ts";
 import { shownTime } from "../text.ts";
@@ -30,20 +31,22 @@ export function Message({ conversation, message, fork }: Props) {
   const approve = (approvalId: string, approved: boolean) =>
     void conversation.approve(message.id, approvalId, approved);
   // An answer to a call begins the next turn.
-  const isBusy = conversation.state.value !== "idle";
+  const isBusy = conversation.state.value !== "idle" || conversation.decision.value !== null;
   const role = ROLES[message.role] ?? message.role;
   return (
     <article class={`message ${message.role}`} aria-label={`${role}, ${shownTime(message.createdAt)}`}>
       <header>
         <b>{role}</b>
-        <time>{shownTime(message.createdAt)}</time>
+        <Time at={message.createdAt} />
         <Siblings conversation={conversation} message={message} />
         {!isEdited && <Actions conversation={conversation} message={message} fork={fork} />}
       </header>
       {isEdited ? (
         <Editor conversation={conversation} message={message} />
       ) : (
-        message.parts.map((part, n) => <Part key={n} part={part} approve={approve} isBusy={isBusy} />)
+        message.parts.map((part, n) => 
+          <Part key={n} part={part} isMarkdown={message.role === "assistant"} approve={approve} isBusy={isBusy} />
+        )
       )}
     </article>
   );

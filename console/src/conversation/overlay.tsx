@@ -4,10 +4,11 @@ import { useState } from "preact/hooks";
 import { PayloadTooLargeError, type Compaction, type SessionEvent, type UiMessage } from "session-agent";
 import { Button, Loading, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { Time } from "../ui/time.tsx";
 import { useLoad } from "../load.ts";
 import { tellError } from "../notices.ts";
 import { may } from "../rights.ts";
-import { count, counted, shownTime } from "../text.ts";
+import { count, counted } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
 import { EventBody } from "./events.tsx";
 import { Prose } from "./parts.tsx";
@@ -21,7 +22,7 @@ export function Overlay({ conversation, message }: { conversation: Conversation;
     <article class="message overlay" aria-label="Summary of earlier messages">
       <details class="fold" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <Icon name="compact" /> <b>Summary of earlier messages</b> <time>{shownTime(message.createdAt)}</time>
+          <Icon name="compact" /> <b>Summary of earlier messages</b> <Time at={message.createdAt} />
         </summary>
         <Prose text={text} />
         {isOpen && <Originals conversation={conversation} compactionId={message.id.slice("compaction_".length)} />}

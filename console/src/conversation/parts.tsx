@@ -3,18 +3,22 @@
 
 import { Button, Long } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { CodeBlock, LONGEST, Markdown, webHostOf } from "../markdown/view.tsx";
 import { cut, shownInput, shownJson, shownName, shownText } from "../text.ts";
 
 interface Props {
   part: any;
+  /** The agent's own words are Markdown. */
+  isMarkdown: boolean;
   approve: (approvalId: string, approved: boolean) => void;
   isBusy: boolean;
 }
 
-export function Part({ part, approve, isBusy }: Props) {
+export function Part({ part, isMarkdown, approve, isBusy }: Props) {
   if (part === null || typeof part !== "object") return <Raw value={part} />;
   const type = String(part.type);
-  if (type === "text" && typeof part.text === "string") return <Prose text={part.text} />;
+  if (type === "text" && typeof part.text === "string")
+    return isMarkdown && part.text.length <= LONGEST ? <Markdown text={part.text} /> : <Prose text={part.text} />;
   if (type === "reasoning" && typeof part.text === "string") return <Reasoning text={part.text} />;
   if (type === "step-start") return null;
   if (type === "file") return <File part={part} />;
@@ -34,7 +38,7 @@ export function Prose({ text }: { text: string }) {
   if (text.length < 200_000) {
     for (const found of text.matchAll(FENCE)) {
       pieces.push(<Paragraphs key={at} text={text.slice(at, found.index)} />);
-      pieces.push(<Code key={`c${at}`} text={found[2] ?? ""} />);
+      pieces.push(<CodeBlock key={`c${at}`} language={found[1]!.trim()} text={found[2] ?? ""} />);
       at = found.index + found[0].length;
     }
   }
@@ -79,7 +83,7 @@ const STATES: Record<string, string> = {
   "output-denied": "declined",
 };
 
-function Call({ part, approve, isBusy }: Props) {
+function Call({ part, approve, isBusy }: Omit<Props, "isMarkdown">) {
   const name = part.type === "dynamic-tool" ? String(part.toolName) : String(part.type).slice("tool-".length);
   const state = String(part.state);
   const isOpen = state === "approval-requested";
@@ -142,24 +146,16 @@ function File({ part }: { part: any }) {
 /** An address that somebody stored: to be followed on purpose, and only to the web. */
 function Link({ url, text }: { url: unknown; text: unknown }) {
   const shown = shownName(String(text));
-  const isWeb = typeof url === "string" && /^https?:\/\//i.test(url);
-  if (!isWeb) return <p class="prose">{shown}</p>;
+  const host = typeof url === "string" ? webHostOf(url) : null;
+  if (typeof url !== "string" || host === null) return <p class="prose">{shown}</p>;
   return (
     <p class="prose">
       <a href={url} target="_blank" rel="noopener noreferrer nofollow">
         {shown}
       </a>{" "}
-      <span class="note">{shownName(hostOf(url))}</span>
+      <span class="note">{shownName(host)}</span>
     </p>
   );
-}
-
-function hostOf(url: string): string {
-  try {
-    return new URL(url).host;
-  } catch {
-    return url;
-  }
 }
 
 function Raw({ value }: { value: any }) {

@@ -104,6 +104,22 @@ export type Errand =
   | { readonly kind: "remove"; readonly id: string; readonly isLoaded: boolean }
   | { readonly kind: "switch"; readonly leaf: string };
 
+/**
+ * A turn that the reader wants at a message that is there: the turn of a call that was decided
+ * about, or a turn anew. It goes on where its message stands, so what was written after the
+ * message would leave the view. The newest messages are read first, and then the turn begins, or
+ * the reader is asked.
+ */
+export interface Decision {
+  readonly messageId: string;
+  /** `null`: the message has no answer, and is to be answered. */
+  readonly call: { readonly approvalId: string; readonly approved: boolean } | null;
+  /** The reading that tells what is newer has this number or a later one. */
+  readonly from: number;
+  /** So many messages stand after it, and the reader is asked. `null`: not known yet. */
+  readonly newer: number | null;
+}
+
 export interface State {
   readonly isOpen: boolean;
   readonly isClosed: boolean;
@@ -142,6 +158,7 @@ export interface State {
   /** To be listened for when the messages were read. */
   readonly wantsToListen: boolean;
   readonly turn: Turn | null;
+  readonly decision: Decision | null;
   readonly line: readonly Waiting[];
   readonly errands: ReadonlyMap<number, Errand>;
   readonly problem: unknown;
@@ -167,6 +184,7 @@ export const EMPTY: State = {
   listening: null,
   wantsToListen: false,
   turn: null,
+  decision: null,
   line: [],
   errands: new Map(),
   problem: null,
@@ -174,14 +192,14 @@ export const EMPTY: State = {
 
 /** What the reader does, and what comes of what was asked for. `at` is the time. */
 export type Happening =
-  | { type: "open" | "look" | "stop" | "dismiss" | "close" }
+  | { type: "open" | "look" | "stop" | "dismiss" | "close" | "decide anew" | "branch off" }
   /** Of what has no rule here. */
   | { type: "problem"; error: unknown }
   | { type: "reload"; ticket: number }
   | { type: "loadAbove"; limit: number | null; ticket: number }
   | { type: "send"; id: string; text: string; more: Partial<ChatInput>; at: number; ticket: number }
   | { type: "resend"; id: string; newId: string; text: string; at: number; ticket: number }
-  | { type: "regenerate" | "remove" | "takeBack"; id: string }
+  | { type: "regenerate" | "retry" | "remove" | "takeBack"; id: string }
   | { type: "approve"; messageId: string; approvalId: string; approved: boolean }
   | { type: "switch"; leaf: string }
   /** `found`: which of the messages to find the agent has, on whichever branch. */

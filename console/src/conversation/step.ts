@@ -54,8 +54,15 @@ class Step extends Line {
         return this.resend(happening);
       case "regenerate":
         return this.regenerate(happening.id);
+      case "retry":
+        return this.decide(happening.id, null);
       case "approve":
-        return this.approve(happening);
+        return this.decide(happening.messageId, happening);
+      case "branch off":
+        return this.branchOff();
+      case "decide anew":
+        this.state.decision = null;
+        return;
       case "stop":
         return this.stop();
       case "switch":
@@ -99,6 +106,7 @@ class Step extends Line {
     const { turn } = this.state;
     if (turn?.stage === "settling" && happening.request >= turn.settledFrom) this.settled(turn, happening.found);
     this.decideDoubts(reading.find, happening.found);
+    this.decided(happening.request);
     this.afterReading(reading.tickets, true);
   }
 
@@ -107,6 +115,7 @@ class Step extends Line {
     state.reading = null;
     state.problem = error;
     state.isOwed = true;
+    if (state.decision?.newer === null) state.decision = null;
     if (state.turn?.stage === "settling") {
       // Whether the agent has the message is still to be told.
       if (isLost && !state.turn.hasBegun) this.lose(state.turn, error);

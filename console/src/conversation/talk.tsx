@@ -4,10 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import type { UiMessage } from "session-agent";
 import { Virtual } from "../ui/virtual.tsx";
 import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
+import { UnknownSession } from "../missing.tsx";
 import { may } from "../rights.ts";
 import { counted, cut, shownText } from "../text.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
+import { BranchOff } from "./decision.tsx";
 import { Message } from "./message.tsx";
 
 /** So much of a waiting message is shown. */
@@ -53,6 +55,7 @@ export function Talk({ conversation, at, fork }: Props) {
       <Answering conversation={conversation} />
       <Waiting conversation={conversation} />
       <Composer conversation={conversation} />
+      <BranchOff conversation={conversation} />
     </section>
   );
 }
@@ -67,6 +70,7 @@ function Beginning({ conversation }: { conversation: Conversation }) {
   if (conversation.state.value !== "idle") return <div class="filling" />;
   return (
     <div class="filling">
+      {conversation.isUnknown.value && <UnknownSession agent={conversation.agentName} id={conversation.id} />}
       <Empty title="Say something" icon="chat">
         <p>
           The agent remembers it. Without a model of yours, a small built-in demo answers: it does what its rules say,

@@ -7,6 +7,7 @@ import { userMessage } from "./messages.ts";
 import { read } from "./reading.ts";
 import {
   askedTurn,
+  type Decision,
   type Deed,
   type Errand,
   type Failure,
@@ -40,6 +41,7 @@ export abstract class Turns extends Draft {
     this.giveUp(this.state.listening);
     this.state.listening = null;
     this.state.problem = null;
+    this.state.decision = null;
     this.state.turn = turn;
     this.state.deeds = [
       ...this.state.deeds,
@@ -79,17 +81,56 @@ export abstract class Turns extends Draft {
     if (this.isFree()) this.begin({ trigger: "regenerate-message", messageId: id, messages: [] }, {}, { cutAt: id });
   }
 
-  /** Answers one request for approval. When nothing is open any more, the turn goes on. */
-  approve({ messageId, approvalId, approved }: Of<"approve">): void {
-    const message = messagesOf(this.state).find(({ id }) => id === messageId);
-    if (message === undefined || !this.isFree()) return;
+  /** Wants a turn at a message that is there, if nothing newer would leave the view. */
+  decide(messageId: string, call: Decision["call"]): void {
+    if (!this.isFree() || !this.isShown(messageId)) return;
+    this.state.decision = { messageId, call, from: this.state.next, newer: null };
+    read(this);
+  }
+
+  /** The newest messages were read. */
+  decided(request: number): void {
+    const { decision } = this.state;
+    if (decision === null || decision.newer !== null || request < decision.from) return;
+    const shown = messagesOf(this.state);
+    const index = shown.findLastIndex(({ id }) => id === decision.messageId);
+    const newer = shown.length - 1 - index;
+    this.state.decision = null;
+    if (!this.isFree()) return;
+    if (index < 0) this.state.problem = new Error("The message is no longer among those that are shown here.");
+    else if (newer === 0) this.goOnAt(decision);
+    // Who wants an answer sees what came instead. A call stays open.
+    else if (decision.call !== null) this.state.decision = { ...decision, newer };
+  }
+
+  /** The reader was asked, and wants the turn on a branch of its own. */
+  branchOff(): void {
+    const { decision } = this.state;
+    if (decision === null || decision.newer === null || !this.isFree()) return;
+    this.state.decision = null;
+    this.goOnAt(decision);
+  }
+
+  private goOnAt({ messageId, call }: Decision): void {
+    const shown = messagesOf(this.state);
+    const index = shown.findLastIndex(({ id }) => id === messageId);
+    const message = shown[index];
+    if (message === undefined) return;
+    // Named and not sent again: a message that was deleted meanwhile stays deleted.
+    if (call === null) return this.begin({ trigger: "regenerate-message", messageId, messages: [] }, {}, {});
+    const { createdAt, ...said } = message;
     const parts = message.parts.map((part) =>
-      part.approval?.id === approvalId
-        ? { ...part, state: "approval-responded", approval: { ...part.approval, approved } }
+      part.approval?.id === call.approvalId
+        ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: call.approved } }
         : part,
     );
-    const { createdAt: _, ...sent } = { ...message, parts };
-    this.begin({ message: sent }, {}, { message: { ...message, parts }, isNewer: true });
+    const deed = { cutAt: shown[index + 1]?.id ?? null, message: { ...said, createdAt, parts }, isNewer: true };
+    // When no call is open any more, the turn goes on.
+    this.begin({ message: { ...said, parts } }, {}, deed);
+  }
+
+  isShown(id: string): boolean {
+    return messagesOf(this.state).some((message) => message.id === id);
   }
 
   stop(): void {

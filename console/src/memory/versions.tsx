@@ -3,11 +3,12 @@
 import { useState } from "preact/hooks";
 import type { Version } from "session-agent";
 import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Time } from "../ui/time.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
 import { may } from "../rights.ts";
-import { count, shownText, shownTime } from "../text.ts";
+import { count, shownText } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
 import { diff, type DiffRow } from "./diff.ts";
 import { Validity } from "./validity.tsx";
@@ -69,7 +70,7 @@ export function Versions({ agent, of, turn, onChange }: Props) {
                   <Name text={version.reason} />
                 </span>
               )}
-              <time class="note">{shownTime(version.writtenAt)}</time>
+              <Time class="note" at={version.writtenAt} />
             </button>
             {n > 0 && !version.deleted && may("revertBlock") && (
               <Button

@@ -5,12 +5,13 @@ import type { Hit, Results, Session } from "session-agent";
 import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Marked } from "../ui/marked.tsx";
+import { Time } from "../ui/time.tsx";
 import { Virtual } from "../ui/virtual.tsx";
 import { openAgent, reconnections } from "../connection.ts";
 import { useEvery } from "../load.ts";
 import { may, rights } from "../rights.ts";
-import { hashOf } from "../route.ts";
-import { ago, counted, sessionName, shownName } from "../text.ts";
+import { hashOf, route } from "../route.ts";
+import { counted, sessionName, shownName } from "../text.ts";
 import { Import } from "./import.tsx";
 import { NewSession } from "./new_session.tsx";
 import { sessionsOf } from "./sessions.ts";
@@ -18,7 +19,7 @@ import { sessionsOf } from "./sessions.ts";
 const LOOK_MS = 10_000;
 const HITS = 50;
 
-export function SessionList({ agent, chosen }: { agent: string; chosen: string | undefined }) {
+export function SessionList({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
   const [dialog, setDialog] = useState<"new" | "import" | null>(null);
   const [query, setQuery] = useState("");
@@ -73,7 +74,7 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
       {rights.value.session !== null && <p class="hint">Your token is for one session alone.</p>}
       <div class="sessions-actions">
         {rights.value.session === null && may("createSession") && (
-          <Button kind="main" icon="add" onClick={() => setDialog("new")}>
+          <Button kind="main" icon="add" shortcut="n" onClick={() => setDialog("new")}>
             New session
           </Button>
         )}
@@ -82,7 +83,7 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
         )}
       </div>
       {found === null ? (
-        <All agent={agent} chosen={chosen} />
+        <All agent={agent} />
       ) : (
         <Found agent={agent} {...found} retry={() => void search()} clear={clear} />
       )}
@@ -92,7 +93,7 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
   );
 }
 
-function All({ agent, chosen }: { agent: string; chosen: string | undefined }) {
+function All({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
   const list = sessions.list.value;
   const error = sessions.problem.value;
@@ -123,27 +124,30 @@ function All({ agent, chosen }: { agent: string; chosen: string | undefined }) {
         items={list}
         keyOf={({ id }) => id}
         estimate={() => 58}
-        render={(session) => <Entry agent={agent} session={session} chosen={chosen} />}
+        render={(session) => <Entry agent={agent} session={session} />}
         onEnd={() => void sessions.loadMore()}
       />
     </nav>
   );
 }
 
-function Entry({ agent, session, chosen }: { agent: string; session: Session; chosen: string | undefined }) {
+function Entry({ agent, session }: { agent: string; session: Session }) {
+  // Read here: a row is drawn again when a signal that it reads changes.
+  const at = route.value;
+  const isChosen = at.view === "session" && at.session === session.id;
   const { inputTokens, outputTokens } = session.usage;
   const used = inputTokens + outputTokens;
   return (
     <a
       class="session-link"
       href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })}
-      aria-current={session.id === chosen ? "page" : undefined}
+      aria-current={isChosen ? "page" : undefined}
     >
       <bdi class="name">{sessionName(session)}</bdi>
       <span class="note">
         {session.lastCompactionError && <span class="state output-error">compaction failed</span>}
         {used > 0 && <span>{counted(used, "token")}</span>}
-        <time>{ago(session.updatedAt)}</time>
+        <Time at={session.updatedAt} />
       </span>
     </a>
   );
@@ -186,7 +190,7 @@ function HitLink({ agent, hit }: { agent: string; hit: Hit }) {
         <Marked text={hit.snippet} highlights={hit.highlights} />
       </span>
       <span class="note">
-        <span>{hit.role}</span> <time>{ago(hit.createdAt)}</time>
+        <span>{hit.role}</span> <Time at={hit.createdAt} />
       </span>
     </a>
   );

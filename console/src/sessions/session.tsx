@@ -1,6 +1,6 @@
 // One session: its name, what can be done with all of it, and its tabs.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Session } from "session-agent";
 import { Button, Empty, Heading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -14,9 +14,11 @@ import { Context } from "../memory/context.tsx";
 import { Memory } from "../memory/memory.tsx";
 import { reconnections } from "../connection.ts";
 import { useEvery, useLoad } from "../load.ts";
+import { UnknownSession } from "../missing.tsx";
 import { may } from "../rights.ts";
 import { go, hashOf, SESSION_TABS, type SessionTab } from "../route.ts";
-import { cost, counted, sessionName } from "../text.ts";
+import { cost } from "../currency.ts";
+import { counted, sessionName } from "../text.ts";
 import { Compact } from "./compact.tsx";
 import { deleteLater } from "./deleting.ts";
 import { Export } from "./export.tsx";
@@ -76,6 +78,12 @@ export function SessionPage({
     if (state === "idle") shown.reload();
   }, [state]);
 
+  // A phone has no room for all tabs.
+  const tabs = useRef<HTMLElement>(null);
+  useEffect(() => {
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+  }, [tab, shown.data === undefined]);
+
   const session = shown.data ?? undefined;
   const close = () => setDoing(null);
   const remove = () => {
@@ -102,7 +110,7 @@ export function SessionPage({
         </a>
         <div class="session-title">
           <h1>
-            <Name text={sessionName(session ?? { id })} />
+            <Name text={session === undefined ? id : sessionName(session)} />
           </h1>
           <Usage session={session} />
         </div>
@@ -123,7 +131,7 @@ export function SessionPage({
           />
         </div>
       </header>
-      <nav class="tabs" aria-label="Views of this session">
+      <nav class="tabs" aria-label="Views of this session" ref={tabs}>
         {SESSION_TABS.filter((name) => may(ASKS[name])).map((name) => (
           <a
             key={name}
@@ -136,7 +144,10 @@ export function SessionPage({
       </nav>
       {conversation.isUnknown.value && tab !== "conversation" ? (
         <Empty title="This session is not there yet" icon="chat">
-          <p>It begins with its first message.</p>
+          <UnknownSession agent={agent} id={id} />
+          <a class="button main" href={hashOf({ view: "session", agent, session: id, tab: "conversation" })}>
+            Begin it
+          </a>
         </Empty>
       ) : (
         <Tab conversation={conversation} tab={tab} at={at} fork={(atId) => setDoing({ what: "fork", atId })} />

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, TargetedEvent } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ForbiddenError } from "session-agent";
+import { ForbiddenError, SessionAgentError } from "session-agent";
 import { signOut } from "../connection.ts";
 import { sentence } from "../notices.ts";
 import { shownName } from "../text.ts";
@@ -18,6 +18,8 @@ interface ButtonProps {
   type?: "button" | "submit";
   disabled?: boolean;
   pressed?: boolean;
+  /** A key of the page that does the same (`goto/keys.ts`). */
+  shortcut?: string;
 }
 
 export function Button({
@@ -29,6 +31,7 @@ export function Button({
   type = "button",
   disabled,
   pressed,
+  shortcut,
 }: ButtonProps) {
   const isBare = children === undefined;
   return (
@@ -40,6 +43,7 @@ export function Button({
       aria-label={label}
       title={isBare ? label : undefined}
       aria-pressed={pressed}
+      aria-keyshortcuts={shortcut}
     >
       {icon && <Icon name={icon} />}
       {children}
@@ -57,10 +61,17 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   return (
     <div class="problem" role="alert">
       <Icon name="warning" />
-      <p>{sentence(error)}</p>
+      <p>
+        {sentence(error)} <Code of={error} />
+      </p>
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>
   );
+}
+
+/** What the API calls the failure, for who looks it up. */
+function Code({ of }: { of: unknown }) {
+  return of instanceof SessionAgentError && of.code !== "network_failed" ? <code class="code-name">{of.code}</code> : null;
 }
 
 /** The credential does not open what the view would show. */

@@ -3,11 +3,12 @@
 import type { FailedCallback, SessionClient, SessionEvent } from "session-agent";
 import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { Time } from "../ui/time.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { requests } from "../requests.ts";
 import { hashOf } from "../route.ts";
-import { counted, cut, sessionName, shownName, shownText, shownTime } from "../text.ts";
+import { counted, cut, sessionName, shownName, shownText } from "../text.ts";
 
 /** Tools' failures are looked for in so many sessions, and so many events of each. */
 const SESSIONS = 25;
@@ -66,7 +67,7 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
                 >
                   <Name text={session.name} />
                 </a>{" "}
-                <time class="note">{shownTime(at)}</time>
+                <Time class="note" at={at} />
               </p>
               <p class="prose">{shownText(text)}</p>
             </div>
@@ -77,7 +78,7 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
             <Icon name="warning" />
             <div>
               <p>
-                <b>{operation}</b> of this page <time class="note">{shownTime(at)}</time>
+                <b>{operation}</b> of this page <Time class="note" at={at} />
               </p>
               <p class="prose">{error}</p>
             </div>

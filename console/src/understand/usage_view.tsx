@@ -5,7 +5,9 @@ import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { hashOf } from "../route.ts";
-import { cost, count, shownTime } from "../text.ts";
+import { cost } from "../currency.ts";
+import { count, shownTime } from "../text.ts";
+import { Time } from "../ui/time.tsx";
 import { Plot } from "./plot.tsx";
 import { barsByDay, DAYS, firstDay, tokensOf, totalOf } from "./usage.ts";
 
@@ -132,7 +134,9 @@ function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }
         <tbody>
           {turns.map((turn) => (
             <tr key={turn.eventId}>
-              <td>{shownTime(turn.endedAt)}</td>
+              <td>
+                <Time at={turn.endedAt} />
+              </td>
               <td>
                 <a
                   href={hashOf({

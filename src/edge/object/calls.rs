@@ -88,10 +88,7 @@ impl Object {
         self.clear_after(reply.empties_storage, &reply.purged)
             .await?;
         self.join_now().await;
-        // A first write has made the tables only now.
-        if self.is_migrated.get() && !self.name.is_kept() {
-            self.name.keep(&Sqlite::new(&self.storage))?;
-        }
+        self.keep_name(&Sqlite::new(&self.storage))?;
         let body = Sent::of(std::mem::take(&mut reply.body));
         let reservation = http::reserve_answer(&body, may_be_repeated)?;
         Ok((body, reservation))

@@ -20,12 +20,15 @@ use session_agent_core::base::ids::Id;
 impl Object {
     /// The file as a stream.
     pub(super) fn send_file(&self, agent: &Agent<'_>, route: Route) -> Result<JsValue> {
+        let is_blank = !self.is_migrated.get();
         match route {
             Route::Export { session_id, .. } => {
-                transfer::to_stream(&self.storage, begin_export(agent, session_id)?)
+                let export = begin_export(agent, session_id)?;
+                transfer::to_stream(&self.storage, is_blank, export)
             }
             Route::ExportAgent { after, .. } => {
-                transfer::to_stream(&self.storage, begin_agent_export(agent, after.as_deref())?)
+                let export = begin_agent_export(agent, after.as_deref())?;
+                transfer::to_stream(&self.storage, is_blank, export)
             }
             _ => Err(nothing_here()),
         }

@@ -31,7 +31,13 @@ impl Object {
             self.is_recovery_due.set(true);
             self.note_opened();
         }
-        if self.is_migrated.get() {
+        self.keep_name(db)
+    }
+
+    /// Writes the agent's name, if it has yet to be written and the tables are there: a first
+    /// write may have made them only now.
+    pub(super) fn keep_name(&self, db: &Sqlite<'_>) -> Result<()> {
+        if self.is_migrated.get() && !self.name.is_kept() {
             self.name.keep(db)?;
         }
         Ok(())

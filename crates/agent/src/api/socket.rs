@@ -332,6 +332,7 @@ fn take_answer(
         answer,
         continues,
         client_tools,
+        asked_by: agent.caller.asker().kind,
         reach: agent.caller.reach(),
         limits: agent.caller.limits().cloned(),
     };

@@ -40,6 +40,7 @@ use super::operations::sessions::{
 use super::operations::stats::GetStats;
 use super::operations::tokens::MintToken;
 use super::operations::tree::{ForkSession, GetChanges, SetLeaf};
+use super::operations::turns::{GetTurn, GetTurns};
 use super::operations::usage::GetUsage;
 use super::operations::working_context::{BuildWorkingContext, PersistWorkingContext};
 use crate::access::AccessRule;
@@ -56,6 +57,8 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<DeleteSession>(),
     at_once::<AddUsage>(),
     at_once::<GetUsage>(),
+    at_once::<GetTurns>(),
+    at_once::<GetTurn>(),
     at_once::<ForkSession>(),
     at_once::<SetLeaf>(),
     at_once::<AppendEvents>(),

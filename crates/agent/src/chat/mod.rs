@@ -33,12 +33,14 @@
 //! - Editing a message sends it again under its old id, as the last of the list.
 //!
 //! The folders call one way: [`stream`] and [`address`] know nothing of the others,
-//! [`request`] reads a client's request, and [`turn`] decides step by step. A turn may
+//! [`record`] says what a turn did, [`request`] reads a client's request, and [`turn`]
+//! decides step by step. A turn may
 //! call [`tools`], [`frames`] are a socket's messages, and [`run`] carries out the turn's
 //! decisions.
 
 pub mod address;
 pub mod frames;
+pub mod record;
 pub mod request;
 pub mod run;
 pub mod stream;

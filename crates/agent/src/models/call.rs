@@ -13,7 +13,7 @@ use super::http_error::to_error;
 use super::send::{
     Backoff, ModelEndpoint, anthropic_endpoint, attempt, openai_endpoint, overloaded, unanswered,
 };
-use super::{AnswerPart, ModelRequest, TokenUsage, anthropic, demo, openai, send, workers_ai};
+use super::{AnswerPart, ModelRequest, TokenUsage, demo, encode_request, openai, send};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{ByteChunks, Outbound};
 use crate::base::settings::Setting;
@@ -51,24 +51,13 @@ pub async fn open<'a>(
     let Some((provider, model)) = choice.name.served() else {
         return Ok(ModelStream::of_demo(request));
     };
-    let (endpoint, body) = match provider {
-        Provider::WorkersAi => (
-            ModelEndpoint::Ai(model),
-            workers_ai::encode(request, stream),
-        ),
-        Provider::OpenAi => (
-            openai_endpoint(outbound, openai::CHAT_PATH)?,
-            openai::encode(request, model, stream),
-        ),
-        Provider::Anthropic => (
-            anthropic_endpoint(outbound)?,
-            anthropic::encode(request, model, stream),
-        ),
-        Provider::Own => (
-            ModelEndpoint::Own(send::MODEL_PATH),
-            openai::encode_own(request, model, stream),
-        ),
+    let endpoint = match provider {
+        Provider::WorkersAi => ModelEndpoint::Ai(model),
+        Provider::OpenAi => openai_endpoint(outbound, openai::CHAT_PATH)?,
+        Provider::Anthropic => anthropic_endpoint(outbound)?,
+        Provider::Own => ModelEndpoint::Own(send::MODEL_PATH),
     };
+    let body = encode_request(&choice.name, request, stream);
     let mut backoff = Backoff::default();
     loop {
         let refusal = match attempt(outbound, provider, &endpoint, &body).await {

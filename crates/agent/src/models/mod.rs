@@ -195,6 +195,18 @@ pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
     }
 }
 
+/// The whole request to a model, as it is sent. The demo is sent none: it reads what
+/// `OpenAI`'s shape would say.
+pub fn encode_request(name: &ModelName, request: &ModelRequest<'_>, stream: bool) -> String {
+    match name.served() {
+        Some((Provider::WorkersAi, _)) => workers_ai::encode(request, stream),
+        Some((Provider::OpenAi, model)) => openai::encode(request, model, stream),
+        Some((Provider::Anthropic, model)) => anthropic::encode(request, model, stream),
+        Some((Provider::Own, model)) => openai::encode_own(request, model, stream),
+        None => encode_input(Provider::OpenAi, request),
+    }
+}
+
 /// The most tokens that a model is asked to answer, where nobody sets another number.
 pub fn answer_tokens(model: &ModelName) -> i64 {
     match model.served() {

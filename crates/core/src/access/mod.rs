@@ -15,7 +15,7 @@ mod token;
 pub use cors::{CorsPolicy, RequestOrigin};
 pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
 pub use policy::Policy;
-pub use reach::{Asker, ModelReach};
+pub use reach::{Asker, AskerKind, ModelReach};
 pub use rules::{
     AccessRule, Effect, Needs, needs_secret, permit, permit_by_name, permit_directory, permit_voice,
 };

@@ -31,9 +31,22 @@ impl ModelReach {
     }
 }
 
+/// The kind of a caller, as the record of a turn names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum AskerKind {
+    /// The holder of the secret, or anybody where the Worker is open.
+    Secret,
+    /// The holder of a minted token.
+    Token,
+}
+
 /// The facts about the caller who asks for a turn, kept until the turn is over.
 #[derive(Clone, Debug, Default)]
 pub struct Asker {
+    /// `None`: an older build did not keep it.
+    pub kind: Option<AskerKind>,
     pub reach: ModelReach,
     /// The limits of the caller's token.
     pub limits: Option<HolderLimits>,
@@ -42,6 +55,10 @@ pub struct Asker {
 impl Caller {
     pub fn asker(&self) -> Asker {
         Asker {
+            kind: Some(match self {
+                Self::Owner => AskerKind::Secret,
+                Self::Scoped(_) => AskerKind::Token,
+            }),
             reach: self.reach(),
             limits: self.limits().cloned(),
         }

@@ -19,6 +19,7 @@ pub mod sessions;
 pub mod slices;
 pub mod tip;
 pub mod tool;
+pub mod turn_ends;
 pub mod write;
 
 /// Events that one call may append, or ids that one call may name.

@@ -11,6 +11,7 @@ use super::read::{find_event, load_newest_below};
 use crate::base::columns::{find, find_value};
 use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
+use crate::store::schema::blank::is_blank;
 
 /// The most that a batch indexes: some tens of milliseconds of work. Only the last event
 /// may exceed the bytes. Each session that a batch looks at counts as an event.
@@ -57,6 +58,10 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
         BuildScope::Anyone(session_id) => (session_id, false),
         BuildScope::Only(session_id) => (Some(session_id), true),
     };
+    // To note that there is nothing to index would make the tables.
+    if is_blank(db)? {
+        return Ok(BuildProgress::default());
+    }
     let Some(mut state) = begin(db, asker)? else {
         return Ok(BuildProgress::default());
     };

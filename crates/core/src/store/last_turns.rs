@@ -234,16 +234,21 @@ pub fn load_without_turn(db: &dyn Database, table: &'static str) -> Result<Vec<I
 pub struct NewTurn<'a> {
     pub session_id: &'a Id,
     pub turn_id: &'a str,
-    /// JSON: see `chat/turn/mod.rs`.
-    pub state: String,
     /// The `seq` of the session's next event.
     pub answer_seq: i64,
 }
 
 /// Writes the turn over the session's last turn, whose spending is kept. Part of the
-/// transaction that writes the user's message.
-pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
+/// transaction that writes the user's message. `render` makes the new turn's state, as JSON
+/// (see `chat/turn/mod.rs`), and is told which event ended the turn before, if it is known.
+pub fn begin(
+    db: &dyn Database,
+    new: NewTurn<'_>,
+    render: impl FnOnce(Option<i64>) -> Result<String>,
+) -> Result<()> {
     let last = find_last_turn(db, new.session_id)?;
+    let before = last.as_ref().filter(|last| last.ended.is_some());
+    let state = render(before.and_then(|last| last.answer_seq))?;
     let mut tally = match last {
         Some(last) if last.is_open() => {
             return Err(Error::storage("a turn begins while another is open"));
@@ -281,7 +286,7 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
             tally.cost.into(),
             usage_days::encode(&tally.days)?.into(),
             tally.calibration_json()?.into(),
-            new.state.into(),
+            state.into(),
         ],
     )
 }

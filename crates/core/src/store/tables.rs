@@ -222,6 +222,16 @@ pub const TABLES: &[SessionTable] = &[
         agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
+        name: "cf_agents_failed_turns",
+        purge: overwritten("turns", &["record"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Nothing("a turn failed where it ran"),
+        file: InFile::Nothing("nobody brings records of turns that did not run here"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
         name: "cf_agents_imports",
         purge: InPurge::Nothing("tokens of imports"),
         owner: RowOwner::Session("session_id"),

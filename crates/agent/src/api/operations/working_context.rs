@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::memory_prompt::FreezePrompt;
 use super::memory_tools::toolbox;
+use super::next_request::render_next_request;
 use crate::access::{Effect, Needs, permit, permit_voice};
 use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
@@ -75,6 +76,13 @@ pub struct BuildWorkingContext {
     /// In how many of the newest messages files are sent. Older files are named. Left
     /// out: the agent's `keepMedia`.
     keep_media: Option<KeepMedia>,
+    /// Gives in `modelInput` what the session's next turn would send, and in `tools` all of
+    /// its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
+    /// and `format` count then; `format` left out is that of the agent's own model, with
+    /// the model's name. What the client adds to its turn is missing, and nothing is
+    /// frozen. Needs what `listTools` needs.
+    #[serde(default)]
+    as_turn: bool,
 }
 
 impl Operation for BuildWorkingContext {
@@ -94,6 +102,10 @@ impl Operation for BuildWorkingContext {
 impl RunWaiting for BuildWorkingContext {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let session_id = &self.session_id;
+        if self.as_turn {
+            let leaf = self.find_leaf(agent.db)?;
+            return render_next_request(agent, session_id, leaf, self.format).await;
+        }
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let is_bare = self.format.is_none() && !self.memory;
         let newest = match is_bare && self.leaf_id.is_none() {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Asker, ModelReach};
+use crate::access::{Asker, AskerKind, ModelReach};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::{FromRow, load, load_values};
 use crate::base::database::{Database, Row, atomically, find_row};
@@ -37,6 +37,8 @@ pub struct WaitingRequest {
     is_run: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     calls_nobody_back: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked_by: Option<AskerKind>,
     /// The memory that the model may read and write for the caller.
     pub reach: ModelReach,
     /// The limits of the caller's token.
@@ -57,6 +59,7 @@ impl WaitingRequest {
             system_instructions: request.system_instructions.clone(),
             is_run: request.is_run,
             calls_nobody_back: request.calls_nobody_back,
+            asked_by: asker.kind,
             reach: asker.reach,
             limits: asker.limits,
         }
@@ -65,6 +68,7 @@ impl WaitingRequest {
     /// The caller that made the request.
     pub fn asker(&self) -> Asker {
         Asker {
+            kind: self.asked_by,
             reach: self.reach,
             limits: self.limits.clone(),
         }

@@ -4,6 +4,7 @@
 
 mod ask_class;
 mod finish;
+mod recording;
 
 use crate::chat::run::context::TurnContext;
 use std::cell::RefCell;
@@ -17,6 +18,7 @@ use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::tokens;
+use crate::chat::run::driver::recording::{AskedStep, parts_of};
 use crate::chat::run::recover::{MAX_RECOVERIES, RecoveredTurn};
 use crate::chat::run::retell::{retell, tell_outcome};
 use crate::chat::run::running_turns::RunningTurn;
@@ -143,6 +145,7 @@ impl TurnDriver<'_> {
 
     /// Asks the model and reads its answer to the end.
     async fn ask(&self) -> Result<(), Broken> {
+        let started_at = self.now();
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
         let mut turn_tools = self.turn_tools(&config, &turn)?;
@@ -178,6 +181,16 @@ impl TurnDriver<'_> {
         let counted = settle(&meter, heard.reserved.as_ref(), spent);
         let outcome = outcome.map(|outcome| outcome.and(counted));
         self.count(&config, spent, heard.estimated, model.clone());
+        self.note_step(
+            &config,
+            &AskedStep {
+                started_at,
+                heard: &heard,
+                model: model.as_deref(),
+                spent,
+                outcome: outcome.as_ref(),
+            },
+        );
         let broken = match outcome {
             Some(Ok(())) => None,
             Some(Err(error)) => match self.take_refusal(&heard, error) {
@@ -204,6 +217,7 @@ impl TurnDriver<'_> {
         if let (Some(kept), Some(by)) = (heard.kept, &model) {
             self.turn.borrow_mut().keep(by, &kept);
         }
+        self.note_calls(&turn_tools);
         let mut told = Vec::new();
         for call in self.turn.borrow_mut().newest_calls() {
             let mut writer = self.writer.borrow_mut();
@@ -266,7 +280,11 @@ impl TurnDriver<'_> {
                 settings,
                 (&fixed, window.tokens),
             );
+            let started_at = self.now();
             let made = self.running.unless_cancelled(made).await;
+            if let Some(made) = &made {
+                self.note_compaction(started_at, made);
+            }
             let Some(made) = made else {
                 // Nobody is left to count the request that was under way.
                 if let Some((model, sent)) = summariser.take_under_way() {
@@ -353,7 +371,7 @@ impl TurnDriver<'_> {
         self.running.keeps(kept_bytes);
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
-            let (mut context, _held) = self.build_context(turn, &shown, &budget).await?;
+            let (mut context, hidden, _held) = self.build_context(turn, &shown, &budget).await?;
             // After a refusal for length, less comes back.
             let refused = i64::from(turn.room.refusals > 0);
             context.give_back_to(&choice.name.to_string(), window.tokens >> (2 * refused));
@@ -371,12 +389,15 @@ impl TurnDriver<'_> {
             heard.estimated = context.tokens_estimate + reminded + tools;
             let messages = context.messages.iter().map(message_tokens);
             heard.fixed = heard.estimated - messages.sum::<i64>();
+            let beside = (tools, reminded);
+            heard.context = Some(parts_of(&context, beside, (window.tokens, hidden)));
             heard.refused_by = choice.name.to_string();
             // Refuses the request if the day's tokens or money are spent.
             let sent = window.calibration.correct(heard.estimated);
             heard.reserved = meter.reserve(&heard.refused_by, sent)?;
             heard.sent = sent;
             heard.model = Some(choice.name.to_string());
+            heard.sent_at = Some(self.now());
             open(memory.outbound, &choice, &request, true).await?
         };
         while let Some(part) = stream.next().await? {
@@ -385,6 +406,7 @@ impl TurnDriver<'_> {
             }
             let chunks = self.writer.borrow_mut().say(&part);
             self.tell(chunks);
+            heard.note_first(&part, self.now());
             heard.take(part);
             self.running.keeps(kept_bytes + heard.bytes());
             if self.running.is_over_limit() || heard.bytes() > MAX_SAID_BYTES {
@@ -401,13 +423,14 @@ impl TurnDriver<'_> {
     }
 
     /// Builds the context that the model is sent, and reserves memory for it. If the
-    /// memory is not free, drops the context, waits, and builds the context anew.
+    /// memory is not free, drops the context, waits, and builds the context anew. Returns
+    /// also about how many messages are left out.
     async fn build_context(
         &self,
         turn: &Turn,
         shown: &ContextRequest<'_>,
         budget: &dyn Fn() -> Result<Budget<'static>>,
-    ) -> Result<(WorkingContext, Reservation)> {
+    ) -> Result<(WorkingContext, i64, Reservation)> {
         let memory = &self.context.memory;
         let mut tries = 0;
         loop {
@@ -424,7 +447,7 @@ impl TurnDriver<'_> {
                 let compactions = self.context.compactions;
                 compactions.mark_filling(&turn.session_id, shown.window.tokens);
             }
-            let context = fitted.context;
+            let (context, hidden) = (fitted.context, fitted.hidden);
             let bytes = context.bytes();
             if bytes > MAX_SENT_BYTES {
                 let what = "What the model would be sent";
@@ -432,7 +455,7 @@ impl TurnDriver<'_> {
             }
             // Twice: for the context, and for its copy in the provider's format.
             match Reservation::take(&TURNS, 2 * bytes, "The turns that run") {
-                Ok(held) => return Ok((context, held)),
+                Ok(held) => return Ok((context, hidden, held)),
                 Err(error) if tries == MAX_WAITS => return Err(error),
                 Err(_) => tries += 1,
             }
@@ -445,6 +468,11 @@ impl TurnDriver<'_> {
     async fn run_tools(&self, calls: &[usize]) -> Result<(), Broken> {
         let config = self.config()?;
         self.turn.borrow_mut().start_calls(calls);
+        if self.has_approved() {
+            let turn = self.turn.borrow().clone();
+            self.note_approved(&self.turn_tools(&config, &turn)?);
+        }
+        self.note_begun(calls);
         // Stored before any call is made, so that no call that may have taken effect is
         // made again.
         self.save()?;
@@ -455,10 +483,10 @@ impl TurnDriver<'_> {
             let call = newest.get(index);
             let (turn_tools, turn) = (&turn_tools, &turn);
             async move {
-                match call {
-                    Some(call) => Some((index, turn_tools.run(turn, call).await)),
-                    None => None,
-                }
+                let call = call?;
+                // The memory's own tools wait for each other.
+                self.note_begun(&[index]);
+                Some((index, turn_tools.run(turn, call).await))
             }
         };
         let is_memorys = |index: &usize| {
@@ -491,6 +519,7 @@ impl TurnDriver<'_> {
                     ));
                 }
             }
+            self.note_ended(index, &state);
             let mut turn = self.turn.borrow_mut();
             turn.finish_call(index, state);
             let call = turn.newest_calls().get(index);

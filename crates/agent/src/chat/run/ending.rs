@@ -1,9 +1,11 @@
 //! The end of a turn in the log.
 
 use crate::base::database::{Database, atomically};
-use crate::base::error::{Code, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
+use crate::chat::record::ended::{EndedRecord, Told};
+use crate::chat::record::{RecordedFailure, TurnFinish, TurnRecord};
 use crate::chat::run::callbacks;
 use crate::chat::turn::Turn;
 use crate::chat::turn::place::{find_place, gone};
@@ -11,8 +13,10 @@ use crate::chat::turn::report::TurnReport;
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
 use crate::store::config::load_config;
+use crate::store::failed_turns::{self, FailedTurn};
 use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
 use crate::store::learn_due::{Occasion, due_at, mark_due};
+use crate::store::spending::TurnSpending;
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
@@ -27,6 +31,10 @@ pub fn write(
     let outcome = atomically(memory.db, || write_all(memory, turn, report));
     match outcome {
         Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
+            let without = match is_cancelled {
+                true => report.clone(),
+                false => TurnReport::of_failure(turn, &gone()),
+            };
             let is_told = atomically(memory.db, || {
                 let (db, host) = (memory.db, memory.host);
                 let Some(open) = find_row(db, turn)? else {
@@ -36,6 +44,7 @@ pub fn write(
                     return Ok(false);
                 };
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
+                keep_failure(memory, turn, &without, None)?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
             // The canceller knows why the turn ended.
@@ -57,29 +66,41 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     let mut events = turn.events()?;
     let mut message_id = turn.message_id.clone();
     let mut ends_by_itself = false;
+    let mut answer = None;
     if let Some(first) = events.first_mut() {
-        let json = match turn.is_run {
-            true => json::encode(report),
-            false => json::encode(spent),
-        };
-        first.ends_turn = Some(json?);
         let place = find_place(db, turn)?;
         let parent = match place.find_id(db, &turn.session_id)? {
             Some(id) => Parent::After(id),
             None => Parent::Root,
         };
+        // Others wrote behind the message: the addition to it is a message by itself.
+        let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
+        let record = &report.record(turn, host.now_ms(), told_id);
+        let json = match turn.is_run {
+            true => json::encode(&Told {
+                told: report,
+                record,
+            }),
+            false => json::encode(&Told {
+                told: spent,
+                record,
+            }),
+        };
+        first.ends_turn = Some(json?);
         let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
         // If others wrote behind a message, the turn's addition to it becomes a message
         // by itself.
         if let (Some(first), true) = (appended.events.first(), place.has_moved) {
             message_id.clone_from(&first.id);
         }
+        answer = appended.events.first().map(|first| first.seq);
         ends_by_itself = ends_by_its_answer(&open, &appended);
     }
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
     note_news(memory, &turn.session_id)?;
+    keep_failure(memory, turn, report, answer)?;
     callbacks::insert(memory, turn, &message_id, report)
 }
 
@@ -93,6 +114,64 @@ fn note_news(memory: &Memory<'_>, session_id: &Id) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Keeps the record of a turn that failed. `answer`: the event that ended the turn, if one
+/// did. Part of a transaction.
+fn keep_failure(
+    memory: &Memory<'_>,
+    turn: &Turn,
+    report: &TurnReport,
+    answer: Option<i64>,
+) -> Result<()> {
+    if !report.spent.has_failed {
+        return Ok(());
+    }
+    let ended_at = memory.host.now_ms();
+    let message_id = answer.map(|_| turn.message_id.as_str());
+    let record = &report.record(turn, ended_at, message_id);
+    let told = &report.spent;
+    let failed = FailedTurn {
+        session_id: turn.session_id.as_str().to_owned(),
+        seq: answer.unwrap_or(turn.answer_seq),
+        ended_at,
+        has_answer: answer.is_some(),
+        record: json::encode(&Told { told, record })?,
+    };
+    failed_turns::insert(memory.db, &failed)
+}
+
+/// Keeps that a turn failed whose state can't be read. Part of a transaction.
+pub fn keep_unreadable(
+    db: &dyn Database,
+    session_id: &Id,
+    turn_id: &str,
+    (ended_at, seq): (i64, i64),
+    error: &Error,
+) -> Result<()> {
+    let record = &EndedRecord {
+        request_id: turn_id.to_owned(),
+        ended_at,
+        finish_reason: TurnFinish::Error,
+        failure: Some(RecordedFailure::of(error)),
+        turn: TurnRecord {
+            started_at: ended_at,
+            ..TurnRecord::default()
+        },
+        ..EndedRecord::default()
+    };
+    let told = &TurnSpending {
+        has_failed: true,
+        ..TurnSpending::default()
+    };
+    let failed = FailedTurn {
+        session_id: session_id.as_str().to_owned(),
+        seq,
+        ended_at,
+        has_answer: false,
+        record: json::encode(&Told { told, record })?,
+    };
+    failed_turns::insert(db, &failed)
 }
 
 /// Whether the answer is at the place that the turn's row names. If it is, the answer

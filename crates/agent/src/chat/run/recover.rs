@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use crate::base::action::Action;
 use crate::base::database::atomically;
-use crate::base::error::{Code, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::chat::run::context::TurnContext;
-use crate::chat::run::ending::write;
+use crate::chat::run::ending::{keep_unreadable, write};
 use crate::chat::run::retell::retell;
 use crate::chat::run::running_turns::RunningTurn;
 use crate::chat::stream::chunk_writer::ChunkWriter;
@@ -37,7 +37,7 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     };
     let found = match find_turn(context.memory.db, session_id) {
         Err(error) if error.code == Code::CorruptRow || recoveries > MAX_RECOVERIES => {
-            close_unreadable(context, session_id)?;
+            close_unreadable(context, session_id, &error)?;
             return Err(error);
         }
         found => found?,
@@ -46,6 +46,7 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
         return Ok(None);
     };
     turn.resume();
+    turn.record.recoveries = recoveries;
     let running = context.turns.begin(&turn, held, true);
     running.keeps(state_bytes(&turn));
     let (writer, chunks) = retell(&turn);
@@ -62,16 +63,19 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
 
 /// Ends a turn that another build of this Worker stored in a form that this build can't
 /// read. Otherwise its session would wait for the turn for ever.
-fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
+fn close_unreadable(context: TurnContext<'_>, session_id: &Id, error: &Error) -> Result<()> {
     let (db, host) = (context.memory.db, context.memory.host);
     atomically(db, || {
         let said = NewEvent {
             content: Some("This answer was interrupted and could not be finished.".to_owned()),
             ..NewEvent::new(Action::AgentMessage)
         };
-        append(db, host, session_id, &[said], &Parent::Leaf, None)?;
+        let said = append(db, host, session_id, &[said], &Parent::Leaf, None)?;
         match find_open_turn(db, session_id)? {
             Some(open) => {
+                let seq = said.events.first().map_or(0, |said| said.seq);
+                let turn_id = open.turn_id.as_deref().unwrap_or_default();
+                keep_unreadable(db, session_id, turn_id, (host.now_ms(), seq), error)?;
                 let spent = TurnSpending {
                     has_failed: true,
                     ..TurnSpending::default()

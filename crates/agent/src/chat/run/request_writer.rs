@@ -8,6 +8,7 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::chat::record::{AskedBy, TurnRecord};
 use crate::chat::request::answers::CallAnswer;
 use crate::chat::request::known_messages::{
     KnownMessage, find_answers_end, find_last_id, find_leaf_id, load_known, load_newest,
@@ -180,6 +181,14 @@ impl RequestWriter<'_> {
         })
     }
 
+    fn asked_by(&self) -> Option<AskedBy> {
+        let limits = self.asker.limits.as_ref();
+        self.asker.kind.map(|kind| AskedBy {
+            kind,
+            holder: limits.map(|limits| limits.holder.clone()),
+        })
+    }
+
     fn create_session(&self) -> Result<()> {
         let new = NewSession {
             id: Some(self.session_id.clone()),
@@ -282,7 +291,7 @@ impl RequestWriter<'_> {
         for known in continued.into_iter().chain(answered) {
             reach = reach.min(known.reach()?);
         }
-        let turn = Turn {
+        let mut turn = Turn {
             id: options.turn_id.to_owned(),
             session_id: self.session_id.clone(),
             message_id: message_id.clone(),
@@ -310,8 +319,13 @@ impl RequestWriter<'_> {
             calls_nobody_back: options.calls_nobody_back,
             room: TurnRoom::default(),
             limits: self.asker.limits.clone(),
+            record: TurnRecord {
+                started_at: self.host.now_ms(),
+                asked_by: self.asked_by(),
+                ..TurnRecord::default()
+            },
         };
-        insert_turn(self.db, &turn, answer_seq)?;
+        insert_turn(self.db, &mut turn, answer_seq)?;
         Ok(WrittenRequest {
             turn: Some(turn),
             message_id,

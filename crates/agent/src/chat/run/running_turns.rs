@@ -12,7 +12,7 @@ use std::task::{Poll, Waker};
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Asker, ModelReach};
+use crate::access::{Asker, AskerKind, ModelReach};
 use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -246,6 +246,8 @@ pub struct ClientReply {
     pub answer: CallAnswer,
     pub continues: bool,
     pub client_tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskerKind>,
     /// The memory that the model may read and write for the caller.
     pub reach: ModelReach,
     /// The limits of the caller's token.
@@ -257,6 +259,7 @@ impl ClientReply {
     /// The caller that answered.
     pub fn asker(&self) -> Asker {
         Asker {
+            kind: self.asked_by,
             reach: self.reach,
             limits: self.limits.clone(),
         }

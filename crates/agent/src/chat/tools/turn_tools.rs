@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::error::Result;
 use crate::base::json::{self, json};
+use crate::chat::record::ToolKind;
 use crate::chat::tools::mcp::refresh::refresh_servers;
 use crate::chat::tools::mcp::server::ToolServer;
 use crate::chat::tools::registered::{DeployedTools, RegisteredTool};
@@ -112,6 +113,19 @@ impl<'a> TurnTools<'a> {
         }
     }
 
+    /// The kind of a tool, for the turn's record.
+    pub fn kind(&self, name: &str) -> ToolKind {
+        if self.clients.iter().any(|client| client == name) {
+            return ToolKind::Client;
+        }
+        match self.find_registered(name) {
+            Some(tool) if tool.of_server.is_some() => ToolKind::Mcp,
+            Some(tool) if tool.is_of_class() => ToolKind::Class,
+            None if is_ours(name) => ToolKind::Memory,
+            Some(_) | None => ToolKind::Registered,
+        }
+    }
+
     fn find_registered(&self, name: &str) -> Option<&RegisteredTool> {
         self.registered
             .iter()
@@ -202,7 +216,7 @@ fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
 }
 
 /// Adds a tool if its name is free, and says whether it was.
-fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
+pub fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
     let is_new = !definitions.iter().any(|known| known.name == tool.name);
     if is_new {
         definitions.push(tool);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::action::{Action, Role};
 use crate::base::ids::Id;
 use crate::base::json::{self, JsonObject};
+use crate::chat::record::{ToolKind, ToolRecord};
 use crate::chat::stream::chunk_writer::{BAD_ARGUMENTS, parse_arguments};
 use crate::log::event::NewEvent;
 use crate::log::note::{Approval, Note};
@@ -14,6 +15,11 @@ use crate::models::message::ContextMessage;
 
 /// Calls that are made per step; further calls of the step are refused.
 pub const MAX_CALLS: usize = 64;
+
+/// The text that a model reads as the result of a call that was cut off.
+pub const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
+pub const CANCELLED: &str = "The user stopped the turn before the tool answered.";
+pub const FAILED: &str = "The turn failed before the tool answered.";
 
 pub const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
 
@@ -82,6 +88,20 @@ impl CallState {
 
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Failed { .. })
+    }
+
+    /// What a turn's record says of a failure. A tool's own words stay in its result.
+    pub fn find_recorded_error(&self, was_made: bool) -> Option<String> {
+        let Self::Failed { error } = self else {
+            return None;
+        };
+        let own = [BAD_ARGUMENTS, TOO_MANY, CUT_OFF, CANCELLED, FAILED];
+        let told = match own.into_iter().find(|own| error == own) {
+            Some(own) => own,
+            None if was_made => "The call failed. Its result in the log says why.",
+            None => "The call was not made. Its result in the log says why.",
+        };
+        Some(told.to_owned())
     }
 }
 
@@ -156,6 +176,16 @@ impl TurnCall {
                 ..Note::default()
             },
         ))
+    }
+
+    pub fn to_record(&self, kind: ToolKind) -> ToolRecord {
+        ToolRecord {
+            tool_call_id: self.id.as_str().to_owned(),
+            name: self.name.as_str().to_owned(),
+            kind,
+            error: self.state.find_recorded_error(false),
+            ..ToolRecord::default()
+        }
     }
 
     pub fn is_over(&self) -> bool {

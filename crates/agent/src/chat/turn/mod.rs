@@ -28,7 +28,8 @@ use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::chat::turn::call::decide;
+use crate::chat::record::TurnRecord;
+use crate::chat::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::chat::turn::call::{
     AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event,
 };
@@ -40,11 +41,6 @@ use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
 use crate::store::limits::HolderLimits;
 use crate::store::spending::TurnSpending;
-
-/// The text that a model reads as the result of a call that was cut off.
-const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
-const CANCELLED: &str = "The user stopped the turn before the tool answered.";
-const FAILED: &str = "The turn failed before the tool answered.";
 
 /// Bytes of [`Kept`] in one turn, which is stored in one row. What comes later is not kept.
 const MAX_TURN_KEPT_BYTES: usize = 256 << 10;
@@ -99,6 +95,8 @@ pub struct Turn {
     /// The limits of the token that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
+    #[serde(default)]
+    pub record: TurnRecord,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -342,17 +340,25 @@ impl Turn {
     }
 
     fn close_running(&mut self, error: &str) {
-        for call in self.newest_calls() {
-            if call.state == CallState::Running {
-                call.state = CallState::failed(error);
-            }
-        }
+        self.close(error, |state| *state == CallState::Running);
     }
 
     fn close_waiting(&mut self, error: &str) {
-        for call in self.newest_calls() {
-            if let CallState::Waiting | CallState::Unsettled { .. } = call.state {
+        self.close(error, |state| {
+            matches!(state, CallState::Waiting | CallState::Unsettled { .. })
+        });
+    }
+
+    fn close(&mut self, error: &str, is_closed: impl Fn(&CallState) -> bool) {
+        let Some(step) = self.steps.last_mut() else {
+            return;
+        };
+        for (index, call) in step.calls.iter_mut().enumerate() {
+            if is_closed(&call.state) {
                 call.state = CallState::failed(error);
+                if let Some(tool) = self.record.tool_mut(index) {
+                    tool.error = call.state.find_recorded_error(tool.started_at.is_some());
+                }
             }
         }
     }
@@ -490,6 +496,7 @@ mod tests {
             calls_nobody_back: false,
             room: TurnRoom::default(),
             limits: None,
+            record: TurnRecord::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The part of one answer that has come from a model so far.
 
 use crate::base::tokens;
+use crate::chat::record::ContextRecord;
 use crate::chat::turn::AskedCall;
 use crate::models::{AnswerPart, FinishReason, TokenUsage};
 use crate::store::meter::ReservedCall;
@@ -29,6 +30,11 @@ pub struct PartialAnswer {
     pub argument_bytes: usize,
     /// Tokens of the request, by our own estimate as the provider counts.
     pub sent: i64,
+    /// When the request was sent, and when the first of the answer came.
+    pub sent_at: Option<i64>,
+    pub first_at: Option<i64>,
+    /// The parts of the request.
+    pub context: Option<ContextRecord>,
     /// The request as it was counted before it was sent.
     pub reserved: Option<ReservedCall>,
 }
@@ -46,6 +52,18 @@ impl PartialAnswer {
         let whole: i64 = calls.map(|call| tokens::estimate(&call.arguments)).sum();
         let begun = i64::try_from(self.argument_bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
         tokens::estimate(&self.text) + tokens::estimate(&self.reasoning) + whole.max(begun)
+    }
+
+    /// Notes when the model began to say something.
+    pub fn note_first(&mut self, part: &AnswerPart, now_ms: i64) {
+        if let AnswerPart::Text(_)
+        | AnswerPart::Reasoning(_)
+        | AnswerPart::CallStart { .. }
+        | AnswerPart::CallDelta { .. }
+        | AnswerPart::Call { .. } = part
+        {
+            self.first_at.get_or_insert(now_ms);
+        }
     }
 
     pub fn take(&mut self, part: AnswerPart) {

@@ -10,8 +10,10 @@ use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, RawValue, json};
+pub use crate::chat::record::TurnFinish;
+use crate::chat::record::RecordedFailure;
+use crate::chat::record::ended::EndedRecord;
 use crate::chat::turn::{Turn, TurnEnding};
-use crate::models::FinishReason;
 use crate::store::config::Config;
 use crate::store::spending::TurnSpending;
 
@@ -20,40 +22,6 @@ pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box
     config.ok()?.prices?;
     let usage = report.spent.usage();
     json::raw(json::text(&json!({ "usage": usage }))).ok()
-}
-
-/// Why a turn ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum TurnFinish {
-    /// The model was done.
-    Stop,
-    /// The model reached its output limit.
-    Length,
-    ContentFilter,
-    /// A call waits for the client's output or the user's approval: the message's parts
-    /// say which.
-    ToolCalls,
-    /// The turn was stopped by `cancelTurn`, by its page or by a later message.
-    Cancelled,
-    /// The turn failed.
-    Error,
-    #[default]
-    Other,
-}
-
-impl From<FinishReason> for TurnFinish {
-    fn from(reason: FinishReason) -> Self {
-        match reason {
-            FinishReason::Stop => Self::Stop,
-            FinishReason::Length => Self::Length,
-            FinishReason::ContentFilter => Self::ContentFilter,
-            FinishReason::ToolCalls => Self::ToolCalls,
-            FinishReason::Error => Self::Error,
-            FinishReason::Other => Self::Other,
-        }
-    }
 }
 
 /// The reason why a turn failed, for a caller who asks later.
@@ -109,6 +77,24 @@ pub struct TurnReport {
 }
 
 impl TurnReport {
+    /// The turn's record at its end. `message_id`: the message that it wrote or continued.
+    pub fn record(&self, turn: &Turn, ended_at: i64, message_id: Option<&str>) -> EndedRecord {
+        let failure = self.failure.as_ref().map(|failure| RecordedFailure {
+            code: failure.code.clone(),
+            message: failure.message.clone(),
+        });
+        let mut record = turn.record.clone();
+        record.fit();
+        EndedRecord {
+            request_id: turn.id.clone(),
+            ended_at,
+            finish_reason: self.finish_reason,
+            failure: failure.map(RecordedFailure::shortened),
+            message_id: message_id.map(str::to_owned),
+            turn: record,
+        }
+    }
+
     fn new(turn: &Turn, finish_reason: TurnFinish) -> Self {
         Self {
             spent: TurnSpending {

@@ -17,14 +17,17 @@ const MAX_STATE_BYTES: usize = 1_900_000;
 
 /// Writes a turn that begins. `answer_seq` is the `seq` of the session's next event. Part
 /// of the transaction that writes the user's message.
-pub fn insert_turn(db: &dyn Database, turn: &Turn, answer_seq: i64) -> Result<()> {
+pub fn insert_turn(db: &dyn Database, turn: &mut Turn, answer_seq: i64) -> Result<()> {
+    let (session_id, turn_id) = (turn.session_id.clone(), turn.id.clone());
     let new = NewTurn {
-        session_id: &turn.session_id,
-        turn_id: &turn.id,
-        state: render(turn)?,
+        session_id: &session_id,
+        turn_id: &turn_id,
         answer_seq,
     };
-    last_turns::begin(db, new)
+    last_turns::begin(db, new, |before| {
+        turn.record.before = before;
+        render(turn)
+    })
 }
 
 /// Writes the turn as it stands, if it still is its session's turn.

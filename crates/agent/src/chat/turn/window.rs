@@ -111,7 +111,7 @@ impl TurnWindow {
 
     /// Whether the conversation is compacted once the turn is over.
     pub fn is_filling(&self, fitted: &FittedContext) -> bool {
-        fitted.hides_messages
+        fitted.hidden > 0
             || self.calibration.correct(fitted.least_tokens) > percent(self.tokens, COMPACT_PERCENT)
             || fitted.events as i64 > percent(CONTEXT_EVENTS as i64, COMPACT_PERCENT)
     }

@@ -30,8 +30,8 @@ pub struct FittedContext {
     pub least_tokens: i64,
     /// How many events were read.
     pub events: usize,
-    /// Whether some messages are neither sent nor part of a summary that is.
-    pub hides_messages: bool,
+    /// About how many messages are neither sent nor part of a summary that is.
+    pub hidden: i64,
 }
 
 /// Builds the context from the newest events up to a leaf, within a budget.
@@ -112,7 +112,7 @@ pub fn build_fitting(
         moved: chosen.moved,
         least_tokens,
         events,
-        hides_messages: hidden > 0,
+        hidden,
     })
 }
 

@@ -52,6 +52,14 @@ pub fn find_short(message: &ContextMessage) -> Option<String> {
     find_short_text(message.role, &message.content)
 }
 
+/// Says of a text that some of it is left out.
+const LEFT_OUT: &str = "left out here and kept in the log";
+
+/// Whether a text says that some of it is left out.
+pub fn is_shortened(text: &str) -> bool {
+    text.contains(LEFT_OUT)
+}
+
 /// A text of this author once it is shortened. `None`: it is short already.
 pub fn find_short_text(role: Role, text: &str) -> Option<String> {
     let limit = match role {
@@ -62,7 +70,7 @@ pub fn find_short_text(role: Role, text: &str) -> Option<String> {
     let dropped = text.get(cut..).map_or(0, |rest| rest.chars().count());
     let kept = text.get(..cut).unwrap_or_default();
     Some(format!(
-        "{kept}\n[… {dropped} more characters, left out here and kept in the log]"
+        "{kept}\n[… {dropped} more characters, {LEFT_OUT}]"
     ))
 }
 
@@ -87,7 +95,7 @@ pub fn cut_middle(text: &str, limit: usize) -> Option<String> {
         found.map_or(text.len(), |(place, _)| place)
     };
     Some(format!(
-        "{}\n[… {} characters, left out here and kept in the log …]\n{}",
+        "{}\n[… {} characters, {LEFT_OUT} …]\n{}",
         text.get(..place(head)).unwrap_or_default(),
         count - limit,
         text.get(place(count - tail)..).unwrap_or_default()

@@ -41,6 +41,10 @@ const LINEAR: &[(&str, &str)] = &[
         "listSessions",
         "an append does not write when its session was active",
     ),
+    (
+        "getTurns",
+        "without a session, it looks when each session was active",
+    ),
     ("search", "the first search of an agent builds the index"),
     ("backup", "it writes all that the agent has into a file"),
     ("eraseAgents", "its receipts count what there was"),

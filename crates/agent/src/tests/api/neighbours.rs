@@ -369,6 +369,8 @@ fn asks() -> Vec<Ask> {
             json!({"sessionId": "s", "tail": true, "limit": 5}),
         ),
         ("getUsage", json!({"sessionId": "s", "by": "model"})),
+        ("getTurns", json!({"sessionId": "s"})),
+        ("getTurns", json!({"sessionId": "s", "failed": true})),
         (
             "setEntry",
             json!({"sessionId": "s", "label": "kb", "key": "new", "content": "zebra parcel"}),

@@ -5,14 +5,18 @@ use std::cell::Cell;
 
 use serde_json::{Value, json};
 
+use crate::api::chat::resume_chat;
 use crate::api::dispatch::dispatch;
+use crate::api::operation::Agent;
+use crate::api::operations::message_reads::get_messages;
+use crate::api::socket;
+use crate::api::transfer::{begin_agent_export, begin_export};
+use crate::base::error::Code;
+use crate::lifecycle::transfer::PagedFile as _;
 use crate::store::schema::blank::{BlankDatabase, MadeListener};
 use crate::testing::{FixedHost, Sqlite};
 use crate::tests::Alice;
 use crate::tests::api::examples::{READS, examples};
-
-/// Reads that write their findings. The first search notes that the index is built.
-const WRITES_AT_FIRST: [&str; 1] = ["search"];
 
 struct Blank {
     alice: Alice,
@@ -37,13 +41,22 @@ impl Blank {
         }
     }
 
-    fn call(&self, operation: &str, body: &Value) -> Result<Value, Value> {
-        let db = BlankDatabase {
+    fn db(&self) -> BlankDatabase<'_> {
+        BlankDatabase {
             db: &self.alice.db,
             host: &self.alice.host,
             are_made: &self.are_made,
             on_made: &Nobody,
-        };
+        }
+    }
+
+    fn hold_unwritten(&self, by: &str) {
+        assert!(!self.are_made.get(), "{by} makes tables");
+        assert_eq!(self.alice.db.dump(), Sqlite::new().dump(), "{by}");
+    }
+
+    fn call(&self, operation: &str, body: &Value) -> Result<Value, Value> {
+        let db = self.db();
         let agent = self.alice.agent(&db);
         let body = body.to_string();
         let reply = self
@@ -103,10 +116,7 @@ fn each_operation_says_of_an_agent_without_tables_what_it_says_of_an_empty_one()
         } else {
             assert_eq!(found, expected, "{operation} {body}");
         }
-        if !WRITES_AT_FIRST.contains(&operation) {
-            assert!(!blank.are_made.get(), "{operation} {body} makes tables");
-            assert_eq!(blank.alice.db.dump(), Sqlite::new().dump(), "{operation}");
-        }
+        blank.hold_unwritten(&format!("{operation} {body}"));
         tried += 1;
     }
     println!("{tried} inputs tried");
@@ -130,4 +140,48 @@ fn the_first_write_makes_the_tables_and_what_is_refused_makes_none() {
         .call("loadEvents", &json!({"sessionId": "s"}))
         .unwrap();
     assert_eq!(events.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_look_by_any_other_door_at_an_agent_that_was_never_written_writes_nothing() {
+    let blank = Blank::new();
+    let db = blank.db();
+    let agent = blank.alice.agent(&db);
+    assert!(resume_chat(&agent, "s").unwrap().is_none());
+    blank.hold_unwritten("resumeChat");
+    let Err(refused) = begin_export(&agent, "s".to_owned()) else {
+        panic!("a session that is not there has a file")
+    };
+    assert_eq!(refused.code, Code::SessionNotFound);
+    blank.hold_unwritten("exportSession");
+    assert_eq!(
+        get_messages(&agent, "s".to_owned())
+            .unwrap()
+            .body
+            .into_string(),
+        "[]"
+    );
+    blank.hold_unwritten("the messages");
+    let socket = socket::open(&agent, "s".to_owned()).unwrap();
+    assert_eq!(socket::greet(&agent, &socket).unwrap().len(), 1);
+    blank.hold_unwritten("a socket");
+}
+
+#[test]
+fn the_file_of_an_agent_that_was_never_written_is_that_of_an_empty_one() {
+    let blank = Blank::new();
+    let empty = Alice::default();
+    let db = blank.db();
+    let found = file_of(&blank.alice.agent(&db));
+    assert_eq!(found, file_of(&empty.agent(&empty.db)));
+    blank.hold_unwritten("exportAgent");
+}
+
+fn file_of(agent: &Agent<'_>) -> String {
+    let mut export = begin_agent_export(agent, None).unwrap();
+    let mut file = String::new();
+    while let Some(page) = export.next_page(agent.db).unwrap() {
+        file.push_str(&page);
+    }
+    file
 }

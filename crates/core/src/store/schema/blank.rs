@@ -9,6 +9,7 @@
 use std::cell::Cell;
 
 use super::create;
+use crate::base::columns::find_value;
 use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
@@ -46,6 +47,12 @@ impl BlankDatabase<'_> {
         self.make()?;
         Ok(false)
     }
+}
+
+/// Whether nobody has written to the agent. A statement without a table gives a row in every
+/// other database, and reads none of the stored rows.
+pub fn is_blank(db: &dyn Database) -> Result<bool> {
+    Ok(find_value::<i64>(db, "SELECT 1", &[])?.is_none())
 }
 
 /// A statement that writes begins with its command.

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Asker, ModelReach};
+use crate::access::{Asker, AskerKind, ModelReach};
 use crate::api::transfer::begin_import;
 use crate::base::database::Database;
 use crate::base::ids::Id;
@@ -523,6 +523,7 @@ fn answer_early(alice: &Alice, session: &str) {
         answer: CallAnswer::Tool(answer),
         continues: true,
         client_tools: Vec::new(),
+        asked_by: Some(AskerKind::Secret),
         reach: ModelReach::Agent,
         limits: None,
     };

@@ -1,0 +1,35 @@
+// In which currency costs are written. The agent counts in the currency of its `prices`, and
+// does not know which that is, so the reader says it, once for this browser.
+
+import { signal } from "@preact/signals";
+
+const KEY = "session-agent.currency";
+
+export const CURRENCIES = ["USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR"] as const;
+export type Currency = (typeof CURRENCIES)[number];
+
+export const currency = signal<Currency>(read());
+
+export function chooseCurrency(chosen: Currency): void {
+  currency.value = chosen;
+  try {
+    localStorage.setItem(KEY, chosen);
+  } catch {
+    // A browser that keeps nothing writes dollars again on the next page.
+  }
+}
+
+/** An amount with its currency. Small ones keep two digits that say something. */
+export function cost(amount: number): string {
+  const isSmall = amount !== 0 && Math.abs(amount) < 0.01;
+  const digits = isSmall ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  return new Intl.NumberFormat("en", { style: "currency", currency: currency.value, ...digits }).format(amount);
+}
+
+function read(): Currency {
+  try {
+    return CURRENCIES.find((known) => known === localStorage.getItem(KEY)) ?? "USD";
+  } catch {
+    return "USD";
+  }
+}

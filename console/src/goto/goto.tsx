@@ -1,0 +1,104 @@
+// The way to anywhere, and the list of the keys.
+
+import { useEffect, useId, useState } from "preact/hooks";
+import { Name } from "../ui/basics.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { route } from "../route.ts";
+import { above, KEYS, listenToKeys } from "./keys.ts";
+import { targetsOf } from "./targets.ts";
+
+export function Above() {
+  useEffect(listenToKeys, []);
+  const at = route.value;
+  // What was above another view is gone with it.
+  useEffect(() => void (above.value = null), [at]);
+  if (above.value === "goto") return <GoTo />;
+  if (above.value === "keys") return <Keys />;
+  return null;
+}
+
+const close = () => void (above.value = null);
+
+function GoTo() {
+  const [query, setQuery] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const id = useId();
+  const targets = targetsOf(route.value, query);
+  const index = Math.min(chosen, targets.length - 1);
+  const target = targets[index];
+  const open = () => {
+    close();
+    if (target !== undefined) location.hash = target.href;
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    const to = index + (event.key === "ArrowDown" ? 1 : -1);
+    setChosen((to + targets.length) % Math.max(1, targets.length));
+  };
+  return (
+    <Dialog title="Go to" onClose={close}>
+      <form
+        class="goto"
+        onSubmit={(event) => {
+          event.preventDefault();
+          open();
+        }}
+      >
+        <input
+          type="text"
+          role="combobox"
+          autofocus
+          aria-label="Where to"
+          aria-expanded="true"
+          aria-controls={`${id}-list`}
+          aria-activedescendant={target && `${id}-${index}`}
+          aria-autocomplete="list"
+          placeholder="A view, a session, an agent"
+          autocomplete="off"
+          spellcheck={false}
+          value={query}
+          onInput={(event) => {
+            setQuery(event.currentTarget.value);
+            setChosen(0);
+          }}
+          onKeyDown={onKeyDown}
+        />
+        <ul id={`${id}-list`} role="listbox" aria-label="Places">
+          {targets.map(({ key, text, kind, icon, href }, n) => (
+            <li key={key} id={`${id}-${n}`} role="option" aria-selected={n === index}>
+              <a href={href} tabIndex={-1} onClick={close}>
+                <Icon name={icon} />
+                <Name text={text} />
+                <span class="note">{kind}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+        <p class="hint" role="status">
+          {targets.length === 0 ? "Nothing here is called so. “/” searches what was said." : ""}
+        </p>
+      </form>
+    </Dialog>
+  );
+}
+
+function Keys() {
+  return (
+    <Dialog title="Keys" onClose={close}>
+      <dl class="keys dialog-body">
+        {KEYS.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(" ").map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

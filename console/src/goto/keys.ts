@@ -1,0 +1,61 @@
+// The keys of the page. They belong to the page as long as nobody writes.
+
+import { signal } from "@preact/signals";
+
+/** What lies above the page: the way to anywhere, or the list of the keys. */
+export const above = signal<"goto" | "keys" | null>(null);
+
+export const KEYS: readonly (readonly [keys: string, what: string])[] = [
+  ["Ctrl K", "Go anywhere: views, sessions, agents"],
+  ["/", "Search what was said"],
+  ["n", "Begin a session"],
+  ["c", "Write a message"],
+  ["j", "The next session"],
+  ["k", "The session before"],
+  ["?", "These keys"],
+  ["Esc", "Close what lies above, end a search"],
+  ["Home End", "The first and the last message"],
+];
+
+/** Keys that lead to a field. */
+const FIELDS: Record<string, string> = {
+  "/": ".search input",
+  c: ".composer textarea",
+};
+
+export function listenToKeys(): () => void {
+  document.addEventListener("keydown", onKey);
+  return () => document.removeEventListener("keydown", onKey);
+}
+
+function onKey(event: KeyboardEvent): void {
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+    if (document.querySelector("dialog[open]") !== null && above.peek() !== "goto") return;
+    event.preventDefault();
+    above.value = above.peek() === "goto" ? null : "goto";
+    return;
+  }
+  const isPlain = !(event.ctrlKey || event.metaKey || event.altKey);
+  if (!isPlain || event.defaultPrevented || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  if (event.key === "?") above.value = "keys";
+  else if (event.key in FIELDS) focusOn(FIELDS[event.key]!);
+  else if (event.key === "n") document.querySelector<HTMLElement>("[aria-keyshortcuts=n]")?.click();
+  else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  else return;
+  event.preventDefault();
+}
+
+function isWriting(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]");
+}
+
+function focusOn(selector: string): void {
+  document.querySelector<HTMLElement>(selector)?.focus();
+}
+
+/** To a neighbour in the list of sessions. */
+function step(by: number): void {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>(".session-links .session-link")];
+  const here = links.findIndex((link) => link.getAttribute("aria-current") === "page");
+  links[here < 0 ? 0 : here + by]?.click();
+}

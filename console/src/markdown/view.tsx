@@ -1,0 +1,193 @@
+// Markdown as elements. They are made of a tree, never of markup, and what somebody wrote is
+// always their text. Nothing in it is fetched: a picture at another address is a link.
+
+import { useMemo } from "preact/hooks";
+import { Long } from "../ui/basics.tsx";
+import { CopyButton } from "../ui/copy.tsx";
+import { shownName, shownText } from "../text.ts";
+import { parseMarkdown } from "./parse.ts";
+import type { Block, Inline, Item } from "./tree.ts";
+
+/** A longer text is shown as it was written. */
+export const LONGEST = 100_000;
+
+export function Markdown({ text }: { text: string }) {
+  const blocks = useMemo(() => parseMarkdown(text), [text]);
+  return (
+    <div class="markdown" dir="auto">
+      <Blocks blocks={blocks} />
+    </div>
+  );
+}
+
+function Blocks({ blocks }: { blocks: readonly Block[] }) {
+  return (
+    <>
+      {blocks.map((block, n) => (
+        <One key={n} block={block} />
+      ))}
+    </>
+  );
+}
+
+function One({ block }: { block: Block }) {
+  switch (block.type) {
+    case "heading":
+      // The page's own headings are above those of a text.
+      return (
+        <p class={`heading-${Math.min(block.level, 4)}`} role="heading" aria-level={Math.min(6, block.level + 2)}>
+          <Inlines inlines={block.children} />
+        </p>
+      );
+    case "paragraph":
+      return (
+        <p dir="auto">
+          <Inlines inlines={block.children} />
+        </p>
+      );
+    case "code":
+      return <CodeBlock language={block.language} text={block.text} />;
+    case "quote":
+      return (
+        <blockquote>
+          <Blocks blocks={block.blocks} />
+        </blockquote>
+      );
+    case "list":
+      return <List start={block.start} items={block.items} />;
+    case "table":
+      return <Table block={block} />;
+    case "rule":
+      return <hr />;
+  }
+}
+
+function List({ start, items }: { start: number | null; items: readonly Item[] }) {
+  const all = items.map(({ isDone, blocks }, n) => (
+    <li key={n} class={isDone === null ? undefined : "task"}>
+      {isDone !== null && (
+        <span class="task-mark" role="img" aria-label={isDone ? "done" : "to do"}>
+          {isDone ? "☑" : "☐"}
+        </span>
+      )}
+      <Blocks blocks={blocks} />
+    </li>
+  ));
+  return start === null ? <ul>{all}</ul> : <ol start={start}>{all}</ol>;
+}
+
+function Table({ block: { aligns, head, rows } }: { block: Extract<Block, { type: "table" }> }) {
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead>
+          <tr>
+            {head.map((cell, n) => (
+              <th key={n} scope="col" class={`to-${aligns[n]}`}>
+                <Inlines inlines={cell} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, n) => (
+            <tr key={n}>
+              {row.map((cell, n) => (
+                <td key={n} class={`to-${aligns[n]}`}>
+                  <Inlines inlines={cell} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function CodeBlock({ language, text }: { language: string; text: string }) {
+  return (
+    <figure class="code-block">
+      <figcaption>
+        <span>{shownName(language || "code")}</span>
+        <CopyButton text={text} what="this code" />
+      </figcaption>
+      <pre class="code" tabIndex={0}>
+        <Long text={shownText(text)} />
+      </pre>
+    </figure>
+  );
+}
+
+function Inlines({ inlines }: { inlines: readonly Inline[] }) {
+  return (
+    <>
+      {inlines.map((inline, n) => (
+        <OneInline key={n} inline={inline} />
+      ))}
+    </>
+  );
+}
+
+function OneInline({ inline }: { inline: Inline }) {
+  switch (inline.type) {
+    case "text":
+      return <>{shownText(inline.text)}</>;
+    case "break":
+      return <br />;
+    case "code":
+      return <code>{shownText(inline.text)}</code>;
+    case "strong":
+      return (
+        <strong>
+          <Inlines inlines={inline.children} />
+        </strong>
+      );
+    case "em":
+      return (
+        <em>
+          <Inlines inlines={inline.children} />
+        </em>
+      );
+    case "del":
+      return (
+        <del>
+          <Inlines inlines={inline.children} />
+        </del>
+      );
+    case "link":
+      return <Link url={inline.url} isImage={inline.isImage} inside={inline.children} />;
+  }
+}
+
+/** A link to the web says where it goes. One to elsewhere is text. */
+function Link({ url, isImage, inside }: { url: string; isImage: boolean; inside: readonly Inline[] }) {
+  const text = inside.length === 0 ? [{ type: "text", text: url } as const] : inside;
+  const host = webHostOf(url);
+  if (host === null)
+    return (
+      <>
+        <Inlines inlines={text} /> <span class="note">({shownName(url)})</span>
+      </>
+    );
+  const isItsAddress = text.length === 1 && text[0]?.type === "text" && text[0].text === url;
+  return (
+    <>
+      <a href={url} title={shownName(url)} target="_blank" rel="noopener noreferrer nofollow">
+        {isImage && "Picture: "}
+        <Inlines inlines={text} />
+      </a>
+      {!isItsAddress && <span class="note link-host"> {shownName(host)}</span>}
+    </>
+  );
+}
+
+/** `null`: the address does not lead to the web. */
+export function webHostOf(url: string): string | null {
+  if (!/^https?:\/\//i.test(url)) return null;
+  try {
+    return new URL(url).host;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,25 @@
+// Whether anything was ever written to an agent. Looking writes nothing, so a mistyped name
+// shows an agent that is as good as none.
+
+import { openAgent } from "./connection.ts";
+import { useLoad } from "./load.ts";
+import { requests } from "./requests.ts";
+import { may } from "./rights.ts";
+import { sessionsOf } from "./sessions/sessions.ts";
+
+/** `unknown`: not told yet, or the credential does not open it. */
+export type Presence = "written" | "unwritten" | "unknown";
+
+export function usePresence(agent: string): Presence {
+  const sessions = sessionsOf(agent);
+  const isEmpty = sessions.isEmpty.value;
+  const hasSessions = sessions.list.value.length > 0;
+  const hasWritten = requests.value.some((request) => request.agent === agent && (request.rowsWritten ?? 0) > 0);
+  // An agent with sessions is not asked: its tables may be long to count.
+  const { data } = useLoad(`${agent}/${isEmpty}`, async (signal) =>
+    isEmpty && may("getStats") ? await openAgent(agent, { isQuiet: true }).getStats({}, { signal }) : null,
+  );
+  if (hasSessions || hasWritten) return "written";
+  if (data == null) return "unknown";
+  return data.tables.length === 0 ? "unwritten" : "written";
+}

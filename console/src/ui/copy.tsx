@@ -1,0 +1,24 @@
+// A button that copies a text.
+
+import { useState } from "preact/hooks";
+import { tell } from "../notices.ts";
+import { Button } from "./basics.tsx";
+
+const SAID_MS = 1500;
+
+export function CopyButton({ text, what }: { text: string; what: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => {
+        setCopied(true);
+        setTimeout(() => setCopied(false), SAID_MS);
+      },
+      () => tell("The browser does not let this page copy.", "failed"),
+    );
+  return (
+    <Button kind="quiet" icon={isCopied ? "check" : "copy"} label={`Copy ${what}`} onClick={() => void copy()}>
+      {isCopied ? "Copied" : "Copy"}
+    </Button>
+  );
+}

@@ -1,0 +1,13 @@
+// A time for people: short, and whole when it is pointed at.
+
+import { fullTime, shortTime } from "../text.ts";
+
+export function Time({ at, class: name }: { at: unknown; class?: string }) {
+  const short = shortTime(at);
+  if (short === "") return null;
+  return (
+    <time class={name} title={fullTime(at)} dateTime={new Date(at as number).toISOString()}>
+      {short}
+    </time>
+  );
+}
