@@ -10,7 +10,9 @@
 // `{ kind, question, gold }`: `gold` lists the messages that together answer it.
 
 import english from "./english.mjs";
+import errands from "./errands.mjs";
 import others from "./others.mjs";
+import talk from "./turns.mjs";
 
 const BEGINNING_MS = Date.UTC(2024, 2, 4, 17);
 const MINUTE_MS = 60_000;
@@ -43,15 +45,20 @@ function dialogue(language, seed, wanted) {
         const gold = [];
         for (const turns of parts)
           scenes.push({ me: name, you: pair[1 - place], turns: turns.map((turn) => fill(turn, values)), gold });
+        if (language === english) scenes.push(...again(dice, told, values, name, pair[1 - place]));
         asked.push({
           kind: language === english ? kind : `${kind} ${language.code}`,
           question: fill(ask, { ...values, P: name }),
           gold,
         });
       }
-  for (const session of cut(dice.shuffle(scenes), 6)) {
+  const other = (name) => pair[1 - pair.indexOf(name)];
+  for (const session of cut(dice.shuffle(scenes), language === english ? 7 : 6)) {
     log.begin();
-    const say = (name, text) => log.say({ name, role: name === pair[0] ? "user" : "assistant", text });
+    const say = (name, text) => {
+      const longer = language === english ? fill(lengthen(dice, text), { Q: other(name) }) : text;
+      return log.say({ name, role: name === pair[0] ? "user" : "assistant", text: longer });
+    };
     for (const { me, you, turns, gold } of session) {
       chatter(language, dice, me, you, say);
       for (const turn of turns) {
@@ -62,6 +69,25 @@ function dialogue(language, seed, wanted) {
     }
   }
   return { language: language.code, messages: log.messages, questions: choose(asked, wanted, dice) };
+}
+
+/** Turns of other times in which the words of a fact come again. */
+function again(dice, told, values, me, you) {
+  const text = told.flat().join(" ");
+  const named = Object.entries(talk.returns).filter(([name]) => text.includes(`{${name}}`));
+  const echoed = talk.echoes.filter(([word]) => text.toLowerCase().includes(word)).map(([, turn]) => turn);
+  const turns = [...named.flatMap(([, list]) => list), ...echoed];
+  const chosen = dice.shuffle(turns).slice(0, dice.roll(3));
+  return chosen.map((turn) => ({ me, you, turns: [fill(turn, values)], gold: [] }));
+}
+
+/** A turn with what people say before and after: some twenty words. */
+function lengthen(dice, text) {
+  const parts = [text];
+  if (dice.roll(2)) parts.unshift(dice.pick(talk.openers));
+  if (dice.roll(3)) parts.push(dice.pick(talk.closers));
+  if (dice.roll(3) === 0 && !text.endsWith("?")) parts.push(dice.pick(talk.questions));
+  return parts.join(" ");
 }
 
 function chatter(language, dice, me, you, say) {
@@ -77,6 +103,7 @@ function chats(language, seed, wanted) {
   const log = new Log(`c${seed}`);
   const asked = [];
   const mark = (kind) => (language === english ? kind : `${kind} ${language.code}`);
+  if (language === english) return errandsOf(dice, log, wanted);
   const sessions = [];
   for (let round = 0; round < (language === english ? 4 : 5); round += 1) {
     for (const [domain, request, asks] of language.requests) {
@@ -93,44 +120,10 @@ function chats(language, seed, wanted) {
       asked.push({ kind: mark("multi"), question: fill(ask, values), gold });
     }
     for (let list = 0; list < (language === english ? 3 : 1); list += 1) {
-      const values = drawValues(language, dice);
-      const [hows, whats] = language.places;
-      const names = language.ordinals.map(() =>
-        (language.code === "en" || language.code === "zh" || language.code === "de"
-          ? [dice.pick(hows), dice.pick(whats)]
-          : [dice.pick(whats), dice.pick(hows)]
-        ).join(language.code === "zh" ? "" : " "),
-      );
-      const lines = names.map((place, index) => {
-        const more = drawValues(language, dice);
-        return fill(language.placeLine, {
-          ...more,
-          i: index + 1,
-          place,
-          near: dice.pick(language.near),
-          h: 7 + dice.roll(4),
-          g: 17 + dice.roll(6),
-        });
-      });
-      const goldOfAnswer = [];
-      sessions.push({
-        domain: dice.pick(Object.keys(language.advice)),
-        request: fill(language.asksList, values),
-        gold: [],
-        lines: [fill(language.list, values), ...lines],
-        goldOfAnswer,
-      });
-      const which = dice.roll(names.length);
-      asked.push({
-        kind: mark("agent"),
-        question: fill(dice.pick(language.agentAsks), { ...values, k: language.ordinals[which] }),
-        gold: goldOfAnswer,
-      });
-      asked.push({
-        kind: mark("agent"),
-        question: fill(dice.pick(language.agentNamed), { ...values, place: names[which] }),
-        gold: goldOfAnswer,
-      });
+      const { request, lines, asks, gold } = listOfPlaces(language, dice);
+      const domain = dice.pick(Object.keys(language.advice));
+      sessions.push({ domain, request, gold: [], lines, goldOfAnswer: gold });
+      for (const question of asks) asked.push({ kind: mark("agent"), question, gold });
     }
   }
   for (const { domain, request, gold, lines, goldOfAnswer } of dice.shuffle(sessions)) {
@@ -157,6 +150,95 @@ function chats(language, seed, wanted) {
     }
   }
   return { language: language.code, messages: log.messages, questions: choose(asked, wanted, dice) };
+}
+
+/** A list of places that the agent recommends, and two questions about it. */
+function listOfPlaces(language, dice) {
+  const values = drawValues(language, dice);
+  const [hows, whats] = language.places;
+  const isHowFirst = ["en", "zh", "de"].includes(language.code);
+  const names = language.ordinals.map(() =>
+    (isHowFirst ? [dice.pick(hows), dice.pick(whats)] : [dice.pick(whats), dice.pick(hows)]).join(
+      language.code === "zh" ? "" : " ",
+    ),
+  );
+  const lines = names.map((place, index) => {
+    const more = drawValues(language, dice);
+    const hours = { h: 7 + dice.roll(4), g: 17 + dice.roll(6) };
+    return fill(language.placeLine, { ...more, ...hours, i: index + 1, place, near: dice.pick(language.near) });
+  });
+  const which = dice.roll(names.length);
+  return {
+    request: fill(language.asksList, values),
+    lines: [fill(language.list, values), ...lines],
+    asks: [
+      fill(dice.pick(language.agentAsks), { ...values, k: language.ordinals[which] }),
+      fill(dice.pick(language.agentNamed), { ...values, place: names[which] }),
+    ],
+    gold: [],
+  };
+}
+
+/** Long sessions about ten subjects, in which a person tells things by the way. */
+function errandsOf(dice, log, wanted) {
+  const asked = [];
+  const told = [];
+  const tell = (text, gold, values) => told.push({ text: fill(text, values), gold, values });
+  for (let round = 0; round < 2; round += 1) {
+    for (const [kind, text, question] of errands.told) {
+      const values = drawValues(english, dice);
+      const gold = [];
+      tell(text, gold, values);
+      asked.push({ kind, question: fill(question, values), gold });
+    }
+    for (const [before, after, question] of errands.updated) {
+      const values = drawValues(english, dice);
+      const gold = [];
+      tell(before, gold, values);
+      tell(after, gold, values);
+      asked.push({ kind: "update", question: fill(question, values), gold });
+    }
+    for (const [texts, question] of errands.several) {
+      const values = drawValues(english, dice);
+      const gold = [];
+      for (const text of texts) tell(text, gold, values);
+      asked.push({ kind: "multi", question: fill(question, values), gold });
+    }
+  }
+  const lists = Array.from({ length: 8 }, () => listOfPlaces(english, dice));
+  for (const { asks, gold } of lists) asked.push(...asks.map((question) => ({ kind: "agent", question, gold })));
+  const subjects = Object.values(errands.subjects).map((nouns) => nouns.split(","));
+  const waiting = dice.shuffle(told);
+  const sessions = dice.shuffle([...lists, ...Array(44).fill(null)]);
+  for (const [index, list] of sessions.entries()) {
+    log.begin();
+    const share = Math.ceil(waiting.length / (sessions.length - index));
+    const here = waiting.splice(0, dice.roll(2) ? share : Math.min(waiting.length, share + 1));
+    const values = here[0]?.values ?? drawValues(english, dice);
+    const nouns = [...dice.pick(subjects), values.thing, values.hobby, values.food, values.event];
+    const said = (templates, count = 1) =>
+      dice
+        .shuffle(templates)
+        .slice(0, count)
+        .map((template) => {
+          const [a, b, c] = dice.shuffle(nouns);
+          return fill(template, { a, b, c, A: a[0].toUpperCase() + a.slice(1) });
+        });
+    const turns = Math.max(here.length, 3 + dice.roll(4));
+    const at = dice.shuffle(Array.from({ length: turns }, (_, turn) => turn));
+    for (let turn = 0; turn < turns; turn += 1) {
+      const fact = here[at[turn]];
+      const text = turn === 0 && list ? [list.request] : said(turn === 0 ? errands.asks : errands.follows);
+      if (fact) text.splice(dice.roll(2), 0, dice.pick(errands.ways) + fact.text);
+      const id = log.say({ role: "user", text: text.map((part) => part[0].toUpperCase() + part.slice(1)).join(" ") });
+      fact?.gold.push(id);
+      const items = said(errands.items, 5 + dice.roll(6)).map((item, place) => `${place + 1}. ${item}`);
+      const lines = [...said(errands.starts), ...(turn === 0 && list ? list.lines : items), ...said(errands.ends)];
+      const answer = log.say({ role: "assistant", text: lines.join("\n\n") });
+      if (turn === 0) list?.gold.push(answer);
+    }
+  }
+  return { language: "en", messages: log.messages, questions: choose(asked, wanted, dice) };
 }
 
 /** Agents often repeat what they were asked, so answers hold the words of requests. */

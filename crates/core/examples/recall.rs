@@ -134,12 +134,11 @@ fn by_meaning(question: &Question, share: Option<f64>) -> Vec<Nearest<(i64, i64)
     let Some(share) = share else {
         return Vec::new();
     };
-    let mut items: Vec<((i64, i64), f64)> = with_neighbours(&question.nearness, share)
+    let items = with_neighbours(question.nearness.clone(), share)
         .into_iter()
         .map(|(number, near)| (split_place(number), near))
         .collect();
-    items.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    vec![Nearest { items }]
+    vec![Nearest::new(items)]
 }
 
 fn measure(groups: &[Group], weights: &Weights, meanings: Option<f64>) -> BTreeMap<String, Sums> {

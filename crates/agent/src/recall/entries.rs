@@ -2,8 +2,8 @@
 //! first; its vector follows, or a later search makes it.
 
 use super::nearest::{
-    PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
-    embed_missing, find_nearest,
+    PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm, VectorReport,
+    VectorStore, embed_missing, find_nearest,
 };
 use super::{open_queries, spread};
 use crate::base::columns::{find_value, load};
@@ -175,7 +175,7 @@ impl VectorStore for Entries<'_> {
                 self.block.content_key().into(),
                 after.into(),
                 wanted.model.into(),
-                wanted.dimensions.into(),
+                wanted.bytes.into(),
                 wanted.batch.into(),
             ],
         )?
@@ -185,6 +185,11 @@ impl VectorStore for Entries<'_> {
 
     fn is_talk(&self) -> bool {
         false
+    }
+
+    /// A block has few entries beside a log's messages, and each of them counts.
+    fn form(&self) -> VectorForm {
+        VectorForm::Characters
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
@@ -205,7 +210,7 @@ impl VectorStore for Entries<'_> {
             .collect())
     }
 
-    fn store(&self, text: &PendingText, model: &str, vector: &str) -> Result<()> {
+    fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()> {
         let sql = format!(
             "INSERT INTO cf_agents_entry_vectors (number, model, vector)
              SELECT e.number, ?2, ?3
@@ -219,7 +224,7 @@ impl VectorStore for Entries<'_> {
         let params = [
             text.number.into(),
             model.into(),
-            vector.into(),
+            String::from_utf8_lossy(vector).into_owned().into(),
             text.stored.as_str().into(),
         ];
         self.db.run(&sql, &params)

@@ -10,6 +10,7 @@ pub mod entries;
 pub mod events;
 mod nearest;
 pub mod questions;
+mod signs;
 mod vector;
 
 pub use nearest::VectorReport;

@@ -6,15 +6,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::vector::{QueryVector, pack};
+use super::signs::{self, SignQuery};
+use super::vector::{self, QueryVector};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{Outbound, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
 use crate::search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
 
-/// Texts whose vectors one search compares. At 384 numbers each, 4 MB are read.
-pub const MAX_COMPARED: i64 = 10_000;
+/// Bytes of vectors that one search compares: those of 10,000 vectors of 384 numbers, a byte
+/// each, or of 80,000, a bit each.
+const MAX_COMPARED_BYTES: usize = 10_000 * 384;
+
+/// Texts that one search compares, however short their vectors are.
+const MAX_COMPARED: usize = 80_000;
+
+/// The most vectors that one search stores anew as bits, of those that an earlier build
+/// stored as characters.
+const MAX_CONVERTED: usize = 512;
 
 /// The most missing vectors that one search makes.
 pub const MAX_EMBEDDED: usize = 64;
@@ -24,7 +33,7 @@ const QUERY_PATIENCE_MS: i64 = 3_000;
 const TEXTS_PATIENCE_MS: i64 = 5_000;
 
 /// The most vectors that one statement returns, and their most bytes together.
-const BATCH: usize = 1_000;
+const BATCH: usize = 4_000;
 const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 
 /// Characters of a text that its vector is made of. The usual models read 512 tokens,
@@ -73,8 +82,27 @@ pub trait VectorStore {
         cursor: Option<&VectorCursor>,
     ) -> Result<VectorBatch>;
 
+    /// How the store's vectors are stored.
+    fn form(&self) -> VectorForm;
+
+    /// The numbers of texts that have no vector, at most `most`, beside those that the
+    /// batches say. `scanned` are the texts that have one.
+    fn load_missing(&self, _scanned: &ScannedTexts<'_>, _most: usize) -> Result<Vec<i64>> {
+        Ok(Vec::new())
+    }
+
+    /// Stores vectors of an earlier form anew. Each still belongs to the text of its number.
+    fn convert(&self, _vectors: &[(i64, Vec<u8>)]) -> Result<()> {
+        Ok(())
+    }
+
     /// The texts of these numbers that still exist.
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>>;
+
+    /// How many texts one search compares, of at most `most`.
+    fn most_compared(&self, most: usize) -> usize {
+        most
+    }
 
     /// Whether the texts are turns of talks: the turns right before and after a text have the
     /// numbers right below and above it.
@@ -82,7 +110,77 @@ pub trait VectorStore {
 
     /// Stores a vector, if the stored text is still the one that the vector was made of.
     /// Must run in a transaction.
-    fn store(&self, text: &PendingText, model: &str, vector: &str) -> Result<()>;
+    fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()>;
+}
+
+/// How a store's vectors are stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum VectorForm {
+    /// A character per number (`vector.rs`).
+    Characters,
+    /// A bit per number (`signs.rs`).
+    Signs,
+}
+
+impl VectorForm {
+    pub fn bytes_of(self, dimensions: usize) -> usize {
+        match self {
+            Self::Characters => dimensions,
+            Self::Signs => signs::bytes_of(dimensions),
+        }
+    }
+
+    fn pack(self, vector: &[f32]) -> Vec<u8> {
+        match self {
+            Self::Characters => vector::pack(vector).into_bytes(),
+            Self::Signs => signs::pack(vector),
+        }
+    }
+}
+
+/// The texts that a scan found a vector of.
+pub struct ScannedTexts<'a> {
+    /// Their numbers, the highest first.
+    pub numbers: &'a [i64],
+    /// There are no more vectors in the store.
+    pub is_whole: bool,
+}
+
+impl ScannedTexts<'_> {
+    pub fn has(&self, number: i64) -> bool {
+        self.numbers
+            .binary_search_by(|known| number.cmp(known))
+            .is_ok()
+    }
+}
+
+/// A query's vector, to which a store's vectors are compared.
+enum Query {
+    Characters(QueryVector),
+    Signs(SignQuery),
+}
+
+impl Query {
+    fn new(form: VectorForm, vector: &[f32]) -> Option<Self> {
+        match form {
+            VectorForm::Characters => QueryVector::new(vector).map(Self::Characters),
+            VectorForm::Signs => SignQuery::new(vector).map(Self::Signs),
+        }
+    }
+
+    fn dimensions(&self) -> usize {
+        match self {
+            Self::Characters(query) => query.dimensions(),
+            Self::Signs(query) => query.dimensions(),
+        }
+    }
+
+    fn compare(&self, stored: &[u8]) -> f64 {
+        f64::from(match self {
+            Self::Characters(query) => query.compare(stored),
+            Self::Signs(query) => query.compare(stored),
+        })
+    }
 }
 
 /// A text that needs a vector.
@@ -107,6 +205,8 @@ impl PendingText {
 pub struct VectorFilter<'a> {
     pub model: &'a str,
     pub dimensions: i64,
+    /// Bytes of a stored vector.
+    pub bytes: i64,
     /// Texts per statement.
     pub batch: i64,
 }
@@ -118,11 +218,14 @@ pub enum VectorCursor {
     Key(String),
 }
 
-/// A part of a store: the numbers of texts that have a vector, their vectors as one
-/// string, and the numbers of texts that have none.
+/// A part of a store: the numbers of texts that have a vector, their vectors in a row, and
+/// the numbers of texts that have none.
+#[derive(Default)]
 pub struct VectorBatch {
     pub numbers: Vec<i64>,
-    pub vectors: String,
+    pub vectors: Vec<u8>,
+    /// Numbers whose vectors are of an earlier form, with the vectors in today's form.
+    pub earlier: Vec<(i64, Vec<u8>)>,
     pub missing: Vec<i64>,
     /// Where the next batch begins. `None`: this batch is the last.
     pub next: Option<VectorCursor>,
@@ -133,10 +236,7 @@ impl VectorBatch {
     /// numbers of texts with a vector, the vectors, and the numbers of texts without one.
     /// A batch of fewer than `most` texts is the last.
     pub fn from_row(row: &Row, most: i64) -> Self {
-        let numbers = |column| {
-            let list = row.find_text(column).unwrap_or_default();
-            list.split(',').filter_map(|n| n.parse().ok()).collect()
-        };
+        let numbers = |column| read_numbers(row.find_text(column).unwrap_or_default());
         let key = || {
             row.find_text(0)
                 .map(|key| VectorCursor::Key(key.to_owned()))
@@ -145,11 +245,17 @@ impl VectorBatch {
         let is_full = row.find_integer(1).unwrap_or(0) >= most;
         Self {
             numbers: numbers(2),
-            vectors: row.find_text(3).unwrap_or_default().to_owned(),
+            vectors: row.find_text(3).unwrap_or_default().as_bytes().to_vec(),
+            earlier: Vec::new(),
             missing: numbers(4),
             next: last.filter(|_| is_full),
         }
     }
+}
+
+/// Numbers with commas between them.
+pub fn read_numbers(list: &str) -> Vec<i64> {
+    list.split(',').filter_map(|n| n.parse().ok()).collect()
 }
 
 /// The texts nearest to each query, by their numbers.
@@ -167,7 +273,7 @@ pub async fn find_nearest(
     queries: &[String],
     store: &dyn VectorStore,
 ) -> Result<NearestMatches> {
-    let queries = match embed_queries(outbound, model, queries).await {
+    let queries = match embed_queries(outbound, model, queries, store.form()).await {
         Ok(queries) => queries,
         Err(error) => {
             return Ok(NearestMatches {
@@ -180,11 +286,20 @@ pub async fn find_nearest(
     let ScanResult {
         mut found,
         mut missing,
+        earlier,
     } = scan(store, &name, &queries)?;
     let mut report = VectorReport {
         pending: missing.len() > MAX_EMBEDDED,
         error: None,
     };
+    if !earlier.is_empty()
+        && let Err(error) = store.convert(&earlier)
+    {
+        report = VectorReport {
+            pending: true,
+            ..VectorReport::failed(error)
+        };
+    }
     if !missing.is_empty() {
         missing.truncate(MAX_EMBEDDED);
         match embed_missing(outbound, model, store, &missing, TEXTS_PATIENCE_MS).await {
@@ -192,10 +307,9 @@ pub async fn find_nearest(
                 for (query, found) in queries.iter().zip(&mut found) {
                     let of_same_length = made
                         .iter()
-                        .filter(|(_, vector)| vector.len() == query.dimensions());
+                        .filter(|made| made.dimensions == query.dimensions());
                     found.extend(
-                        of_same_length
-                            .map(|(number, vector)| (*number, compare(query, vector.as_bytes()))),
+                        of_same_length.map(|made| (made.number, query.compare(&made.vector))),
                     );
                 }
             }
@@ -208,12 +322,10 @@ pub async fn find_nearest(
         }
     }
     let nearest = found.into_iter().map(|found| {
-        let mut items = match store.is_talk() {
-            true => with_neighbours(&found, NEIGHBOUR_SHARE),
+        Nearest::new(match store.is_talk() {
+            true => with_neighbours(found, NEIGHBOUR_SHARE),
             false => found,
-        };
-        items.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        Nearest { items }
+        })
     });
     Ok(NearestMatches {
         nearest: nearest.collect(),
@@ -221,20 +333,17 @@ pub async fn find_nearest(
     })
 }
 
-fn compare(query: &QueryVector, vector: &[u8]) -> f64 {
-    f64::from(query.compare(vector))
-}
-
 /// The vectors of the queries, all of one length, by one request.
 async fn embed_queries(
     outbound: &dyn Outbound,
     model: &EmbeddingModel,
     texts: &[String],
-) -> Result<Vec<QueryVector>> {
+    form: VectorForm,
+) -> Result<Vec<Query>> {
     let vectors = embed_in_time(outbound, model, texts, QUERY_PATIENCE_MS).await?;
-    let queries: Option<Vec<QueryVector>> = vectors
+    let queries: Option<Vec<Query>> = vectors
         .iter()
-        .map(|vector| QueryVector::new(vector))
+        .map(|vector| Query::new(form, vector))
         .collect();
     let queries = queries.ok_or_else(|| {
         Error::new(
@@ -242,7 +351,7 @@ async fn embed_queries(
             "The embedding model sent nothing but zeros. Check `EMBEDDING_MODEL`.",
         )
     })?;
-    let dimensions = queries.first().map(QueryVector::dimensions);
+    let dimensions = queries.first().map(Query::dimensions);
     if queries
         .iter()
         .any(|query| Some(query.dimensions()) != dimensions)
@@ -279,38 +388,68 @@ struct ScanResult {
     found: Vec<Vec<(i64, f64)>>,
     /// At most [`MAX_EMBEDDED`] + 1 numbers.
     missing: Vec<i64>,
+    /// Vectors to store anew, at most [`MAX_CONVERTED`].
+    earlier: Vec<(i64, Vec<u8>)>,
 }
 
 /// Reads the store's vectors once, whatever the number of queries.
-fn scan(store: &dyn VectorStore, model: &str, queries: &[QueryVector]) -> Result<ScanResult> {
-    let dimensions = queries.first().map_or(0, QueryVector::dimensions);
+fn scan(store: &dyn VectorStore, model: &str, queries: &[Query]) -> Result<ScanResult> {
+    let dimensions = queries.first().map_or(0, Query::dimensions);
+    let bytes = store.form().bytes_of(dimensions).max(1);
+    // A vector of an earlier form takes a byte per number.
+    let batch = BATCH.min(BATCH_BYTES / dimensions.max(1)).max(1);
     let wanted = VectorFilter {
         model,
         dimensions: dimensions as i64,
-        batch: BATCH.min(BATCH_BYTES / dimensions.max(1)) as i64,
+        bytes: bytes as i64,
+        batch: batch as i64,
     };
     let mut scanned = ScanResult {
         found: queries.iter().map(|_| Vec::new()).collect(),
         missing: Vec::new(),
+        earlier: Vec::new(),
     };
+    let mut numbers = Vec::new();
     let mut cursor = None;
-    let mut left = MAX_COMPARED;
+    let mut left = store.most_compared(MAX_COMPARED.min(MAX_COMPARED_BYTES / bytes));
+    let mut is_whole = false;
     while left > 0 {
         let batch = store.load_batch(&wanted, cursor.as_ref())?;
         for (query, found) in queries.iter().zip(&mut scanned.found) {
-            let vectors = batch.vectors.as_bytes().chunks_exact(dimensions.max(1));
+            let vectors = batch.vectors.chunks_exact(bytes);
             let compared = batch.numbers.iter().zip(vectors);
-            found.extend(compared.map(|(number, vector)| (*number, compare(query, vector))));
+            found.extend(compared.map(|(number, vector)| (*number, query.compare(vector))));
+            let earlier = batch.earlier.iter();
+            found.extend(earlier.map(|(number, vector)| (*number, query.compare(vector))));
         }
         let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
         scanned.missing.extend(batch.missing.iter().take(room));
+        numbers.extend(batch.numbers);
+        numbers.extend(batch.earlier.iter().map(|(number, _)| *number));
+        let room = MAX_CONVERTED.saturating_sub(scanned.earlier.len());
+        scanned.earlier.extend(batch.earlier.into_iter().take(room));
         cursor = batch.next;
         if cursor.is_none() {
+            is_whole = true;
             break;
         }
-        left -= wanted.batch;
+        left = left.saturating_sub(wanted.batch as usize);
     }
+    let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    let texts = ScannedTexts {
+        numbers: &numbers,
+        is_whole,
+    };
+    scanned.missing.extend(store.load_missing(&texts, room)?);
     Ok(scanned)
+}
+
+/// A vector that was made and stored.
+pub struct MadeVector {
+    pub number: i64,
+    pub dimensions: usize,
+    pub vector: Vec<u8>,
 }
 
 /// Asks the model for the texts' vectors, stores them and returns them.
@@ -320,7 +459,7 @@ pub async fn embed_missing(
     store: &dyn VectorStore,
     numbers: &[i64],
     patience_ms: i64,
-) -> Result<Vec<(i64, String)>> {
+) -> Result<Vec<MadeVector>> {
     let texts = store.load_texts(numbers)?;
     let contents: Vec<String> = texts.iter().map(PendingText::told).collect();
     let vectors = embed_in_time(outbound, model, &contents, patience_ms).await?;
@@ -328,9 +467,13 @@ pub async fn embed_missing(
     atomically(store.db(), || {
         let mut made = Vec::with_capacity(texts.len());
         for (text, vector) in texts.iter().zip(&vectors) {
-            let packed = pack(vector);
+            let packed = store.form().pack(vector);
             store.store(text, &name, &packed)?;
-            made.push((text.number, packed));
+            made.push(MadeVector {
+                number: text.number,
+                dimensions: vector.len(),
+                vector: packed,
+            });
         }
         Ok(made)
     })

@@ -10,7 +10,7 @@ use crate::base::action::Role;
 const LETTERS_PER_WORD: f64 = 3.0;
 
 /// An event that may match, reduced to what its text holds of the query's words.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Candidate {
     pub session: i64,
     pub seq: i64,

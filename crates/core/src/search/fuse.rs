@@ -30,22 +30,32 @@ pub const MAX_NEAREST: usize = 100;
 pub const NEIGHBOUR_SHARE: f64 = 0.1;
 
 /// How near each text is with its neighbours, whose numbers are one less and one more. A text
-/// without a neighbour counts as if its neighbour were as near as the average.
-pub fn with_neighbours(found: &[(i64, f64)], share: f64) -> Vec<(i64, f64)> {
-    let nearness: HashMap<i64, f64> = found.iter().copied().collect();
+/// without a neighbour counts as if its neighbour were as near as the average. The texts come
+/// back in the order of their numbers.
+pub fn with_neighbours(mut found: Vec<(i64, f64)>, share: f64) -> Vec<(i64, f64)> {
+    found.sort_unstable_by_key(|(number, _)| *number);
     let sum: f64 = found.iter().map(|(_, nearness)| nearness).sum();
     let average = sum / found.len().max(1) as f64;
-    let near = |number: i64| nearness.get(&number).copied().unwrap_or(average);
-    found
-        .iter()
-        .map(|(number, own)| (*number, own + share * (near(number - 1) + near(number + 1))))
+    let near = |place: Option<usize>, number: i64| {
+        let neighbour = place.and_then(|place| found.get(place));
+        neighbour
+            .filter(|(its_number, _)| *its_number == number)
+            .map_or(average, |(_, nearness)| *nearness)
+    };
+    (0..)
+        .zip(&found)
+        .map(|(place, (number, own)): (usize, &(i64, f64))| {
+            let before = near(place.checked_sub(1), number - 1);
+            let after = near(Some(place + 1), number + 1);
+            (*number, own + share * (before + after))
+        })
         .collect()
 }
 
-/// The compared items and how near each is to the query by meaning, nearest first.
+/// The compared items and how near each is to the query by meaning, in the items' order.
 #[derive(Clone, Debug)]
 pub struct Nearest<T> {
-    pub items: Vec<(T, f64)>,
+    items: Vec<(T, f64)>,
 }
 
 impl<T> Default for Nearest<T> {
@@ -54,14 +64,51 @@ impl<T> Default for Nearest<T> {
     }
 }
 
+impl<T: Copy + Ord> Nearest<T> {
+    /// Each item comes once, in any order.
+    pub fn new(mut items: Vec<(T, f64)>) -> Self {
+        items.sort_unstable_by_key(|(item, _)| *item);
+        Self { items }
+    }
+
+    pub fn items(&self) -> &[(T, f64)] {
+        &self.items
+    }
+
+    fn find(&self, item: T) -> Option<f64> {
+        let place = self.items.binary_search_by_key(&item, |(item, _)| *item);
+        self.items.get(place.ok()?).map(|(_, nearness)| *nearness)
+    }
+
+    /// The [`MAX_NEAREST`] nearest items, nearest first.
+    fn best(&self) -> Vec<(T, f64)> {
+        let mut best = self.items.clone();
+        let nearer = |(_, a): &(T, f64), (_, b): &(T, f64)| b.total_cmp(a);
+        if best.len() > MAX_NEAREST {
+            best.select_nth_unstable_by(MAX_NEAREST, nearer);
+            best.truncate(MAX_NEAREST);
+        }
+        best.sort_by(nearer);
+        best
+    }
+}
+
 /// One ranking of what words found and of the nearest items, best first. Scores are
 /// between 0 and 1.
-pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) -> Vec<(T, f64)> {
-    let nearness: HashMap<T, f64> = nearest.items.iter().copied().collect();
+pub fn fuse<T: Copy + Ord + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) -> Vec<(T, f64)> {
+    fuse_with(by_words, nearest, WORDS_SHARE)
+}
+
+/// As [`fuse`], with another share of words, to measure what the share is worth.
+pub fn fuse_with<T: Copy + Ord + Hash>(
+    by_words: &[(T, f64)],
+    nearest: &Nearest<T>,
+    words_share: f64,
+) -> Vec<(T, f64)> {
     let found: HashMap<T, f64> = by_words.iter().copied().collect();
     let without_vector = by_words
         .iter()
-        .filter(|(item, _)| !nearness.contains_key(item))
+        .filter(|(item, _)| nearest.find(*item).is_none())
         .count();
     let words = ScoreSpread::of(
         by_words.iter().map(|(_, score)| *score),
@@ -71,20 +118,17 @@ pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) ->
         nearest.items.iter().map(|(_, nearness)| *nearness),
         nearest.items.len(),
     );
-    let strangers = nearest
-        .items
-        .iter()
-        .take(MAX_NEAREST)
-        .filter(|(item, _)| !found.contains_key(item));
+    let best = nearest.best();
+    let strangers = best.iter().filter(|(item, _)| !found.contains_key(item));
     let mut fused: Vec<(T, f64)> = by_words
         .iter()
         .chain(strangers)
         .map(|(item, _)| {
             let by_words = words.standing(found.get(item).copied().unwrap_or(0.0));
-            let by_meaning = nearness
-                .get(item)
-                .map_or(0.0, |nearness| meanings.standing(*nearness));
-            let standing = WORDS_SHARE * by_words + (1.0 - WORDS_SHARE) * by_meaning;
+            let by_meaning = nearest
+                .find(*item)
+                .map_or(0.0, |nearness| meanings.standing(nearness));
+            let standing = words_share * by_words + (1.0 - words_share) * by_meaning;
             (*item, 1.0 / (1.0 + (-standing).exp()))
         })
         .collect();
@@ -93,7 +137,7 @@ pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) ->
 }
 
 /// The ranking by words, with the nearest items where there are some.
-pub fn fuse_found<T: Copy + Eq + Hash>(
+pub fn fuse_found<T: Copy + Ord + Hash>(
     by_words: Vec<(T, f64)>,
     nearest: Option<&Nearest<T>>,
 ) -> Vec<(T, f64)> {
@@ -139,9 +183,7 @@ mod tests {
     use super::*;
 
     fn order(by_words: &[(char, f64)], by_meaning: &[(char, f64)]) -> String {
-        let nearest = Nearest {
-            items: by_meaning.to_vec(),
-        };
+        let nearest = Nearest::new(by_meaning.to_vec());
         let fused = fuse(by_words, &nearest);
         assert!(fused.iter().all(|(_, score)| *score > 0.0 && *score < 1.0));
         fused.into_iter().map(|(item, _)| item).collect()
@@ -150,18 +192,16 @@ mod tests {
     /// So many others, as far from the query as anything.
     fn among(nearest: &[(u32, f64)], others: u32) -> Nearest<u32> {
         let far = (0..others).map(|n| (1_000 + n, 0.1 + f64::from(n % 7) / 100.0));
-        Nearest {
-            items: nearest.iter().copied().chain(far).collect(),
-        }
+        Nearest::new(nearest.iter().copied().chain(far).collect())
     }
 
     #[test]
     fn a_text_between_near_ones_is_nearer_and_one_alone_is_as_it_was() {
         let found = [(1, 0.8), (2, 0.5), (3, 0.8), (9, 0.5), (20, -0.1)];
-        let after: HashMap<i64, f64> = with_neighbours(&found, 0.2).into_iter().collect();
+        let after: HashMap<i64, f64> = with_neighbours(found.to_vec(), 0.2).into_iter().collect();
         assert!((after[&2] - 0.82).abs() < 1e-9);
         assert!((after[&9] - 0.7).abs() < 1e-9);
-        assert!(with_neighbours(&[], 0.2).is_empty());
+        assert!(with_neighbours(Vec::new(), 0.2).is_empty());
     }
 
     #[test]
@@ -206,8 +246,9 @@ mod tests {
     fn what_has_no_vector_yet_is_not_far() {
         // Equal by words: the one without a vector stands between near and far.
         let words = [(1, 4.0), (2, 4.0), (3, 4.0)];
-        let mut meanings = among(&[(1, 0.9)], 40);
-        meanings.items.push((3, -0.5));
+        let mut items = among(&[(1, 0.9)], 40).items;
+        items.push((3, -0.5));
+        let meanings = Nearest::new(items);
         let order: Vec<u32> = fuse(&words, &meanings)
             .iter()
             .map(|(item, _)| *item)
@@ -247,14 +288,13 @@ mod tests {
                 .collect();
             by_words.sort_by(|(_, a), (_, b)| b.total_cmp(a));
             let near = columns[2].split(',').enumerate();
-            let mut items: Vec<(usize, f64)> = near
+            let items = near
                 .map(|(place, near)| (place, near.parse::<f64>().unwrap() / 10_000.0))
                 .collect();
-            items.sort_by(|(_, a), (_, b)| b.total_cmp(a));
             Recorded {
                 answer: columns[0].parse().unwrap(),
                 by_words,
-                nearest: Nearest { items },
+                nearest: Nearest::new(items),
             }
         };
         lines.lines().map(line).collect()
@@ -288,7 +328,7 @@ mod tests {
             assert!(questions.len() >= 80);
             for most in [1, 10] {
                 let words = recall(&questions, most, |question| question.by_words.clone());
-                let meanings = recall(&questions, most, |question| question.nearest.items.clone());
+                let meanings = recall(&questions, most, |question| question.nearest.best());
                 let both = recall(&questions, most, |question| {
                     fuse(&question.by_words, &question.nearest)
                 });

@@ -12,7 +12,7 @@ pub mod fuse;
 pub mod index;
 pub mod merge;
 mod plain;
-mod progress;
+pub mod progress;
 pub mod query;
 pub mod rank;
 mod read;

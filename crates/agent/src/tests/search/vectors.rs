@@ -461,40 +461,94 @@ fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
     assert_eq!(found, ["a", "b"]);
 }
 
-#[test]
-fn a_long_history_is_compared_in_batches_and_no_further_than_the_bound() {
+/// Stores vectors of events of session `s`, as SQL writes them.
+fn store_vectors(alice: &Alice, vectors: &[(i64, &str)]) {
+    for (seq, vector) in vectors {
+        let sql = format!(
+            "INSERT INTO cf_agents_event_vectors (place, model, vector)
+             VALUES ((1 << 32) | ?1, 'workers-ai:@cf/m', {vector})"
+        );
+        alice.db.rows(&sql, &[(*seq).into()]).unwrap();
+    }
+}
+
+/// A session with so many messages, and an index of their words.
+fn with_messages(thousands: usize) -> Alice {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
-    for _ in 0..11 {
+    for _ in 0..thousands {
         let events: Vec<Value> = (0..1000)
             .map(|_| json!({"action": "user_message", "content": "x"}))
             .collect();
         alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
     }
-    alice.search("first");
-    for (seq, vector) in [
-        (11_000, "O OO"),
-        (9_000, "~OO"),
-        (1_001, "}OO"),
-        (1_000, "~OO"),
-    ] {
-        let sql = "INSERT INTO cf_agents_event_vectors (place, model, vector)
-                   VALUES ((1 << 32) | ?1, 'workers-ai:@cf/m', ?2)";
-        alice
-            .db
-            .rows(sql, &[i64::from(seq).into(), vector.into()])
-            .unwrap();
-    }
-    alice.outbound.answers.borrow_mut().clear();
-    alice.embeds(&[[1.0, 0.0, 0.0]]);
-    let found: Vec<i64> = alice
-        .search("wet")
-        .iter()
+    alice.search("\"first\"");
+    alice
+}
+
+fn seqs(hits: &[Value]) -> Vec<i64> {
+    hits.iter()
         .map(|hit| hit["seq"].as_i64().unwrap())
-        .collect();
-    // The vector of event 11,000 has another length. Event 1,000 is older than the newest
-    // 10,000 messages.
-    assert_eq!(found, [9_000, 1_001]);
+        .collect()
+}
+
+#[test]
+fn vectors_of_any_age_are_compared_and_what_is_older_than_all_gets_its_own_last() {
+    let alice = with_messages(11);
+    // The vector of event 11,000 has another length.
+    store_vectors(&alice, &[(11_000, "x'0505'"), (9_000, "x'01'"), (500, "x'03'")]);
+    alice.embeds(&[[1.0, 0.2, 0.0]]);
+    assert_eq!(seqs(&alice.search("wet")), [9_000, 500]);
+    // No vectors are missing among the newest 10,000.
+    let sql = "INSERT OR REPLACE INTO cf_agents_event_vectors (place, model, vector)
+               SELECT (1 << 32) | seq, 'workers-ai:@cf/m', x'04'
+                 FROM cf_agents_events
+                WHERE seq > 1000";
+    alice.db.rows(sql, &[]).unwrap();
+    alice.embeds(&[[1.0, 0.2, 0.0]]);
+    alice.embeds(&[[1.0, 0.0, 0.0]; 64]);
+    let found = alice.ok("search", json!({"query": "wet", "limit": 3}));
+    assert_eq!(found["vectors"], json!({"pending": true}));
+    // Those right below the oldest vector came first.
+    let sql = "SELECT min(place & 0xFFFFFFFF), max(place & 0xFFFFFFFF), count(*)
+                 FROM cf_agents_event_vectors
+                WHERE vector = x'01'";
+    let row = &alice.db.rows(sql, &[]).unwrap()[0];
+    let made = [0, 1, 2].map(|column| row.integer(column).unwrap());
+    assert_eq!(made, [436, 499, 64]);
+}
+
+#[test]
+fn vectors_of_an_earlier_build_are_compared_and_stored_anew() {
+    let alice = talkative();
+    // A character per number, as an earlier build wrote them.
+    store_vectors(&alice, &[(1, "'~XO'"), (2, "'O~X'")]);
+    alice.embeds(&[RAIN]);
+    assert_eq!(alice.found("wet weather"), ["a", "b"]);
+    let sql = "SELECT typeof(vector), hex(vector) FROM cf_agents_event_vectors ORDER BY place";
+    let stored = alice.db.rows(sql, &[]).unwrap();
+    let stored: Vec<(&str, &str)> = stored.iter().map(|row| row.read().unwrap()).collect();
+    assert_eq!(stored, [("blob", "01"), ("blob", "02")]);
+    // The model was asked for the query alone.
+    assert_eq!(alice.asked(), [json!(["wet weather"])]);
+    alice.embeds(&[CATS]);
+    assert_eq!(alice.found("animals"), ["b", "a"]);
+}
+
+#[test]
+fn a_search_stores_a_bounded_number_of_earlier_vectors_anew() {
+    let alice = with_messages(1);
+    let sql = "INSERT INTO cf_agents_event_vectors (place, model, vector)
+               SELECT (1 << 32) | seq, 'workers-ai:@cf/m', iif(seq = 7, '~XO', 'OX~')
+                 FROM cf_agents_events";
+    alice.db.rows(sql, &[]).unwrap();
+    let earlier = "SELECT count(*) FROM cf_agents_event_vectors WHERE typeof(vector) = 'text'";
+    for left in [488, 0, 0] {
+        alice.embeds(&[RAIN]);
+        assert_eq!(seqs(&alice.search_with("wet", json!({"limit": 1}))), [7]);
+        let counted = alice.db.rows(earlier, &[]).unwrap();
+        assert_eq!(counted[0].integer(0).unwrap(), left);
+    }
 }
 
 #[test]
