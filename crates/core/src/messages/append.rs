@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::Count;
-use crate::log::append::{Parent, append};
+use crate::log::append::{AppendOutcome, Parent, append};
 use crate::log::event::NewEvent;
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
@@ -22,6 +22,30 @@ pub struct UpsertOutcome {
     pub settings: StoredSettings,
 }
 
+/// Appends messages, all of them or none, each after the one before it.
+pub fn append_messages(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    messages: Vec<NewMessage>,
+    parent: &Parent,
+    expected_leaf: Option<&Option<Id>>,
+) -> Result<AppendOutcome> {
+    let events: Vec<NewEvent> = messages.into_iter().map(to_event).collect();
+    append(db, host, session_id, &events, parent, expected_leaf)
+}
+
+fn to_event(message: NewMessage) -> NewEvent {
+    NewEvent {
+        id: message.id,
+        content: Some(message.content),
+        created_at: message.created_at.map(Count),
+        message: Some(message.text),
+        note: message.note,
+        ..NewEvent::new(message.action)
+    }
+}
+
 pub fn append_message(
     db: &dyn Database,
     host: &dyn Host,
@@ -30,17 +54,10 @@ pub fn append_message(
     parent: &Parent,
     expected_leaf: Option<&Option<Id>>,
 ) -> Result<UpsertOutcome> {
-    let event = NewEvent {
-        id: message.id,
-        content: Some(message.content),
-        created_at: message.created_at.map(Count),
-        message: Some(message.text),
-        note: message.note,
-        ..NewEvent::new(message.action)
-    };
-    let events = [event];
+    let given_at = message.created_at;
+    let events = [to_event(message)];
     let outcome = append(db, host, session_id, &events, parent, expected_leaf)?;
-    let created_at = message.created_at.unwrap_or(outcome.written_at);
+    let created_at = given_at.unwrap_or(outcome.written_at);
     let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));
     };
