@@ -48,6 +48,7 @@ const LEFT_OUT = new Set(["Error"]);
 const REPEATABLE = {
   appendEvents: "self.events.iter().all(|event| event.id.is_some())",
   appendMessage: "self.message.id.is_some()",
+  appendMessages: "self.messages.iter().all(|message| message.id.is_some())",
   runTurn: "self.message.id.is_some()",
   addUsage: "self.id.is_some()",
 };
@@ -55,6 +56,13 @@ const REPEATABLE = {
 /** A message that is sent. The document lets the AI SDK say what it holds. */
 const SENT_MESSAGE = "NewMessage";
 const TAKES_MESSAGE = new Set(["appendMessage", "updateMessage", "upsertMessage", "runTurn"]);
+
+/** The type of a field that holds messages that are sent. */
+function sentAs(field, operation) {
+  if (field === "message" && TAKES_MESSAGE.has(operation)) return SENT_MESSAGE;
+  if (field === "messages" && operation === "appendMessages") return `Vec<${SENT_MESSAGE}>`;
+  return undefined;
+}
 
 const WIDTH = 100;
 /** The most arguments of a function: clippy's own bound. */
@@ -294,7 +302,7 @@ class Crate {
       const name = snake(json);
       if (camel(name) !== json) throw new Error(`\`${owner}.${json}\` can't be told in Rust's letters`);
       const isRequired = required.includes(json);
-      const sent = json === "message" && TAKES_MESSAGE.has(operation) ? SENT_MESSAGE : undefined;
+      const sent = sentAs(json, operation);
       const whole = sent ?? this.#type(field, `${owner}${pascal(json)}`, enums);
       const bare = whole.replace(/^Option<(.*)>$/, "$1");
       const nulls = !isRequired && saysNull(field, operation);

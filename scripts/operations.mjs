@@ -31,6 +31,7 @@ export const GROUPS = {
   Events: ["appendEvents", "loadEvents", "deleteEvents"],
   Messages: [
     "appendMessage",
+    "appendMessages",
     "updateMessage",
     "upsertMessage",
     "getMessage",
@@ -67,7 +68,7 @@ export const GROUPS = {
   "Memory tools": ["getTools", "callTool"],
   Forgetting: ["findMentions", "erase", "verifyReceipt"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
-  Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  Agent: ["configureAgent", "getConfig", "getStats", "verify", "loadForeignRows", "mintToken", "destroy"],
   "Keeping and copies": ["applyRetention", "backup", "listBackups"],
   "Agents of a directory": ["listAgents", "searchAgents", "eraseAgents"],
   "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "exportAgent", "importAgent", "health"],

@@ -37,7 +37,7 @@ export const pathOf = (agent, operation) => `/agents/session-agent/${encodeURICo
  */
 export async function startFrame({ targets = ["AGENT", "FLOOR", "PEER"], meter = false, vars = {} } = {}) {
   const frame = new Frame(await makeStorage());
-  await frame.start(targets, { AUTH: "open", ...(meter && { METER: "on" }), ...vars });
+  await frame.start(targets, { AUTH: "open", REQUEST_LOG: "off", ...(meter && { METER: "on" }), ...vars });
   return frame;
 }
 

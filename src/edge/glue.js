@@ -142,3 +142,16 @@ export function respondInTime(status, bytes, cost, more) {
 export function runSoon(run, id) {
   Promise.resolve(id).then(run).catch(reportError);
 }
+
+/**
+ * Writes a request's line into the log, and its point into a data set: JSON of its fields. A
+ * log or a data set that fails costs the line alone, never the request.
+ */
+export function report(line, dataset, point) {
+  try {
+    if (line !== undefined) console.log(line);
+    if (point !== undefined) dataset.writeDataPoint(JSON.parse(point));
+  } catch {
+    // The request is answered all the same.
+  }
+}

@@ -10,6 +10,7 @@ mod http;
 mod mcp;
 mod object;
 mod outbound;
+mod request_log;
 mod router;
 mod rpc;
 mod sockets;

@@ -24,6 +24,7 @@ use worker::{Env, web_sys};
 use self::name::AgentName;
 use super::host::Runtime;
 use super::outbound::Bindings;
+use super::request_log::{RequestLog, RequestNote};
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
 use super::text::Sent;
@@ -66,6 +67,7 @@ struct Object {
     state: DurableObjectState,
     storage: Storage,
     policy: Rc<Policy>,
+    log: Rc<RequestLog>,
     outbound: Bindings,
     sockets: Sockets,
     name: AgentName,
@@ -99,6 +101,7 @@ impl SessionAgent {
             me: Weak::clone(me),
             storage,
             policy: policy(&env),
+            log: RequestLog::of(&env),
             outbound: Bindings::new(&env),
             sockets,
             name,
@@ -254,7 +257,13 @@ impl Object {
         granted: Option<String>,
     ) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
-        let handled = self.handle(request, body, granted, &db).await;
+        let note = RequestNote::begin(&self.log);
+        let handled = self.handle(request, body, granted, &db, &note).await;
+        let (name, cost) = (self.name.get(), Some(&db.statements));
+        match &handled {
+            Ok(answer) => note.answered(name, answer.status(), cost),
+            Err(error) => note.refused(name, error, cost),
+        }
         self.recover_once();
         self.join_later();
         match handled {
@@ -317,12 +326,19 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         self.open_tables(&db)?;
         let caller = state.caller();
+        let note = RequestNote::begin(&self.log);
+        note.is_called("socketFrame");
         let blank = self.blank(&db);
         let agent = Agent {
             db: if self.is_migrated.get() { &db } else { &blank },
             ..self.agent(&db, &caller, &[])
         };
         let heard = socket::handle_frame(&agent, &state, text).await;
+        let (name, cost) = (self.name.get(), Some(&db.statements));
+        match &heard {
+            Ok(_) => note.answered(name, 200, cost),
+            Err(error) => note.refused(name, error, cost),
+        }
         self.keep_name(&db)?;
         self.recover_once();
         self.join_later();
@@ -355,6 +371,17 @@ enum ObjectAnswer {
     Mcp(mcp::McpReply),
     Nothing,
     Response(Result<web_sys::Response, JsValue>),
+}
+
+impl ObjectAnswer {
+    fn status(&self) -> u16 {
+        match self {
+            Self::Reply(..) | Self::Stream(_) | Self::Turn(_) => 200,
+            Self::Mcp(message) => message.answer.status,
+            Self::Nothing => 204,
+            Self::Response(response) => response.as_ref().map_or(500, web_sys::Response::status),
+        }
+    }
 }
 
 fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Response, JsValue> {
@@ -449,8 +476,10 @@ impl Object {
         short: Option<Vec<u8>>,
         granted: Option<String>,
         db: &Sqlite<'_>,
+        note: &RequestNote,
     ) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
+        note.is_for(&route);
         let Some(agent) = route.agent() else {
             return match route {
                 Route::Health => Ok(ObjectAnswer::Response(health::answer())),

@@ -13,6 +13,7 @@ use worker::{Env, event, web_sys};
 use super::host::Runtime;
 use super::http::ResponseResult;
 use super::outbound::Bindings;
+use super::request_log::{RequestLog, RequestNote};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
 use session_agent_agent::api::door::admit;
@@ -185,6 +186,7 @@ struct AgentList {
     prefix: String,
     limit: usize,
     cursor: String,
+    note: RequestNote,
 }
 
 impl AgentList {
@@ -192,24 +194,36 @@ impl AgentList {
         let outbound = Bindings::new(env);
         let page = list_agents(&outbound, &self.prefix, &self.cursor, self.limit).await;
         match page.and_then(|page| json::encode(&page)) {
-            Ok(page) => http::respond(200, &page.as_str().into(), None, &[]),
-            Err(error) => http::refuse(&error, None),
+            Ok(page) => {
+                self.note.answered("", 200, None);
+                http::respond(200, &page.as_str().into(), None, &[])
+            }
+            Err(error) => {
+                self.note.refused("", &error, None);
+                http::refuse(&error, None)
+            }
         }
     }
 }
 
 fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer {
-    let refused = |error: &Error| RoutedAnswer::Here(http::refuse(error, None));
+    // The object writes the line of a request that it gets.
+    let note = RequestNote::here(&RequestLog::of(env));
+    let refused = |note: &RequestNote, agent: Option<&str>, error: &Error| {
+        note.refused(agent.unwrap_or_default(), error, None);
+        RoutedAnswer::Here(http::refuse(error, None))
+    };
     let route = match route::parse(&request.method(), &request.url()) {
         Ok(route) => route,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&note, None, &error),
     };
+    note.is_for(&route);
     if route == Route::Health {
         return RoutedAnswer::Here(health::answer());
     }
     let caller = match identify(policy, &route, &request) {
         Ok(caller) => caller,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&note, route.agent(), &error),
     };
     let agent = match route {
         Route::Agents {
@@ -222,19 +236,21 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
                     prefix,
                     limit,
                     cursor,
+                    note,
                 }),
-                Err(error) => refused(&error),
+                Err(error) => refused(&note, None, &error),
             };
         }
         _ => route.agent().unwrap_or_default(),
     };
     if let Err(error) = admit(&caller, &route) {
+        note.refused(agent, &error, None);
         return RoutedAnswer::Refused(request, error);
     }
-    let agent = JsValue::from(agent);
-    match find_object(env, &agent).and_then(|object| object.fetch(&request)) {
+    let object = find_object(env, &JsValue::from(agent));
+    match object.and_then(|object| object.fetch(&request)) {
         Ok(answer) => RoutedAnswer::ByObject(answer),
-        Err(error) => refused(&lost(&error)),
+        Err(error) => refused(&note, Some(agent), &lost(&error)),
     }
 }
 

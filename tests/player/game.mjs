@@ -162,6 +162,12 @@ export class Game {
     const seen = await observe((operation, body) => this.read(agent, operation, body));
     const wrong = differ(this.agents[agent], seen);
     this.hold(wrong === null, () => `after an audit: ${wrong}`);
+    for (let cursor = null; ; ) {
+      const page = await this.read(agent, "verify", { ...(cursor && { cursor }) });
+      this.hold(page.findings.length === 0, () => `verify finds ${show(page.findings)}`);
+      cursor = page.cursor;
+      if (cursor === null) break;
+    }
     for (const session of seen.sessions) {
       const known = this.agents[agent].find(session.id);
       this.hold(

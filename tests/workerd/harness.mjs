@@ -319,7 +319,8 @@ async function describeWorkers({
         ...(directory && { DIRECTORY: { ...object, exportName: DIRECTORY } }),
         SKILLS_BUCKET: { type: "r2", name: "session-agent-skills" },
         BACKUP_BUCKET: { type: "r2", name: "session-agent-backups" },
-        ...map({ ...vars, ...secrets }, (value) => ({ type: "text", value })),
+        // Lines of thousands of requests are of no use; request_log.test.mjs asks for them.
+        ...map({ REQUEST_LOG: "off", ...vars, ...secrets }, (value) => ({ type: "text", value })),
         ...(ai !== undefined && { AI: { type: "ai", dev: { remote: true } } }),
         ...Object.fromEntries(others.map(([name]) => [bindingName(name), { type: "worker", worker: name }])),
       },

@@ -79,6 +79,7 @@ test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
     "getBlocks",
     "getConfig",
     "getStats",
+    "verify",
     "listTools",
     "getTools",
     "renderPrompt",

@@ -30,6 +30,7 @@ fn every_example_is_read_and_written_again() {
     holds::<AddUsage>(&api);
     holds::<AppendEvents>(&api);
     holds::<AppendMessage>(&api);
+    holds::<AppendMessages>(&api);
     holds::<AppendToBlock>(&api);
     holds::<ApplyRetention>(&api);
     holds::<Backup>(&api);
@@ -101,5 +102,6 @@ fn every_example_is_read_and_written_again() {
     holds::<UpdateMessage>(&api);
     holds::<UpdateSession>(&api);
     holds::<UpsertMessage>(&api);
+    holds::<Verify>(&api);
     holds::<VerifyReceipt>(&api);
 }

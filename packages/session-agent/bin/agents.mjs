@@ -1,15 +1,18 @@
-// `npx session-agent agents`, `erase` and `backup`: what there is, what is to go, and a copy.
-// Each prints lines of JSON: agents, receipts, or the backup.
+// `npx session-agent agents`, `erase`, `backup` and `verify`: what there is, what is to go, a
+// copy, and whether what is stored holds together. Each prints lines of JSON: agents, receipts,
+// the backup, or what is wrong.
 
 import { parseArgs } from "node:util";
 
 export const USAGE = `Usage: session-agent agents [PREFIX] [--url URL]
        session-agent erase PREFIX --confirm PREFIX [--url URL]
        session-agent backup AGENT [--keep COUNT] [--url URL]
+       session-agent verify AGENT [--url URL]
 
 agents: lists the agents whose names begin so. The Worker needs the binding DIRECTORY.
 erase: destroys these agents, with all that they keep, and prints a receipt for each.
-backup: writes the agent's file to the Worker's bucket BACKUP_BUCKET, and keeps the newest COUNT.`;
+backup: writes the agent's file to the Worker's bucket BACKUP_BUCKET, and keeps the newest COUNT.
+verify: checks what the agent stores, changes nothing, and prints what is wrong, if anything is.`;
 
 /** Asked for what is no agent's own. It stays unused: these operations write nothing in it. */
 const ASKED = "operator";
@@ -17,7 +20,7 @@ const ASKED = "operator";
 const OPTIONS = { url: { type: "string" }, confirm: { type: "string" }, keep: { type: "string" } };
 
 /** Runs a command. Returns what is to be said of a failure. */
-export async function runAgents(command, args, { env = process.env, stdout = process.stdout } = {}) {
+export async function runAgents(command, args, { env = process.env, stdout = process.stdout, stderr = process.stderr } = {}) {
   let parsed;
   try {
     parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true });
@@ -34,9 +37,11 @@ export async function runAgents(command, args, { env = process.env, stdout = pro
   const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
   const agentOf = (agent) => sessionAgent(url, agent, { token: env.SESSION_AGENT_TOKEN });
   const print = (line) => stdout.write(`${JSON.stringify(line)}\n`);
+  const say = (text) => stderr.write(`${text}\n`);
   try {
     if (command === "agents") return await list(agentOf(ASKED), name ?? "", print);
     if (command === "erase") return await erase(agentOf(ASKED), name, values.confirm, print);
+    if (command === "verify") return await verify(agentOf(name), name, print, say);
     const keep = values.keep === undefined ? {} : { keep: Number(values.keep) };
     print(await agentOf(name).backup({ to: "r2", ...keep }));
   } catch (error) {
@@ -62,4 +67,17 @@ async function erase(agent, prefix, confirm, print) {
     if (agents.length === 0 && failed.length > 0) return `Still there, since they gave no answer: ${failed.join(", ")}`;
     if (!more && failed.length === 0) return undefined;
   }
+}
+
+async function verify(agent, name, print, say) {
+  let [found, checked, cursor] = [0, 0, null];
+  do {
+    const page = await agent.verify({ ...(cursor !== null && { cursor }) });
+    page.findings.forEach(print);
+    found += page.findings.length;
+    checked += page.checked;
+    cursor = page.cursor;
+  } while (cursor !== null);
+  if (found > 0) return `${name}: ${found} findings in ${checked} rows.`;
+  say(`${name}: ${checked} rows hold together.`);
 }

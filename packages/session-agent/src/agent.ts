@@ -181,10 +181,11 @@ function operate(connection: Connection, operation: string, input: object, optio
 /** Whether the agent knows a repetition by the ids that the caller gave. */
 function bringsItsIds(
   operation: string,
-  { events, message, id }: { events?: any; message?: any; id?: unknown },
+  { events, messages, message, id }: { events?: any; messages?: any; message?: any; id?: unknown },
 ): boolean {
-  if (operation === "appendEvents")
-    return Array.isArray(events) && events.every((event) => typeof event?.id === "string");
+  const haveIds = (list: any) => Array.isArray(list) && list.every((item) => typeof item?.id === "string");
+  if (operation === "appendEvents") return haveIds(events);
+  if (operation === "appendMessages") return haveIds(messages);
   if (operation === "appendMessage" || operation === "runTurn") return typeof message?.id === "string";
   return operation === "addUsage" && typeof id === "string";
 }

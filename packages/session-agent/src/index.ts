@@ -24,5 +24,5 @@ export type { ChangesOptions } from "./pages.js";
 export type { ModelInput, ModelInputOptions, PersistOptions, SessionClient } from "./session.js";
 export type { ExportLine, ImportFile, Progress, TransferOptions } from "./transfer.js";
 export type { ExportAgentOptions, ImportAgentOptions } from "./whole.js";
-export type { AppendedMessages, AppendMessages, SetBlock, SetEntry } from "./writes.js";
+export type { AppendMessages, SetBlock, SetEntry } from "./writes.js";
 export { type ModelFormatAdapter, type WorkersAIChatMessage, workersAIAdapter } from "./workers_ai.js";

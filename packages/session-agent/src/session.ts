@@ -17,6 +17,7 @@ import type { Connection } from "./connection.js";
 import type { WorkingContext } from "./context.js";
 import type { SessionAgentError } from "./errors.js";
 import {
+  type AppendedMessages,
   type AddUsageInput,
   type AppendOutcome,
   type Block,
@@ -57,7 +58,6 @@ import {
   type TransferOptions,
 } from "./transfer.js";
 import {
-  type AppendedMessages,
   type AppendMessages,
   appendMessages,
   persistWorkingContext,
@@ -138,7 +138,7 @@ export class SessionClient {
   }
 
   /**
-   * Appends messages of the AI SDK, each after the one before it, by a request each. With
+   * Appends messages of the AI SDK, each after the one before it: all of them or none. With
    * ids of their own, messages that are there already are left alone, so a call that broke
    * off can be repeated.
    */

@@ -4,7 +4,8 @@
 import type { WorkingContext } from "./context.js";
 import { BlockNotFoundError } from "./errors.js";
 import type {
-  AppendedMessage,
+  AppendedMessages,
+  AppendMessagesInput,
   AppendOutcome,
   Entry,
   Block,
@@ -31,18 +32,8 @@ export interface SetEntry extends Omit<SetEntryInput, "key"> {
   key?: string;
 }
 
-export interface AppendMessages {
+export interface AppendMessages extends Omit<AppendMessagesInput, "sessionId" | "messages"> {
   messages: Iterable<object>;
-  /** What the first message follows. Default: the leaf. */
-  parentId?: string | null;
-  /** The leaf that the first message follows. At another leaf nothing is written. */
-  expectedLeafId?: string | null;
-}
-
-export interface AppendedMessages {
-  /** What became of each message, in order. */
-  messages: AppendedMessage[];
-  leafId: string | null;
 }
 
 export async function setBlock(
@@ -76,16 +67,9 @@ export async function appendMessages(
   { messages, ...place }: AppendMessages,
   options?: CallOptions,
 ): Promise<AppendedMessages> {
-  const appended: AppendedMessage[] = [];
-  let at: object = place;
-  let leafId: string | null = place.parentId ?? place.expectedLeafId ?? null;
-  for (const message of messages) {
-    const outcome: AppendedMessage = await run("appendMessage", { message, ...at }, options);
-    appended.push(outcome);
-    leafId = outcome.message.id;
-    at = { expectedLeafId: leafId };
-  }
-  return { messages: appended, leafId };
+  const list = [...messages];
+  if (list.length === 0) return { messages: [], leafId: null };
+  return await run("appendMessages", { messages: list, ...place }, options);
 }
 
 /** What the context gained since it was built or last written. Then it counts as written. */

@@ -8,6 +8,7 @@ use wasm_bindgen::prelude::*;
 use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::http::{self, ReceivedBody};
+use crate::edge::request_log::RequestNote;
 use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::{Sqlite, empty};
 use crate::edge::text::Sent;
@@ -37,18 +38,32 @@ impl Object {
     }
 
     async fn answer_call(self: &Rc<Self>, call: RpcCall, is_own: bool) -> Result<JsValue> {
-        let answer = self.run_call(call, is_own).await;
+        let db = Sqlite::new(&self.storage);
+        let note = RequestNote::begin(&self.log);
+        let answer = self.run_call(call, is_own, &db, &note).await;
+        let (name, cost) = (self.name.get(), Some(&db.statements));
+        match &answer {
+            Ok(_) => note.answered(name, 200, cost),
+            Err(error) => note.refused(name, error, cost),
+        }
         self.recover_once();
         self.join_later();
         answer
     }
 
-    async fn run_call(self: &Rc<Self>, call: RpcCall, is_own: bool) -> Result<JsValue> {
+    async fn run_call(
+        self: &Rc<Self>,
+        call: RpcCall,
+        is_own: bool,
+        db: &Sqlite<'_>,
+        note: &RequestNote,
+    ) -> Result<JsValue> {
         if let Some(agent) = &call.options.agent {
             self.name.check(agent)?;
         }
         let agent = self.name.get();
         let route = call.route(agent);
+        note.is_for(&route);
         let RpcCall {
             operation,
             json,
@@ -62,13 +77,12 @@ impl Object {
         let limit = admit(&caller, &route)?;
         let ReceivedBody { bytes, reservation } = rpc::receive(json, limit)?;
         check_room(&route)?;
-        let db = Sqlite::new(&self.storage);
-        self.open_tables(&db)?;
-        let blank = self.blank(&db);
+        self.open_tables(db)?;
+        let blank = self.blank(db);
         let agent = Agent {
             body: Some(&reservation),
-            db: if self.is_migrated.get() { &db } else { &blank },
-            ..self.agent(&db, &caller, &[])
+            db: if self.is_migrated.get() { db } else { &blank },
+            ..self.agent(db, &caller, &[])
         };
         let mut reply = dispatch(&agent, &operation, bytes).await?;
         drop(reservation);

@@ -18,6 +18,7 @@ pub mod mcp;
 mod openapi;
 pub mod operation;
 pub mod operations;
+pub mod request_line;
 pub mod route;
 pub mod socket;
 pub mod table;

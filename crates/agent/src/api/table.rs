@@ -3,6 +3,7 @@
 
 use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
+use super::operations::append_messages::AppendMessages;
 use super::operations::backups::{Backup, ListBackups};
 use super::operations::chat::CancelTurn;
 use super::operations::chat_tools::{DefineTool, ListTools, RemoveTool};
@@ -42,6 +43,7 @@ use super::operations::tokens::MintToken;
 use super::operations::tree::{ForkSession, GetChanges, SetLeaf};
 use super::operations::turns::{GetTurn, GetTurns};
 use super::operations::usage::GetUsage;
+use super::operations::verify::Verify;
 use super::operations::working_context::{BuildWorkingContext, PersistWorkingContext};
 use crate::access::AccessRule;
 use crate::base::error::{Code, Error, Result};
@@ -67,6 +69,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<BuildWorkingContext>(),
     at_once::<PersistWorkingContext>(),
     at_once::<AppendMessage>(),
+    at_once::<AppendMessages>(),
     at_once::<UpdateMessage>(),
     at_once::<UpsertMessage>(),
     at_once::<GetMessage>(),
@@ -122,6 +125,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<GetConfig>(),
     at_once::<ApplyRetention>(),
     at_once::<GetStats>(),
+    at_once::<Verify>(),
     at_once::<LoadForeignRows>(),
     at_once::<FindMentions>(),
     at_once::<Erase>(),

@@ -6,16 +6,15 @@
 //! versions, it may be half built, and a place that it misses would stay. SQLite looks at
 //! the texts where they are, so no text but the snippets comes into memory.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use super::mention_tables::{MENTION_TABLES, MentionTable};
-use crate::base::columns::{FromRow, find, load};
+use super::table_pages::{OwnRows, PageCursor, PageRoom, TableRows};
+use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Tree, json, quoted};
+use crate::base::json::{self, json, quoted};
 
 /// The most characters of a query. Each form of it is looked for in each text.
 pub const MAX_QUERY_CHARS: usize = 200;
@@ -95,50 +94,6 @@ pub struct Mentions {
     pub cursor: Option<String>,
 }
 
-/// A position: a table, and the key of the last row that was looked at.
-#[derive(Clone, Debug, PartialEq)]
-struct MentionCursor {
-    table: usize,
-    /// Empty: the table begins.
-    after: Vec<SqlValue>,
-}
-
-impl MentionCursor {
-    fn encode(&self) -> String {
-        let key: Vec<serde_json::Value> = self
-            .after
-            .iter()
-            .map(|value| match value {
-                SqlValue::Text(text) => json!(text),
-                SqlValue::Integer(number) => json!(number),
-                SqlValue::Real(number) => json!(*number as i64),
-                SqlValue::Null => json!(null),
-            })
-            .collect();
-        URL_SAFE_NO_PAD.encode(json::text(&json!([self.table, key])))
-    }
-
-    /// `None`: no request answered this cursor.
-    fn decode(text: &str) -> Option<Self> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let Tree(parts) = json::decode_bytes(&bytes).ok()?;
-        let table = usize::try_from(parts.get(0)?.as_u64()?).ok()?;
-        let key = parts.get(1)?.as_array()?;
-        let columns = MENTION_TABLES.get(table)?.key.len();
-        if !key.is_empty() && key.len() != columns {
-            return None;
-        }
-        let value = |value: &serde_json::Value| match value {
-            serde_json::Value::String(text) => Some(SqlValue::Text(text.clone())),
-            value => value.as_i64().map(SqlValue::Integer),
-        };
-        Some(Self {
-            table,
-            after: key.iter().map(value).collect::<Option<_>>()?,
-        })
-    }
-}
-
 /// Finds up to `limit` places. `only`: within this session alone.
 pub fn find_mentions(
     db: &dyn Database,
@@ -147,30 +102,19 @@ pub fn find_mentions(
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<Mentions> {
-    let mut at = match cursor {
-        None => MentionCursor {
-            table: 0,
-            after: Vec::new(),
-        },
-        Some(text) => MentionCursor::decode(text).ok_or_else(|| {
-            Error::invalid(
-                "cursor",
-                "`cursor` must be the `cursor` of an earlier answer, as it was.",
-            )
-        })?,
-    };
+    let key_columns = |table: usize| Some(MENTION_TABLES.get(table)?.key.len());
+    let mut at = PageCursor::read(cursor, key_columns)?;
     let pattern = wanted.pattern()?;
     let mut found = Mentions {
         places: Vec::new(),
         cursor: None,
     };
-    let mut room = ScanRoom {
+    let mut room = PageRoom {
         rows: MAX_ROWS,
         bytes: MAX_BYTES,
     };
     while let Some(table) = MENTION_TABLES.get(at.table) {
-        let is_over = room.rows <= 0 || room.bytes <= 0 || found.places.len() >= limit;
-        if is_over {
+        if room.is_full() || found.places.len() >= limit {
             found.cursor = Some(at.encode());
             break;
         }
@@ -184,19 +128,10 @@ pub fn find_mentions(
         let left = limit - found.places.len();
         match search.step(&at.after, left, &mut room, &mut found.places)? {
             Some(after) => at.after = after,
-            None => {
-                at.table += 1;
-                at.after.clear();
-            }
+            None => at.leave_table(),
         }
     }
     Ok(found)
-}
-
-/// What a request may still look at.
-struct ScanRoom {
-    rows: i64,
-    bytes: i64,
 }
 
 impl Wanted<'_> {
@@ -266,23 +201,6 @@ struct TableSearch<'a> {
     is_text: bool,
 }
 
-/// The last row of a step.
-struct StepEnd {
-    rows: i64,
-    bytes: i64,
-    key: Vec<SqlValue>,
-}
-
-impl FromRow<'_> for StepEnd {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            rows: row.integer(0)?,
-            bytes: row.integer(1)?,
-            key: row.0.iter().skip(2).cloned().collect(),
-        })
-    }
-}
-
 /// A row that is wanted.
 struct FoundPlace {
     place: MentionPlace,
@@ -310,23 +228,17 @@ impl TableSearch<'_> {
         &self,
         after: &[SqlValue],
         limit: usize,
-        room: &mut ScanRoom,
+        room: &mut PageRoom,
         places: &mut Vec<MentionPlace>,
     ) -> Result<Option<Vec<SqlValue>>> {
         let Some(condition) = self.condition() else {
             return Ok(None);
         };
-        let Some(end) = self.find_end(after, room)? else {
+        let rows = self.rows();
+        let Some((end, range)) = rows.next_page(self.db, after, room)? else {
             return Ok(None);
         };
-        room.rows -= end.rows;
-        room.bytes -= end.bytes;
-        let (key, order) = (self.table.key.join(", "), self.order());
-        let (range, mut params) = self.rows_after(after);
-        let bounds: Vec<String> = (0..end.key.len())
-            .map(|index| format!("?{}", params.len() + index + 1))
-            .collect();
-        params.extend(end.key.iter().cloned());
+        let mut params = range.params;
         let pattern = params.len() + 1;
         params.push(self.pattern.into());
         params.push((limit as i64).into());
@@ -334,17 +246,18 @@ impl TableSearch<'_> {
             "SELECT {place}, {snippet}, {key}
                FROM {name} AS t
               WHERE {range}
-                AND ({order}) <= ({bounds})
                 AND {condition}
               ORDER BY {order}
               LIMIT ?{limit}",
+            key = self.table.key.join(", "),
+            range = range.condition,
+            order = range.order,
             place = self.table.place,
             snippet = match self.is_text {
                 true => self.table.snippet().replace("?p", &format!("?{pattern}")),
                 false => "NULL".to_owned(),
             },
             name = self.table.name,
-            bounds = bounds.join(", "),
             condition = condition.replace("?p", &format!("?{pattern}")),
             limit = pattern + 1,
         );
@@ -361,55 +274,18 @@ impl TableSearch<'_> {
         Ok(Some(last))
     }
 
-    /// The end of the next step within the room. `None`: the table has no more rows.
-    fn find_end(&self, after: &[SqlValue], room: &ScanRoom) -> Result<Option<StepEnd>> {
-        let (key, order) = (self.table.key.join(", "), self.order());
-        let (range, mut params) = self.rows_after(after);
-        let [rows, bytes] = [params.len() + 1, params.len() + 2];
-        params.extend([room.rows.into(), room.bytes.into()]);
-        let sql = format!(
-            "SELECT place, total, {key}
-               FROM (SELECT {key}, row_number() OVER (ORDER BY {key}) AS place,
-                            sum(bytes) OVER (ORDER BY {key}) AS total
-                       FROM (SELECT {key}, {length} AS bytes
-                               FROM {name} AS t
-                              WHERE {range}
-                              ORDER BY {order}
-                              LIMIT ?{rows}))
-              WHERE total <= ?{bytes}
-                 OR place = 1
-              ORDER BY place DESC
-              LIMIT 1",
-            length = self.table.length(),
-            name = self.table.name,
-        );
-        find(self.db, &sql, &params)
-    }
-
-    /// SQL: the key that orders the rows. For one session, an index leads to its rows, and
-    /// the plus keeps SQLite from walking through all rows by their numbers instead.
-    fn order(&self) -> String {
-        match (self.only, self.table.key) {
-            (Some(_), [number @ "number"]) => format!("+t.{number}"),
-            (_, key) => key.join(", "),
-        }
-    }
-
-    /// SQL: the rows after this key that the caller may see, and its parameters.
-    fn rows_after(&self, after: &[SqlValue]) -> (String, Vec<SqlValue>) {
-        let mut params = after.to_vec();
-        let mut range = match after.len() {
-            0 => "1".to_owned(),
-            count => {
-                let values: Vec<String> = (1..=count).map(|at| format!("?{at}")).collect();
-                format!("({}) > ({})", self.order(), values.join(", "))
-            }
+    fn rows(&self) -> TableRows<'_> {
+        let own = |(session_id, owner)| OwnRows {
+            session_id,
+            condition: format!("t.{owner} = ?s"),
+            is_range: false,
         };
-        if let (Some(only), Some(owner)) = (self.only, self.table.owner) {
-            params.push(only.as_str().into());
-            range.push_str(&format!(" AND t.{owner} = ?{}", params.len()));
+        TableRows {
+            name: self.table.name,
+            key: self.table.key,
+            length: self.table.length(),
+            only: self.only.zip(self.table.owner).map(own),
         }
-        (range, params)
     }
 
     /// SQL: whether a row is wanted. `?p` is the pattern. `None`: no row of this table is.
@@ -442,18 +318,6 @@ mod tests {
             "\\u00c4\\\"b",
         ] {
             assert!(forms.contains(&form.to_owned()), "{form}: {forms:?}");
-        }
-    }
-
-    #[test]
-    fn a_cursor_is_read_as_it_was_written_and_no_other_text_is_one() {
-        let cursor = MentionCursor {
-            table: 0,
-            after: vec!["s".into(), SqlValue::Integer(7)],
-        };
-        assert_eq!(MentionCursor::decode(&cursor.encode()), Some(cursor));
-        for text in ["", "x", "W10", "WzAsWzFdXQ", "Wzk5LFtdXQ"] {
-            assert_eq!(MentionCursor::decode(text), None, "{text}");
         }
     }
 }

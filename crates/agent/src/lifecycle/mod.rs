@@ -1,6 +1,6 @@
 //! Clears, deletes, forks, exports and imports whole sessions, and purges what was said. This folder names every
 //! table with rows of a session, so that deleting a session leaves no row behind.
-//! `foreign.rs` reads the rows that the Agents SDK left in an object that became ours.
+//! `verify/` checks what the tables hold. `foreign.rs` reads the rows that the Agents SDK left in an object that became ours.
 
 pub mod clear;
 pub mod delete;
@@ -12,4 +12,6 @@ pub mod mentions;
 pub mod purge;
 pub mod receipt;
 pub mod retention;
+mod table_pages;
 pub mod transfer;
+pub mod verify;

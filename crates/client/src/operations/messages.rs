@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt, UiMessage};
+use super::shapes::{AppendedEvent, Erased, HomeReceipt, UiMessage};
 use crate::message::NewMessage;
 use crate::operation::Operation;
 
@@ -68,6 +68,71 @@ impl Operation for AppendMessage {
 
     fn is_repeatable(&self) -> bool {
         self.message.id.is_some()
+    }
+}
+
+/// Appends messages, all of them or none, each after the one before it.
+///
+/// A message whose id is already in the session is not written again, so a retry is safe.
+///
+/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// messages, unless it allows `agentMessages`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct AppendMessages {
+    pub session_id: String,
+    pub messages: Vec<NewMessage>,
+    /// The leaf that the caller expects; at another leaf the call fails with `leaf_moved`.
+    /// `null`: an empty session.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub expected_leaf_id: Option<Option<String>>,
+    /// The event that the first new message follows. Default: the leaf. `null`: no event, so
+    /// that the message is a root.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub parent_id: Option<Option<String>>,
+    /// With `client`, reserved metadata keys and provider metadata are removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<MessageSource>,
+}
+
+impl AppendMessages {
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, messages: Vec<NewMessage>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            messages,
+            expected_leaf_id: None,
+            parent_id: None,
+            source: None,
+        }
+    }
+}
+
+setters! {
+    AppendMessages:
+    or null expected_leaf_id: impl Into<String>;
+    or null parent_id: impl Into<String>;
+    source: MessageSource;
+}
+
+impl Operation for AppendMessages {
+    type Output = AppendedMessages;
+    const NAME: &'static str = "appendMessages";
+    const READS: bool = false;
+
+    fn is_repeatable(&self) -> bool {
+        self.messages.iter().all(|message| message.id.is_some())
     }
 }
 
@@ -335,6 +400,16 @@ pub struct AppendedMessage {
     /// `false`: the session already had a message with this id.
     pub inserted: bool,
     pub message: UiMessage,
+}
+
+/// What `appendMessages` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct AppendedMessages {
+    /// What became of each message, in the order of the request.
+    pub messages: Vec<AppendedEvent>,
+    pub leaf_id: Option<String>,
 }
 
 /// What a deletion with `purge` adds to its answer.

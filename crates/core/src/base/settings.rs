@@ -58,6 +58,8 @@ settings! {
     EmbeddingModel = "EMBEDDING_MODEL": Variable;
     ToolOrigins = "TOOL_ORIGINS": Variable;
     ToolSecrets = "TOOL_SECRETS": Variable;
+    RequestLog = "REQUEST_LOG": Variable;
+    Metrics = "METRICS": Binding;
 }
 
 /// Whether a name is one of the Worker's own settings, such as its secret or a

@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::Count;
-use crate::log::append::{FindDue, Parent, append_news};
+use crate::log::append::{AppendOutcome, FindDue, Parent, append_news};
 use crate::log::event::NewEvent;
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
@@ -22,26 +22,42 @@ pub struct UpsertOutcome {
     pub settings: StoredSettings,
 }
 
-pub fn append_message(
+/// Appends messages, all of them or none, each after the one before it.
+pub fn append_messages(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
-    message: NewMessage,
-    (parent, expected_leaf): (&Parent, Option<&Option<Id>>),
+    messages: Vec<NewMessage>,
+    place: (&Parent, Option<&Option<Id>>),
     find_due: FindDue<'_>,
-) -> Result<UpsertOutcome> {
-    let event = NewEvent {
+) -> Result<AppendOutcome> {
+    let events: Vec<NewEvent> = messages.into_iter().map(to_event).collect();
+    append_news(db, host, session_id, &events, place, find_due)
+}
+
+fn to_event(message: NewMessage) -> NewEvent {
+    NewEvent {
         id: message.id,
         content: Some(message.content),
         created_at: message.created_at.map(Count),
         message: Some(message.text),
         note: message.note,
         ..NewEvent::new(message.action)
-    };
-    let events = [event];
-    let place = (parent, expected_leaf);
+    }
+}
+
+pub fn append_message(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    message: NewMessage,
+    place: (&Parent, Option<&Option<Id>>),
+    find_due: FindDue<'_>,
+) -> Result<UpsertOutcome> {
+    let given_at = message.created_at;
+    let events = [to_event(message)];
     let outcome = append_news(db, host, session_id, &events, place, find_due)?;
-    let created_at = message.created_at.unwrap_or(outcome.written_at);
+    let created_at = given_at.unwrap_or(outcome.written_at);
     let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));
     };

@@ -10,6 +10,7 @@ pub mod document;
 pub mod find;
 pub mod fuse;
 pub mod index;
+pub mod indexed;
 pub mod merge;
 mod plain;
 pub mod progress;

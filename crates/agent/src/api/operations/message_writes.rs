@@ -68,7 +68,7 @@ impl AppendMessage {
     /// The message to write, and its place. The text that was sent is dropped here, so
     /// that a long message is in memory once.
     fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
-        let message = parse(agent, &self.message, self.source)?;
+        let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
         let place = MessagePlacement {
             session_id: self.session_id,
             parent_id: self.parent_id,
@@ -106,24 +106,36 @@ fn appended_reply(inserted: bool, message: &Message) -> Reply {
     Reply::text([head, &message.json, "}"].concat())
 }
 
-/// Parses a message and checks that the caller may write it. A caller who may not write
-/// the agent's messages may not set the fields of a server either.
-fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Result<NewMessage> {
-    let source = match agent.caller.may_write_agent_messages() {
-        true => source,
-        false => MessageSource::Client,
-    };
-    let reserved = match source {
-        MessageSource::Client => {
-            let config = load_config(agent.db, &agent.deployed.memory.config)?;
-            config.reserved_metadata_keys.0
-        }
-        MessageSource::Server => Vec::new(),
-    };
-    let message = parse_message(message, source, &reserved)?;
-    let is_users = message.action == Action::UserMessage;
-    permit_voice(agent.caller, is_users, "message.role")?;
-    Ok(message)
+/// Who speaks in a request, and the metadata keys that this speaker may not set. A caller who
+/// may not write the agent's messages may not set the fields of a server either.
+pub(super) struct Speaker {
+    source: MessageSource,
+    reserved: Vec<Id>,
+}
+
+impl Speaker {
+    pub(super) fn of(agent: &Agent<'_>, source: MessageSource) -> Result<Self> {
+        let source = match agent.caller.may_write_agent_messages() {
+            true => source,
+            false => MessageSource::Client,
+        };
+        let reserved = match source {
+            MessageSource::Client => {
+                let config = load_config(agent.db, &agent.deployed.memory.config)?;
+                config.reserved_metadata_keys.0
+            }
+            MessageSource::Server => Vec::new(),
+        };
+        Ok(Self { source, reserved })
+    }
+
+    /// Parses a message and checks that the caller may write it.
+    pub(super) fn parse(&self, agent: &Agent<'_>, message: &JsonObject) -> Result<NewMessage> {
+        let message = parse_message(message, self.source, &self.reserved)?;
+        let is_users = message.action == Action::UserMessage;
+        permit_voice(agent.caller, is_users, "message.role")?;
+        Ok(message)
+    }
 }
 
 /// Checks that the caller may write the stored message that is to be replaced.
@@ -228,7 +240,7 @@ impl Operation for UpdateMessage {
 
 impl RunAtOnce for UpdateMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let message = parse(agent, &self.message, self.source)?;
+        let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
         drop(self.message);
         permit_replacing(agent, &self.session_id, &message)?;
         let updated = update_message(agent.db, agent.host, &self.session_id, &message)?;

@@ -2,6 +2,7 @@
 //! documentation. `api/table.rs` lists them.
 
 pub mod agent;
+pub mod append_messages;
 pub mod backups;
 pub mod chat;
 pub mod chat_tools;
@@ -29,4 +30,5 @@ pub mod tokens;
 pub mod tree;
 pub mod turns;
 pub mod usage;
+pub mod verify;
 pub mod working_context;

@@ -48,6 +48,7 @@ pub const READS: &[&str] = &[
     "listTools",
     "getConfig",
     "getStats",
+    "verify",
     "listAgents",
     "searchAgents",
     // As its example asks it. Tests of retention hold what it deletes.
@@ -301,6 +302,10 @@ fn about_messages() -> Bodies {
     vec![
         ("appendMessage", message(&plain)),
         ("appendMessage", message(&picture("pic2", "b"))),
+        (
+            "appendMessages",
+            json!({"sessionId": "s", "messages": [plain, picture("pic3", "b")]}),
+        ),
         ("updateMessage", message(&b1)),
         ("updateMessage", message(&picture("pic", "b"))),
         ("upsertMessage", message(&plain)),
@@ -483,6 +488,7 @@ fn about_the_agent() -> Bodies {
         ("getConfig", json!({})),
         ("applyRetention", json!({"dryRun": true})),
         ("getStats", json!({})),
+        ("verify", json!({})),
         ("loadForeignRows", json!({})),
         ("findMentions", json!({"query": "parcel"})),
         (

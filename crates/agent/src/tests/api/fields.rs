@@ -117,6 +117,11 @@ const SWITCHES: &[(&str, &str, Who)] = &[
         Who::IgnoredWithout("agentMessages"),
     ),
     (
+        "appendMessages",
+        "source",
+        Who::IgnoredWithout("agentMessages"),
+    ),
+    (
         "updateMessage",
         "source",
         Who::IgnoredWithout("agentMessages"),
@@ -313,6 +318,7 @@ impl Asker {
             "chat",
             "runTurn",
             "appendMessage",
+            "appendMessages",
             "updateMessage",
             "upsertMessage",
             "defineBlock",
@@ -555,20 +561,30 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
 #[test]
 fn reserved_metadata_is_written_by_who_may_speak_for_the_agent() {
     for asker in askers() {
-        for operation in ["appendMessage", "upsertMessage", "updateMessage"] {
+        for operation in [
+            "appendMessage",
+            "appendMessages",
+            "upsertMessage",
+            "updateMessage",
+        ] {
             let mut alice = asking(&Asker::Secret);
             alice.ok("configureAgent", json!({"reservedMetadataKeys": ["paid"]}));
             let part = json!([{"type": "text", "text": "x", "providerMetadata": {"a": {}}}]);
             let message =
                 json!({"id": "b1", "role": "user", "parts": part, "metadata": {"paid": true}});
             let message = match operation {
-                "appendMessage" => {
+                "appendMessage" | "appendMessages" => {
                     json!({"id": "new", "role": "user", "parts": part, "metadata": {"paid": true}})
                 }
                 _ => message,
             };
             alice.caller = asker.caller();
-            let body = json!({"sessionId": "s", "message": message, "source": "server"});
+            let body = match operation {
+                "appendMessages" => {
+                    json!({"sessionId": "s", "messages": [message], "source": "server"})
+                }
+                _ => json!({"sessionId": "s", "message": message, "source": "server"}),
+            };
             alice.ok(operation, body);
             alice.caller = Caller::Owner;
             let read = json!({"sessionId": "s", "messageId": message["id"]});

@@ -53,6 +53,10 @@ const LINEAR: &[(&str, &str)] = &[
         "it looks at up to 20,000 rows, or 8 MiB of their texts",
     ),
     (
+        "verify",
+        "it checks up to 5,000 rows, or 8 MiB of their texts",
+    ),
+    (
         "loadEvents",
         "with `since` or `actions`, it looks at each event",
     ),

@@ -209,6 +209,7 @@ fn asks() -> Vec<(&'static str, Value)> {
         ("listAgents", json!({"limit": 1000})),
         ("searchAgents", json!({"prefix": "a", "query": "x"})),
         ("getStats", json!({})),
+        ("verify", json!({})),
         ("loadForeignRows", json!({})),
         ("mintToken", json!({"expiresIn": 60})),
     ];

@@ -374,5 +374,6 @@ fn each_answer_counts_once_after_any_events() {
             assert!(!alice.has_turn_rows(), "seed {seed}, move {n}");
         }
         alice.finds_nothing_cut_off();
+        alice.is_sound(&format!("seed {seed}"));
     }
 }

@@ -10,4 +10,5 @@ pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;
 pub mod transfer_rights;
+pub mod verify;
 pub mod whole;

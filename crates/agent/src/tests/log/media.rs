@@ -406,5 +406,6 @@ fn played_at_random_every_message_is_exact_and_nothing_is_left_behind() {
                 assert_eq!(alice.payloads(), 0, "{game}");
             }
         }
+        alice.is_sound(&format!("game {seed}"));
     }
 }

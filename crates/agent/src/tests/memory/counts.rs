@@ -161,6 +161,7 @@ fn counts_are_exact_after_any_writes() {
                 &format!("seed {seed}, move {number}: {what}"),
             );
         }
+        player.alice.is_sound(&format!("seed {seed}"));
     }
 }
 

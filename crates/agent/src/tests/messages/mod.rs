@@ -1,5 +1,6 @@
 //! Messages, branches and pages.
 
+mod append_messages;
 pub mod long_reads;
 pub mod parted;
 pub mod path_length;

@@ -390,5 +390,6 @@ impl Rules {
                 compare(alice, &naive, dice, &game);
             }
         }
+        alice.is_sound(&self.name);
     }
 }

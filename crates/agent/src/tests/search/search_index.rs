@@ -340,6 +340,7 @@ fn random_play_leaves_the_index_as_if_built_anew() {
             .unwrap(),
         []
     );
+    alice.is_sound("after random play");
     // The index of the same log, built anew.
     alice.db.run("DELETE FROM cf_agents_search", &[]).unwrap();
     alice

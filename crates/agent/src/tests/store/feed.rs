@@ -597,4 +597,5 @@ fn play(seed: u64, moves: usize) {
     late.catch_up(&alice, 3);
     late.check(&alice, &format!("game {seed}, late"));
     assert_eq!(late.restarts, 0);
+    alice.is_sound(&format!("game {seed}"));
 }

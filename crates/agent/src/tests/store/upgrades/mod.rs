@@ -209,6 +209,13 @@ fn leave_out_joined(now: &mut Value, then: &[Value]) {
 }
 
 #[test]
+fn what_an_older_build_stored_is_sound() {
+    for fixture in fixtures() {
+        fixture.opened().is_sound(&fixture.name);
+    }
+}
+
+#[test]
 fn every_read_says_what_it_said_to_the_build_that_wrote() {
     for fixture in fixtures() {
         let alice = fixture.opened();

@@ -1,0 +1,454 @@
+//! What each row of the log and of its tree, its media and its index must keep.
+
+use super::check::{Check, Owner, PAGE_ROWS, Rule};
+use super::deeper::{check_media, check_paths};
+use super::finding::FindingCode as Code;
+
+/// A summary's path is found by all branches of its session, so a page has few summaries.
+const FEW_ROWS: i64 = 20;
+
+const EVENT: &str = "json_object('sessionId', t.session_id, 'id', t.id, 'seq', t.seq)";
+const PART_OF_EVENT: &str = "json_object('sessionId', t.session_id, 'seq', t.seq)";
+const MEDIA: &str = "json_object('sessionId', t.session_id, 'id', t.hash)";
+const SESSION: &str = "json_object('sessionId', t.session_id)";
+const NUMBERED: &str = "json_object('seq', t.id)";
+
+/// SQL: whether the column of a row `t` holds other than JSON. A missing value is none.
+macro_rules! is_no_json {
+    ($column:literal) => {
+        concat!("NOT json_valid(coalesce(", $column, ", 'null'))")
+    };
+}
+pub(super) use is_no_json;
+
+pub const LOG_CHECKS: &[Check] = &[
+    Check {
+        table: "cf_agents_events",
+        key: &["session_id", "seq"],
+        owner: Owner::Column("session_id"),
+        place: EVENT,
+        length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.tool), 0)
+               + coalesce(octet_length(t.note), 0) + coalesce(octet_length(t.message), 0)
+               + coalesce(octet_length(t.ends_turn), 0) + coalesce(octet_length(t.media), 0)",
+        page_rows: PAGE_ROWS,
+        rules: &[
+            Rule(
+                Code::EventUnreachable,
+                "(t.id_indexed = 0
+                  AND NOT (octet_length(t.id) = octet_length('e' || t.seq || '-') + 16
+                           AND substr(t.id, 1, length('e' || t.seq || '-')) = 'e' || t.seq || '-'))",
+            ),
+            Rule(
+                Code::EventIdTwice,
+                "(t.id_indexed = 0
+                  AND EXISTS (SELECT 1
+                                FROM cf_agents_events AS other
+                               WHERE other.session_id = t.session_id
+                                 AND other.id = t.id
+                                 AND other.id_indexed = 1))",
+            ),
+            Rule(
+                Code::EventDamaged,
+                concat!(
+                    "(",
+                    is_no_json!("t.metadata"),
+                    " OR ",
+                    is_no_json!("t.tool"),
+                    " OR ",
+                    is_no_json!("t.note"),
+                    " OR ",
+                    is_no_json!("t.ends_turn"),
+                    " OR ",
+                    is_no_json!("t.media"),
+                    " OR (t.message <> '' AND NOT json_valid('{' || t.message || '}')))"
+                ),
+            ),
+            Rule(
+                Code::ParentMissing,
+                "(t.parent_seq <> 0
+                  AND NOT EXISTS (SELECT 1
+                                    FROM cf_agents_events AS parent
+                                   WHERE parent.session_id = t.session_id
+                                     AND parent.seq = t.parent_seq))",
+            ),
+            Rule(
+                Code::ParentNotBefore,
+                "(t.parent_seq < 0 OR t.parent_seq >= t.seq)",
+            ),
+            Rule(
+                Code::ParentIdWrong,
+                "CASE
+                   WHEN t.parent_seq = 0 THEN t.parent_id IS NOT NULL
+                   ELSE EXISTS (SELECT 1
+                                  FROM cf_agents_events AS parent
+                                 WHERE parent.session_id = t.session_id
+                                   AND parent.seq = t.parent_seq
+                                   AND parent.id IS NOT t.parent_id)
+                 END",
+            ),
+            Rule(
+                Code::BranchUnmarked,
+                "(t.is_branch = 0
+                  AND t.parent_seq <> coalesce((SELECT max(before.seq)
+                                                  FROM cf_agents_events AS before
+                                                 WHERE before.session_id = t.session_id
+                                                   AND before.seq < t.seq), 0))",
+            ),
+            Rule(Code::SlicesIncomplete, SLICES_INCOMPLETE),
+            Rule(Code::MediaMissing, MEDIA_MISSING),
+            Rule(Code::MediaUseMissing, MEDIA_USE_MISSING),
+            Rule(
+                Code::IndexMissing,
+                "EXISTS (SELECT 1
+                           FROM cf_agents_sessions AS s
+                          WHERE s.id = t.session_id
+                            AND s.number <= 1048575
+                            AND t.seq BETWEEN :from AND :max_seq
+                            AND NOT EXISTS (SELECT 1
+                                              FROM cf_agents_search_docsize AS d
+                                             WHERE d.id = :place))",
+            ),
+        ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_slices",
+        key: &["session_id", "seq", "field", "part"],
+        owner: Owner::Column("session_id"),
+        place: PART_OF_EVENT,
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::SliceStray,
+            "NOT EXISTS (SELECT 1
+                           FROM cf_agents_events AS e
+                          WHERE e.session_id = t.session_id
+                            AND e.seq = t.seq
+                            AND e.sliced_bytes > 0)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_media",
+        key: &["session_id", "hash", "part"],
+        owner: Owner::Column("session_id"),
+        place: MEDIA,
+        length: "octet_length(t.text)",
+        page_rows: FEW_ROWS,
+        rules: &[
+            Rule(
+                Code::MediaUnused,
+                "(t.part = 0
+                  AND NOT EXISTS (SELECT 1
+                                    FROM cf_agents_media_uses AS u
+                                   WHERE u.session_id = t.session_id
+                                     AND u.hash = t.hash))",
+            ),
+            Rule(
+                Code::MediaDamaged,
+                "(t.part > 0
+                  AND NOT EXISTS (SELECT 1
+                                    FROM cf_agents_media AS before
+                                   WHERE before.session_id = t.session_id
+                                     AND before.hash = t.hash
+                                     AND before.part = t.part - 1))",
+            ),
+        ],
+        deeper: Some(check_media),
+    },
+    Check {
+        table: "cf_agents_media_uses",
+        key: &["session_id", "hash", "seq"],
+        owner: Owner::Column("session_id"),
+        place: "json_object('sessionId', t.session_id, 'id', t.hash, 'seq', t.seq)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::MediaUseStray,
+            "NOT EXISTS (SELECT 1
+                           FROM cf_agents_events AS e
+                          CROSS JOIN json_each(iif(json_valid(e.media), e.media, '[]')) AS used
+                          WHERE e.session_id = t.session_id
+                            AND e.seq = t.seq
+                            AND used.value ->> 1 = t.hash)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_compactions",
+        key: &["session_id", "to_seq", "from_seq", "number"],
+        owner: Owner::Column("session_id"),
+        place: "json_object('sessionId', t.session_id, 'id', t.id)",
+        length: "1000 * (SELECT count(*)
+                           FROM cf_agents_events AS e INDEXED BY cf_agents_events_by_parent
+                          WHERE e.session_id = t.session_id
+                            AND e.is_branch = 1)",
+        page_rows: FEW_ROWS,
+        rules: &[
+            Rule(
+                Code::OverlayEdgeMissing,
+                "(NOT EXISTS (SELECT 1
+                                FROM cf_agents_events AS e
+                               WHERE e.session_id = t.session_id
+                                 AND e.seq = t.from_seq
+                                 AND e.id = t.from_id)
+                  OR NOT EXISTS (SELECT 1
+                                   FROM cf_agents_events AS e
+                                  WHERE e.session_id = t.session_id
+                                    AND e.seq = t.to_seq
+                                    AND e.id = t.to_id))",
+            ),
+            Rule(
+                Code::OverlayAboveWrong,
+                "EXISTS (SELECT 1
+                           FROM cf_agents_events AS e
+                          WHERE e.session_id = t.session_id
+                            AND e.seq = t.from_seq
+                            AND e.parent_seq <> t.above_seq)",
+            ),
+        ],
+        deeper: Some(check_paths),
+    },
+    Check {
+        table: "cf_agents_sessions",
+        key: &["number"],
+        owner: Owner::Column("id"),
+        place: "json_object('sessionId', t.id)",
+        length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.compaction), 0)
+               + coalesce(octet_length(t.usage_days), 0)",
+        page_rows: PAGE_ROWS,
+        rules: &[
+            Rule(
+                Code::SessionDamaged,
+                concat!(
+                    "(CASE
+                        WHEN t.metadata IS NULL THEN 0
+                        WHEN json_valid(t.metadata) THEN json_type(t.metadata) <> 'object'
+                        ELSE 1
+                      END OR ",
+                    is_no_json!("t.compaction"),
+                    " OR ",
+                    is_no_json!("t.usage_days"),
+                    " OR ",
+                    is_no_json!("t.retention"),
+                    ")"
+                ),
+            ),
+            Rule(
+                Code::LeafMissing,
+                "(t.leaf_seq IS NOT NULL
+                  AND t.leaf_chosen_at >= coalesce((SELECT max(e.seq)
+                                                      FROM cf_agents_events AS e
+                                                     WHERE e.session_id = t.id), 0)
+                  AND NOT EXISTS (SELECT 1
+                                    FROM cf_agents_events AS e
+                                   WHERE e.session_id = t.id
+                                     AND e.seq = t.leaf_seq))",
+            ),
+        ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_changes",
+        key: &["session_id", "cursor"],
+        owner: Owner::Column("session_id"),
+        place: "json_object('sessionId', t.session_id, 'id', t.id)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::ChangeAhead,
+            "EXISTS (SELECT 1
+                       FROM cf_agents_sessions AS s
+                      WHERE s.id = t.session_id
+                        AND t.cursor >= :cursors * (1 + max(s.seq_floor,
+                              coalesce((SELECT max(e.seq)
+                                          FROM cf_agents_events AS e
+                                         WHERE e.session_id = s.id), 0))))",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_search_docsize",
+        key: &["id"],
+        owner: Owner::Range(
+            "t.id BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
+                      AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
+        ),
+        place: NUMBERED,
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::IndexStray,
+            "CASE
+               WHEN t.id < :beyond
+               THEN NOT EXISTS (SELECT 1
+                                  FROM cf_agents_sessions AS s
+                                 CROSS JOIN cf_agents_events AS e
+                                 WHERE s.number = t.id >> 32
+                                   AND e.session_id = s.id
+                                   AND e.seq = t.id & :max_seq)
+               ELSE NOT EXISTS (SELECT 1 FROM cf_agents_search_parts AS p WHERE p.rowid_ = t.id)
+             END",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_search_parts",
+        key: &["rowid_"],
+        owner: Owner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        place: "json_object('seq', t.seq)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[
+            Rule(
+                Code::IndexStray,
+                "NOT EXISTS (SELECT 1
+                               FROM cf_agents_sessions AS s
+                              CROSS JOIN cf_agents_events AS e
+                              WHERE s.number = t.number
+                                AND e.session_id = s.id
+                                AND e.seq = t.seq)",
+            ),
+            Rule(
+                Code::IndexMissing,
+                "NOT EXISTS (SELECT 1 FROM cf_agents_search_docsize AS d WHERE d.id = t.rowid_)",
+            ),
+        ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_search_progress",
+        key: &["number"],
+        owner: Owner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        place: "json_object('seq', t.number)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::IndexStray,
+            "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.number = t.number)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_event_vectors",
+        key: &["place"],
+        owner: Owner::Range(
+            "t.place BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
+                         AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
+        ),
+        place: "json_object('seq', t.place)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::VectorStray,
+            "NOT EXISTS (SELECT 1
+                           FROM cf_agents_sessions AS s
+                          CROSS JOIN cf_agents_events AS e
+                          WHERE s.number = t.place >> 32
+                            AND e.session_id = s.id
+                            AND e.seq = t.place & :max_seq)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_early_answers",
+        key: &["session_id", "number", "part"],
+        owner: Owner::Column("session_id"),
+        place: SESSION,
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::WaitingIncomplete,
+            "(t.part > 1
+              AND NOT EXISTS (SELECT 1
+                                FROM cf_agents_early_answers AS before
+                               WHERE before.session_id = t.session_id
+                                 AND before.number = t.number
+                                 AND before.part = t.part - 1))",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_waiting",
+        key: &["session_id", "number", "part"],
+        owner: Owner::Column("session_id"),
+        place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::WaitingIncomplete,
+            "(t.part > 1
+              AND NOT EXISTS (SELECT 1
+                                FROM cf_agents_waiting AS before
+                               WHERE before.session_id = t.session_id
+                                 AND before.number = t.number
+                                 AND before.part = t.part - 1))",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_last_turns",
+        key: &["session_id"],
+        owner: Owner::Column("session_id"),
+        place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
+        length: "coalesce(octet_length(t.state), 0)",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(Code::TurnDamaged, is_no_json!("t.state"))],
+        deeper: None,
+    },
+];
+
+/// SQL: slices are missing between others, or they hold other than as many bytes as the event
+/// says. A message's `content` may be left out of both its row and its slices, since the
+/// message says it: then the bytes of the slices are fewer.
+const SLICES_INCOMPLETE: &str = "CASE
+    WHEN t.sliced_bytes = 0 THEN 0
+    WHEN EXISTS (SELECT 1
+                   FROM cf_agents_slices AS x
+                  WHERE x.session_id = t.session_id
+                    AND x.seq = t.seq
+                    AND x.part > 0
+                    AND NOT EXISTS (SELECT 1
+                                      FROM cf_agents_slices AS before
+                                     WHERE before.session_id = x.session_id
+                                       AND before.seq = x.seq
+                                       AND before.field = x.field
+                                       AND before.part = x.part - 1)) THEN 1
+    WHEN t.message IS NOT NULL
+         AND t.content IS NULL
+         AND NOT EXISTS (SELECT 1
+                           FROM cf_agents_slices AS x
+                          WHERE x.session_id = t.session_id
+                            AND x.seq = t.seq
+                            AND x.field = 'content')
+    THEN t.message = ''
+         AND NOT EXISTS (SELECT 1
+                           FROM cf_agents_slices AS x
+                          WHERE x.session_id = t.session_id
+                            AND x.seq = t.seq
+                            AND x.field = 'message')
+    ELSE t.sliced_bytes <> (SELECT coalesce(sum(octet_length(x.text)), 0)
+                              FROM cf_agents_slices AS x
+                             WHERE x.session_id = t.session_id
+                               AND x.seq = t.seq)
+  END";
+
+/// SQL: some of the event's media is not stored.
+const MEDIA_MISSING: &str = "(json_valid(t.media)
+    AND EXISTS (SELECT 1
+                  FROM json_each(iif(json_valid(t.media), t.media, '[]')) AS used
+                 WHERE NOT EXISTS (SELECT 1
+                                     FROM cf_agents_media AS m
+                                    WHERE m.session_id = t.session_id
+                                      AND m.hash = used.value ->> 1
+                                      AND m.part = 0)))";
+
+/// SQL: some of the event's media has no row that says that the event uses it.
+const MEDIA_USE_MISSING: &str = "(json_valid(t.media)
+    AND EXISTS (SELECT 1
+                  FROM json_each(iif(json_valid(t.media), t.media, '[]')) AS used
+                 WHERE NOT EXISTS (SELECT 1
+                                     FROM cf_agents_media_uses AS u
+                                    WHERE u.session_id = t.session_id
+                                      AND u.hash = used.value ->> 1
+                                      AND u.seq = t.seq)))";

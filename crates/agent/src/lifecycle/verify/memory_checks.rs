@@ -1,0 +1,249 @@
+//! What each row of memory must keep: blocks, entries, documents, versions, counts.
+
+use super::check::{Check, Owner, PAGE_ROWS, Rule};
+use super::finding::FindingCode as Code;
+use super::log_checks::is_no_json;
+
+/// A block's entries are counted by reading them, so a page has few blocks.
+const FEW_ROWS: i64 = 20;
+
+const BLOCK: &str = "json_object('sessionId', nullif(t.scope, ''), 'label', t.key)";
+const ITEM: &str = "json_object('sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)";
+const OF_BLOCK: &str = "json_object('sessionId', nullif(t.scope, ''), 'label', t.block)";
+
+/// SQL: an earlier version of the item `t` has the number of its newest version or a higher
+/// one. A key that is both an entry's and a document's has versions of both.
+macro_rules! is_not_newest {
+    ($other:literal) => {
+        concat!(
+            "(coalesce(iif(json_valid(t.note), t.note ->> '$.version', 1), 1)
+                <= (SELECT max(past.version)
+                      FROM cf_agents_item_versions AS past
+                     WHERE past.scope = t.scope
+                       AND past.block = t.block
+                       AND past.key = t.key)
+              AND NOT EXISTS (SELECT 1
+                                FROM ",
+            $other,
+            " AS other
+                               WHERE other.scope = t.scope
+                                 AND other.block = t.block
+                                 AND other.key = t.key))"
+        )
+    };
+}
+
+pub const MEMORY_CHECKS: &[Check] = &[
+    Check {
+        table: "cf_agents_blocks",
+        key: &["number"],
+        owner: Owner::Column("scope"),
+        place: BLOCK,
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::BlockDamaged,
+            concat!(
+                "(",
+                is_no_json!("t.source"),
+                " OR ",
+                is_no_json!("t.retention"),
+                ")"
+            ),
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_block_versions",
+        key: &["scope", "key", "version"],
+        owner: Owner::Column("scope"),
+        place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(Code::VersionNumberWrong, "t.version < 1")],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_entries",
+        key: &["number"],
+        owner: Owner::Column("scope"),
+        place: ITEM,
+        length: "coalesce(octet_length(t.note), 0)",
+        page_rows: PAGE_ROWS,
+        rules: &[
+            Rule(Code::NoteDamaged, is_no_json!("t.note")),
+            Rule(
+                Code::IndexMissing,
+                "NOT EXISTS (SELECT 1 FROM cf_agents_entries_search_docsize AS d WHERE d.id = t.number)",
+            ),
+            Rule(
+                Code::EntryNumberWrong,
+                "(t.number >= :own_numbers
+                  AND NOT EXISTS (SELECT 1
+                                    FROM cf_agents_item_counts AS c
+                                   WHERE c.scope = t.scope
+                                     AND c.block = t.block
+                                     AND c.first_number > 0
+                                     AND t.number BETWEEN c.first_number
+                                                      AND c.first_number + :numbers - 1))",
+            ),
+            Rule(
+                Code::CountsWrong,
+                "NOT EXISTS (SELECT 1
+                               FROM cf_agents_item_counts AS c
+                              WHERE c.scope = t.scope
+                                AND c.block = t.block)",
+            ),
+            Rule(
+                Code::ReplacementMissing,
+                "EXISTS (SELECT 1
+                           FROM json_each(iif(json_valid(t.note), t.note, '{}'), '$.supersedes') AS replaced
+                          WHERE NOT EXISTS (SELECT 1
+                                              FROM cf_agents_replacements AS r
+                                             WHERE r.scope = t.scope
+                                               AND r.block = t.block
+                                               AND r.key = replaced.value
+                                               AND r.replacer = t.key))",
+            ),
+            Rule(Code::VersionNotNewest, is_not_newest!("cf_agents_skills")),
+        ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_entries_search_docsize",
+        key: &["id"],
+        owner: Owner::Agent,
+        place: "json_object('seq', t.id)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::IndexStray,
+            "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.id)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_entry_vectors",
+        key: &["number"],
+        owner: Owner::Agent,
+        place: "json_object('seq', t.number)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::VectorStray,
+            "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.number)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_skills",
+        key: &["scope", "block", "key"],
+        owner: Owner::Column("scope"),
+        place: ITEM,
+        length: "coalesce(octet_length(t.note), 0)",
+        page_rows: PAGE_ROWS,
+        rules: &[
+            Rule(Code::NoteDamaged, is_no_json!("t.note")),
+            Rule(Code::VersionNotNewest, is_not_newest!("cf_agents_entries")),
+        ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_item_versions",
+        key: &["scope", "block", "key", "slot"],
+        owner: Owner::Column("scope"),
+        place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
+        length: "octet_length(t.note)",
+        page_rows: PAGE_ROWS,
+        rules: &[
+            Rule(Code::NoteDamaged, is_no_json!("t.note")),
+            Rule(Code::VersionNumberWrong, "t.version < 1"),
+            // An entry keeps 20 earlier versions, and a document 10.
+            Rule(
+                Code::VersionMisplaced,
+                "t.slot NOT IN (t.version % 20, t.version % 10)",
+            ),
+        ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_replacements",
+        key: &["scope", "block", "key", "replacer"],
+        owner: Owner::Column("scope"),
+        place: ITEM,
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::ReplacementStray,
+            "NOT EXISTS (SELECT 1
+                           FROM cf_agents_entries AS e
+                          CROSS JOIN json_each(iif(json_valid(e.note), e.note, '{}'), '$.supersedes') AS replaced
+                          WHERE e.scope = t.scope
+                            AND e.block = t.block
+                            AND e.key = t.replacer
+                            AND replaced.value = t.key)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_item_counts",
+        key: &["scope", "block"],
+        owner: Owner::Column("scope"),
+        place: OF_BLOCK,
+        // Some 400 bytes of the index for each entry and each version that is counted.
+        length: "400 * ((SELECT count(*)
+                           FROM cf_agents_entries AS e
+                          WHERE e.scope = t.scope
+                            AND e.block = t.block) + t.deleted)",
+        page_rows: FEW_ROWS,
+        rules: &[Rule(Code::CountsWrong, COUNTS_WRONG)],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_skill_listings",
+        key: &["scope", "block"],
+        owner: Owner::Column("scope"),
+        place: OF_BLOCK,
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_loaded_skills",
+        key: &["session_id", "block", "key"],
+        owner: Owner::Column("session_id"),
+        place: "json_object('sessionId', t.session_id, 'label', t.block, 'key', t.key)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_prompts",
+        key: &["scope"],
+        owner: Owner::Column("scope"),
+        place: "json_object('sessionId', nullif(t.scope, ''))",
+        length: "octet_length(t.sections)",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(Code::PromptDamaged, is_no_json!("t.sections"))],
+        deeper: None,
+    },
+];
+
+/// SQL: the block's row counts other than its rows, as `memory/counts.rs` reads it.
+const COUNTS_WRONG: &str = "(t.deleted <> (SELECT count(*)
+                    FROM cf_agents_item_versions AS v
+                   WHERE v.scope = t.scope
+                     AND v.block = t.block
+                     AND v.content IS NULL)
+    OR (SELECT count(*)
+          FROM cf_agents_entries AS e
+         WHERE e.scope = t.scope
+           AND e.block = t.block)
+       <> t.entries + iif(t.first_number = 0, 0,
+            1 - t.first_number
+            + coalesce((SELECT max(e.number)
+                          FROM cf_agents_entries AS e
+                         WHERE e.number BETWEEN t.first_number AND t.first_number + :numbers - 1),
+                       t.first_number - 1)))";

@@ -1,0 +1,136 @@
+//! Writes a line of each request into the Worker's log, and a point into the data set
+//! `METRICS`, if one is bound. Neither can fail a request, and nothing waits for them.
+
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+
+use wasm_bindgen::prelude::*;
+use worker::{Env, console_warn};
+
+use super::env;
+use super::host::Runtime;
+use super::storage::Statements;
+use session_agent_agent::api::request_line::{LoggedRequests, RequestLine, name_of};
+use session_agent_agent::api::route::Route;
+use session_agent_core::base::error::Error;
+use session_agent_core::base::host::Host as _;
+use session_agent_core::base::settings::Setting;
+
+#[wasm_bindgen(module = "/src/edge/glue.js")]
+extern "C" {
+    /// Neither throws nor waits.
+    fn report(line: Option<&str>, dataset: &JsValue, point: Option<&str>);
+}
+
+/// Where lines and points go.
+pub struct RequestLog {
+    logged: LoggedRequests,
+    /// The data set; `undefined`: there is none.
+    dataset: JsValue,
+}
+
+impl RequestLog {
+    /// The Worker's log. It is read once: an isolate has one environment.
+    pub fn of(env: &Env) -> Rc<Self> {
+        thread_local! {
+            static LOG: OnceCell<Rc<RequestLog>> = const { OnceCell::new() };
+        }
+        LOG.with(|log| Rc::clone(log.get_or_init(|| Rc::new(Self::read(env)))))
+    }
+
+    fn read(env: &Env) -> Self {
+        let setting = env::find_text(env, Setting::RequestLog);
+        let logged = LoggedRequests::parse(setting.as_deref());
+        if logged.is_none() {
+            console_warn!(
+                "REQUEST_LOG is not `all`, `failures`, `off` or a number from 0 to 1. The log has a line of each request."
+            );
+        }
+        Self {
+            logged: logged.unwrap_or(LoggedRequests::All),
+            dataset: env::find(env, Setting::Metrics.name()).unwrap_or_default(),
+        }
+    }
+
+    fn is_off(&self) -> bool {
+        self.logged == LoggedRequests::None && self.dataset.is_undefined()
+    }
+
+    fn write(&self, line: &RequestLine<'_>) {
+        let is_logged = self.logged.takes(line.status, &Runtime);
+        let text = is_logged.then(|| line.to_json().ok()).flatten();
+        let point = (!self.dataset.is_undefined()).then(|| line.to_point());
+        if text.is_some() || point.is_some() {
+            report(text.as_deref(), &self.dataset, point.as_deref());
+        }
+    }
+}
+
+/// A request that is being answered.
+pub struct RequestNote {
+    log: Rc<RequestLog>,
+    operation: Cell<&'static str>,
+    /// `None`: the time is not taken.
+    began_at_ms: Option<i64>,
+}
+
+impl RequestNote {
+    pub fn begin(log: &Rc<RequestLog>) -> Self {
+        Self {
+            log: Rc::clone(log),
+            operation: Cell::new("unknown"),
+            // The clock is another call into JavaScript.
+            began_at_ms: (!log.is_off()).then(|| Runtime.now_ms()),
+        }
+    }
+
+    /// A request that is answered at once: the time that it takes is not told.
+    pub fn here(log: &Rc<RequestLog>) -> Self {
+        Self {
+            log: Rc::clone(log),
+            operation: Cell::new("unknown"),
+            began_at_ms: None,
+        }
+    }
+
+    pub fn is_for(&self, route: &Route) {
+        self.operation.set(name_of(route));
+    }
+
+    pub fn is_called(&self, operation: &'static str) {
+        self.operation.set(operation);
+    }
+
+    /// Writes the line of an answer that begins now.
+    pub fn answered(&self, agent: &str, status: u16, cost: Option<&Statements>) {
+        self.end(agent, status, None, cost);
+    }
+
+    /// Writes the line of a refusal or a failure.
+    pub fn refused(&self, agent: &str, error: &Error, cost: Option<&Statements>) {
+        self.end(agent, error.code.status(), Some(error.code.name()), cost);
+    }
+
+    fn end(
+        &self,
+        agent: &str,
+        status: u16,
+        code: Option<&'static str>,
+        cost: Option<&Statements>,
+    ) {
+        if self.log.is_off() {
+            return;
+        }
+        let rows = |rows: fn(&Statements) -> f64| cost.map_or(0, |cost| rows(cost) as i64);
+        self.log.write(&RequestLine {
+            operation: self.operation.get(),
+            agent,
+            duration_ms: self.began_at_ms.map_or(0, |at_ms| Runtime.now_ms() - at_ms),
+            rows_read: rows(Statements::rows_read),
+            rows_written: rows(Statements::rows_written),
+            status,
+            code,
+            trace_id: None,
+        });
+    }
+}

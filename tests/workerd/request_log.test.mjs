@@ -1,0 +1,115 @@
+// A line of each request in the Worker's log, and a point in the data set `METRICS`.
+
+import { strict as assert } from "node:assert";
+import { after, before, test } from "node:test";
+import { startServer } from "./harness.mjs";
+
+const SECRET = "a secret of these tests, long enough";
+const AUTHORIZED = { authorization: `Bearer ${SECRET}` };
+const NEEDLE = "the-words-of-a-user";
+
+let server;
+before(async () => (server = await startServer({ secrets: { SESSION_AGENT_TOKEN: SECRET }, vars: { REQUEST_LOG: "all" } })));
+after(() => server?.stop());
+
+/** The lines that `work` leaves in the log, once there are `count`. */
+async function linesOf(on, count, work) {
+  const before = on.logs.length;
+  await work();
+  const lines = () =>
+    on.logs
+      .slice(before)
+      .map(({ message }) => message)
+      .filter((message) => message.startsWith("{"))
+      .map((message) => JSON.parse(message));
+  for (const until = Date.now() + 5_000; lines().length < count && Date.now() < until; )
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  return lines();
+}
+
+test("each_request_has_one_line_with_names_and_numbers_and_nothing_of_what_was_said", async () => {
+  const call = (operation, input, headers = AUTHORIZED) => server.call("log:a", operation, input, { headers });
+  const event = { action: "user_message", content: NEEDLE, metadata: { note: NEEDLE } };
+  const lines = await linesOf(server, 6, async () => {
+    await call("createSession", { id: "s" });
+    await call("appendEvents", { sessionId: "s", events: [event] });
+    await call("appendEvents", { sessionId: "s", events: [event], expectedLeafId: NEEDLE });
+    await call(NEEDLE, {});
+    // Refused in front of the object.
+    await call("getSession", { sessionId: "s" }, { authorization: `Bearer ${NEEDLE}` });
+    await server.rpc("log:a", "getSession", [JSON.stringify({ sessionId: "s" }), { token: SECRET }]);
+  });
+  const shown = lines.map(({ operation, agent, status, code }) => [operation, agent, status, code]);
+  assert.deepEqual(shown, [
+    ["createSession", "log:a", 200, undefined],
+    ["appendEvents", "log:a", 200, undefined],
+    ["appendEvents", "log:a", 409, "leaf_moved"],
+    ["unknown", "log:a", 404, "unknown_operation"],
+    ["getSession", "log:a", 401, "unauthorized"],
+    ["getSession", "log:a", 200, undefined],
+  ]);
+  const append = lines[1];
+  assert.equal(append.rowsWritten, 1);
+  assert.ok(append.rowsRead > 0 && Number.isInteger(append.durationMs) && append.durationMs >= 0, append);
+  const said = JSON.stringify(server.logs);
+  assert.ok(!said.includes(NEEDLE) && !said.includes(SECRET));
+});
+
+test("the_rows_of_a_line_are_those_of_the_answer", async () => {
+  let answer;
+  const [line] = await linesOf(server, 1, async () => {
+    answer = await server.call("log:a", "loadEvents", { sessionId: "s" }, { headers: AUTHORIZED });
+  });
+  assert.deepEqual([line.rowsRead, line.rowsWritten], [answer.rowsRead, answer.rowsWritten]);
+});
+
+/** Stands in for a data set: the platform's own has no reader here. */
+const METRICS = `
+  import { WorkerEntrypoint } from "cloudflare:workers";
+  const points = [];
+  export default class extends WorkerEntrypoint {
+    writeDataPoint(point) { points.push(point); }
+    fetch() { return Response.json(points); }
+  }`;
+
+test("each_request_is_a_point_of_the_data_set_and_a_data_set_that_fails_costs_no_request", async () => {
+  const options = { secrets: { SESSION_AGENT_TOKEN: SECRET } };
+  const counted = await startServer({ ...options, workers: { metrics: METRICS } });
+  try {
+    const ask = (operation, input) => counted.call("log:c", operation, input, { headers: AUTHORIZED });
+    await ask("createSession", { id: "s" });
+    await ask("createSession", { id: "s" });
+    const read = async () => await (await fetch(await counted.urlOf("metrics"))).json();
+    for (const until = Date.now() + 5_000; (await read()).length < 2 && Date.now() < until; );
+    const points = await read();
+    assert.deepEqual(
+      points.map(({ indexes, blobs, doubles }) => [indexes, blobs, doubles.length, doubles[3]]),
+      [
+        [["log:c"], ["createSession", "ok", "log:c"], 4, 200],
+        [["log:c"], ["createSession", "already_exists", "log:c"], 4, 409],
+      ],
+    );
+  } finally {
+    await counted.stop();
+  }
+  // A binding that has no such method.
+  const wrong = await startServer({ ...options, vars: { METRICS: "no data set" } });
+  try {
+    const { status } = await wrong.call("log:c", "createSession", { id: "s" }, { headers: AUTHORIZED });
+    assert.equal(status, 200);
+  } finally {
+    await wrong.stop();
+  }
+});
+
+test("the_setting_turns_lines_off", async () => {
+  const quiet = await startServer({ secrets: { SESSION_AGENT_TOKEN: SECRET }, vars: { REQUEST_LOG: "failures" } });
+  try {
+    const lines = await linesOf(quiet, 0, async () => {
+      for (let n = 0; n < 5; n++) await quiet.call("log:b", "listSessions", {}, { headers: AUTHORIZED });
+    });
+    assert.deepEqual(lines, []);
+  } finally {
+    await quiet.stop();
+  }
+});
