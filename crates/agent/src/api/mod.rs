@@ -19,6 +19,7 @@ mod openapi;
 pub mod operation;
 pub mod operations;
 pub mod route;
+pub mod scheduled_backup;
 pub mod socket;
 pub mod table;
 pub mod transfer;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::base::outbound::{Archive, ArchiveUpload};
+use crate::base::outbound::{Archive, ArchivePiece, ArchiveUpload};
 use crate::base::outbound::{CallFailure, ListedObject, LocalBoxFuture, ObjectListing};
 
 type Objects = Rc<RefCell<BTreeMap<String, Vec<u8>>>>;
@@ -64,6 +64,26 @@ impl Archive for Shelf {
                 objects: listed.collect(),
                 cursor: None,
             })
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        key: &'a str,
+        offset: i64,
+        length: i64,
+    ) -> LocalBoxFuture<'a, Result<Option<ArchivePiece>, CallFailure>> {
+        Box::pin(async move {
+            let objects = self.objects.borrow();
+            let Some(bytes) = objects.get(key) else {
+                return Ok(None);
+            };
+            let from = (offset as usize).min(bytes.len());
+            let to = (from + length as usize).min(bytes.len());
+            Ok(Some(ArchivePiece {
+                bytes: bytes[from..to].to_vec(),
+                total: bytes.len() as i64,
+            }))
         })
     }
 

@@ -17,6 +17,7 @@ use crate::base::deployed::DeployedProblem;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
+use crate::store::backup_plan::{self, BackupPlan};
 use crate::store::limits::Limits;
 use crate::store::model_settings::{
     OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature,
@@ -218,6 +219,9 @@ settings! {
     /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
     /// deployed.
     retention: Option<Retention> = None;
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    backups: Option<BackupPlan> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
@@ -314,10 +318,14 @@ pub fn change_config(
             (None, _) => None,
         };
         let keeps_less = change.retention.given().is_some();
+        let plans_backups = change.backups != SettingChange::Keep;
         let own = change.apply(load_own(db)?);
         write_stored(db, KEY, &own)?;
         if keeps_less {
             retention_progress::ask(db)?;
+        }
+        if plans_backups {
+            backup_plan::ask(db)?;
         }
         let shown = ShownConfig::new(own, deployed);
         let config = &shown.config;

@@ -3,10 +3,12 @@
 
 pub mod agent;
 pub mod backups;
+pub mod bookmarks;
 pub mod chat;
 pub mod chat_tools;
 pub mod compaction;
 pub mod directory;
+pub mod erase_agents;
 pub mod events;
 pub mod foreign;
 pub mod memory_blocks;
@@ -18,6 +20,7 @@ pub mod mentions;
 pub mod message_reads;
 pub mod message_writes;
 pub mod receipts;
+pub mod restore_backup;
 pub mod retention;
 pub mod run_turn;
 pub mod search;
