@@ -1,6 +1,6 @@
 //! The native stand-in for the bucket of backups: a map of whole objects.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -17,6 +17,8 @@ pub struct Shelf {
     /// How many parts are taken before one fails; `None`: all.
     pub fails_after: Rc<RefCell<Option<usize>>>,
     pub aborted: Rc<RefCell<usize>>,
+    /// The first call is never answered.
+    pub waits: Cell<bool>,
 }
 
 struct ShelvedUpload {
@@ -41,7 +43,12 @@ impl Archive for Shelf {
             fails_after: Rc::clone(&self.fails_after),
             aborted: Rc::clone(&self.aborted),
         };
-        Box::pin(async move { Ok(Box::new(upload) as Box<dyn ArchiveUpload>) })
+        Box::pin(async move {
+            if self.waits.get() {
+                std::future::pending::<()>().await;
+            }
+            Ok(Box::new(upload) as Box<dyn ArchiveUpload>)
+        })
     }
 
     fn list<'a>(
