@@ -69,7 +69,7 @@ export const GROUPS = {
   Forgetting: ["findMentions", "erase", "verifyReceipt"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
   Agent: ["configureAgent", "getConfig", "getStats", "verify", "loadForeignRows", "mintToken", "destroy"],
-  "Keeping and copies": ["applyRetention", "backup", "listBackups"],
+  "Keeping and copies": ["applyRetention", "backup", "listBackups", "restoreBackup", "getBookmark", "restoreBookmark"],
   "Agents of a directory": ["listAgents", "searchAgents", "eraseAgents"],
   "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "exportAgent", "importAgent", "health"],
 };

@@ -10,6 +10,7 @@ mod granted;
 mod membership;
 mod name;
 mod opening;
+mod recovery;
 mod starter;
 mod tables;
 
@@ -222,6 +223,7 @@ impl Object {
         self.join_later();
         self.go_on_indexing().await;
         self.go_on_keeping().await;
+        self.go_on_backing_up().await;
         Ok(())
     }
 
@@ -465,6 +467,7 @@ impl Object {
             turns: &self.turns,
             audience: &self.sockets,
             starter: self,
+            recovery: self,
             via,
             body: None,
         }

@@ -19,10 +19,12 @@ use std::rc::Rc;
 
 use js_sys::{Array, JSON, Object, Uint8Array};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 use worker::{Env, web_sys};
 
 use self::promise::{let_go, settle};
-use self::reflect::{cancel, describe, description, failed, get, method, object, raw_method, set};
+pub use self::reflect::describe;
+use self::reflect::{cancel, description, failed, get, method, object, raw_method, set};
 use super::env;
 use super::host::{Runtime, pause};
 use session_agent_agent::api::defaults;
@@ -49,6 +51,16 @@ extern "C" {
     /// The text of `agent-defaults.json`, which the build put beside the module.
     #[wasm_bindgen(js_name = agentDefaults)]
     fn agent_defaults() -> Option<String>;
+}
+
+/// Calls a function of a value of the runtime, and waits for what it promises.
+pub async fn call(
+    target: &JsValue,
+    function: &str,
+    argument: &JsValue,
+) -> Result<JsValue, JsValue> {
+    let promised = raw_method(target, function, std::slice::from_ref(argument))?;
+    JsFuture::from(js_sys::Promise::resolve(&promised)).await
 }
 
 pub struct Bindings {

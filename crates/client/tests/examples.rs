@@ -61,6 +61,7 @@ fn every_example_is_read_and_written_again() {
     holds::<GetBlock>(&api);
     holds::<GetBlockVersions>(&api);
     holds::<GetBlocks>(&api);
+    holds::<GetBookmark>(&api);
     holds::<GetBranches>(&api);
     holds::<GetChanges>(&api);
     holds::<GetCompactions>(&api);
@@ -90,6 +91,8 @@ fn every_example_is_read_and_written_again() {
     holds::<RemoveBlock>(&api);
     holds::<RemoveTool>(&api);
     holds::<RenderPrompt>(&api);
+    holds::<RestoreBackup>(&api);
+    holds::<RestoreBookmark>(&api);
     holds::<RevertBlock>(&api);
     holds::<RunTurn>(&api);
     holds::<Search>(&api);

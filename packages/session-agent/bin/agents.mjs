@@ -1,23 +1,36 @@
-// `npx session-agent agents`, `erase`, `backup` and `verify`: what there is, what is to go, a
-// copy, and whether what is stored holds together. Each prints lines of JSON: agents, receipts,
-// the backup, or what is wrong.
+// `npx session-agent agents`, `erase`, `backup`, `restore` and `verify`: what there is, what is to
+// go, a copy, and whether what is stored holds together. Each prints lines of JSON: agents,
+// receipts, the backup, or what is wrong.
 
 import { parseArgs } from "node:util";
 
 export const USAGE = `Usage: session-agent agents [PREFIX] [--url URL]
        session-agent erase PREFIX --confirm PREFIX [--url URL]
        session-agent backup AGENT [--keep COUNT] [--url URL]
+       session-agent restore AGENT [--from KEY] [--allow-sources] [--url URL]
        session-agent verify AGENT [--url URL]
 
 agents: lists the agents whose names begin so. The Worker needs the binding DIRECTORY.
-erase: destroys these agents, with all that they keep, and prints a receipt for each.
+erase: destroys these agents, with all that they keep, and prints a receipt for each, then one
+  for all of them. --home NAME, which may be repeated: an agent that keeps what they share.
 backup: writes the agent's file to the Worker's bucket BACKUP_BUCKET, and keeps the newest COUNT.
+restore: imports a backup into an empty agent: the one with this key, or the agent's newest.
 verify: checks what the agent stores, changes nothing, and prints what is wrong, if anything is.`;
 
 /** Asked for what is no agent's own. It stays unused: these operations write nothing in it. */
 const ASKED = "operator";
 
-const OPTIONS = { url: { type: "string" }, confirm: { type: "string" }, keep: { type: "string" } };
+const OPTIONS = {
+  url: { type: "string" },
+  confirm: { type: "string" },
+  home: { type: "string", multiple: true },
+  keep: { type: "string" },
+  from: { type: "string" },
+  "allow-sources": { type: "boolean" },
+};
+
+/** The command that each option belongs to. */
+const COMMAND_OF = { confirm: "erase", home: "erase", keep: "backup", from: "restore", "allow-sources": "restore" };
 
 /** Runs a command. Returns what is to be said of a failure. */
 export async function runAgents(command, args, { env = process.env, stdout = process.stdout, stderr = process.stderr } = {}) {
@@ -30,8 +43,7 @@ export async function runAgents(command, args, { env = process.env, stdout = pro
   const { values, positionals } = parsed;
   const [name, ...more] = positionals;
   const isUnnamed = name === undefined && command !== "agents";
-  const isMisplaced =
-    (values.confirm !== undefined && command !== "erase") || (values.keep !== undefined && command !== "backup");
+  const isMisplaced = Object.keys(values).some((option) => (COMMAND_OF[option] ?? command) !== command);
   if (isUnnamed || isMisplaced || more.length > 0) return USAGE;
   const { sessionAgent } = await import("../dist/index.js");
   const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
@@ -40,7 +52,8 @@ export async function runAgents(command, args, { env = process.env, stdout = pro
   const say = (text) => stderr.write(`${text}\n`);
   try {
     if (command === "agents") return await list(agentOf(ASKED), name ?? "", print);
-    if (command === "erase") return await erase(agentOf(ASKED), name, values.confirm, print);
+    if (command === "erase") return await erase(agentOf(ASKED), name, values, print);
+    if (command === "restore") return await restore(agentOf(name), values, print);
     if (command === "verify") return await verify(agentOf(name), name, print, say);
     const keep = values.keep === undefined ? {} : { keep: Number(values.keep) };
     print(await agentOf(name).backup({ to: "r2", ...keep }));
@@ -58,14 +71,22 @@ async function list(agent, prefix, print) {
   } while (cursor !== null);
 }
 
-async function erase(agent, prefix, confirm, print) {
+async function erase(agent, prefix, { confirm, home: homes }, print) {
   if (confirm !== prefix) return `Nothing was destroyed. To destroy these agents, add: --confirm ${prefix}`;
-  for (;;) {
-    const { agents, failed, more } = await agent.eraseAgents({ prefix, confirm });
+  const left = new Set();
+  for (let receipt; ; ) {
+    const asked = { prefix, confirm, ...(homes && { homes }), ...(receipt && { receipt }) };
+    const { agents, failed, more, homesLeft, receipt: next } = await agent.eraseAgents(asked);
     agents.forEach(print);
+    for (const name of homesLeft) left.add(name);
+    for (const { agent: name } of agents) left.delete(name);
     // Who gave no answer is asked again, as long as others go.
-    if (agents.length === 0 && failed.length > 0) return `Still there, since they gave no answer: ${failed.join(", ")}`;
-    if (!more && failed.length === 0) return undefined;
+    const isStuck = agents.length === 0 && failed.length > 0;
+    if (isStuck || (!more && failed.length === 0)) {
+      print({ receipt: next, ...(left.size > 0 && { homesLeft: [...left] }) });
+      return isStuck ? `Still there, since they gave no answer: ${failed.join(", ")}` : undefined;
+    }
+    receipt = next;
   }
 }
 
@@ -80,4 +101,10 @@ async function verify(agent, name, print, say) {
   } while (cursor !== null);
   if (found > 0) return `${name}: ${found} findings in ${checked} rows.`;
   say(`${name}: ${checked} rows hold together.`);
+}
+
+async function restore(agent, { from, "allow-sources": allowSources = false }, print) {
+  const key = from ?? (await agent.listBackups()).backups[0]?.key;
+  if (key === undefined) return "This agent has no backup. Name another agent's with --from KEY.";
+  print({ key, ...(await agent.restoreBackup({ key, allowSources })) });
 }

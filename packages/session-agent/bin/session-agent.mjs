@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // `npx session-agent check`: what of a Worker's configuration the agents could not use. As
 // `[build] command` of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`.
-// `npx session-agent export` and `import`: see whole.mjs; `agents`, `erase`,
-// `backup` and `verify`: see agents.mjs.
+// `npx session-agent export` and `import`: see whole.mjs; `agents`, `erase`, `backup`, `restore`
+// and `verify`: see agents.mjs.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -51,6 +51,7 @@ const run = {
   agents: () => runAgents(command, args),
   erase: () => runAgents(command, args),
   backup: () => runAgents(command, args),
+  restore: () => runAgents(command, args),
   verify: () => runAgents(command, args),
 };
 const fault = await (Object.hasOwn(run, command ?? "") ? run[command]() : USAGE);

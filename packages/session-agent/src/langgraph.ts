@@ -194,6 +194,31 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
       await session.updateMessage({ message: { id, role: "user", parts: [{ type: "text", text: content }] } });
   }
 
+  /**
+   * Deletes checkpoints of these threads, as LangGraph's `prune` does: `keep_latest` keeps the
+   * newest of each namespace with the values that it uses, `delete` none. Needs the Worker's
+   * secret. `retention: {runsKept}` does the same by itself.
+   */
+  async prune(
+    threadIds: string[],
+    { strategy = "keep_latest" }: { strategy?: "keep_latest" | "delete" } = {},
+  ): Promise<void> {
+    for (const thread of threadIds) {
+      if (strategy === "delete") {
+        await this.deleteThread(thread);
+        continue;
+      }
+      for await (const { namespace } of this.#places(thread)) {
+        const sessionId = await checkpointsOf(thread, namespace);
+        let cursor: string | undefined;
+        do {
+          const asked = { sessionId, retention: { runsKept: 1 }, ...(cursor !== undefined && { cursor }) };
+          cursor = (await orNothing(() => this.#agent.applyRetention(asked)))?.cursor ?? undefined;
+        } while (cursor !== undefined);
+      }
+    }
+  }
+
   async deleteThread(threadId: string): Promise<void> {
     const thread = String(threadId);
     for await (const { namespace } of this.#places(thread))

@@ -7,6 +7,7 @@ use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
+use session_agent_agent::api::scheduled_backup;
 use session_agent_agent::chat::run::callbacks::CallbackSender;
 use session_agent_agent::chat::run::running_turns::Audience as _;
 use session_agent_agent::chat::run::show_pace::{NextList, ShownChange};
@@ -209,7 +210,7 @@ impl Object {
         });
     }
 
-    /// Has an alarm begin or continue retention at this time, or soon.
+    /// Has an alarm begin or continue retention and backups at this time, or soon.
     pub(super) async fn keep_later(&self, at_ms: i64) {
         let now_ms = Runtime.now_ms();
         let at_ms = at_ms.max(now_ms + KEEPING_PAUSE_MS);
@@ -223,19 +224,44 @@ impl Object {
         }
     }
 
-    /// Has retention begin if it is due. Once in the object's life in memory: a rule may have
-    /// been deployed, or the object died before it set an alarm.
+    /// Has retention or a backup begin if it is due. Once in the object's life in memory: a
+    /// rule may have been deployed, or the object died before it set an alarm.
     pub(super) fn keep_if_due(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             return;
         }
         let db = Sqlite::new(&self.storage);
-        match retention::is_due(&self.agent(&db, &Caller::Owner, &[]).memory()) {
+        let agent = self.agent(&db, &Caller::Owner, &[]);
+        let due = retention::is_due(&agent.memory())
+            .and_then(|due| Ok(due || scheduled_backup::is_due(&agent)?));
+        match due {
             Ok(true) => {
                 let object = Rc::clone(self);
                 self.run_later(async move { object.keep_later(0).await });
             }
             Ok(false) => {}
+            Err(error) => http::log(&error),
+        }
+    }
+
+    /// Makes the backup that is due by the agent's schedule, and sets the alarm for the next.
+    pub(super) async fn go_on_backing_up(self: &Rc<Self>) {
+        if !self.is_migrated.get() {
+            return;
+        }
+        let db = Sqlite::new(&self.storage);
+        let agent = self.agent(&db, &Caller::Owner, &[]);
+        match scheduled_backup::is_due(&agent) {
+            // If the object dies in the backup, this alarm finds that it is to be tried again.
+            Ok(true) => self.keep_later(Runtime.now_ms() + KEEPING_RETRY_MS).await,
+            Ok(false) => {}
+            Err(error) => return http::log(&error),
+        }
+        match scheduled_backup::back_up_if_due(&agent).await {
+            Ok(Some(next_at)) => self.keep_later(next_at).await,
+            Ok(None) => {}
+            // The storage was emptied meanwhile.
+            Err(_) if !self.is_migrated.get() => {}
             Err(error) => http::log(&error),
         }
     }

@@ -33,6 +33,13 @@ impl TurnStarter for Object {
         }
     }
 
+    fn restart(&self) {
+        if let Some(object) = self.me.upgrade() {
+            let last = Rc::clone(&object);
+            object.run_later(async move { last.end_life().await });
+        }
+    }
+
     fn keep_soon(&self) {
         if let Some(object) = self.me.upgrade() {
             let next = Rc::clone(&object);

@@ -6,7 +6,7 @@ use wasm_bindgen::prelude::*;
 
 use super::reflect::{failed, get, method, object};
 use super::{Bindings, pause, settle};
-use session_agent_core::base::outbound::{Archive, ArchiveUpload};
+use session_agent_core::base::outbound::{Archive, ArchivePiece, ArchiveUpload};
 use session_agent_core::base::outbound::{
     CallFailure, ListedObject, LocalBoxFuture, ObjectListing, in_time,
 };
@@ -66,6 +66,34 @@ impl Archive for Bindings {
                 objects: listed.collect(),
                 cursor: get(&listing, "cursor").as_string(),
             })
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        key: &'a str,
+        offset: i64,
+        length: i64,
+    ) -> LocalBoxFuture<'a, Result<Option<ArchivePiece>, CallFailure>> {
+        Box::pin(async move {
+            let bucket = self.binding(Setting::BackupBucket.name())?;
+            // The bucket refuses a range that begins at an object's end, so the length is
+            // asked for with the first piece.
+            let range = object(&[
+                ("offset", (offset as f64).into()),
+                ("length", (length as f64).into()),
+            ])?;
+            let options = object(&[("range", range.into())])?;
+            let found = ask(&bucket, "get", &[key.into(), options.into()]).await?;
+            if found.is_null() || found.is_undefined() {
+                return Ok(None);
+            }
+            let total = get(&found, "size").as_f64().unwrap_or_default() as i64;
+            let bytes = ask(&found, "arrayBuffer", &[]).await?;
+            Ok(Some(ArchivePiece {
+                bytes: Uint8Array::new(&bytes).to_vec(),
+                total,
+            }))
         })
     }
 

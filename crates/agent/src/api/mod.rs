@@ -20,6 +20,7 @@ pub mod operation;
 pub mod operations;
 pub mod request_line;
 pub mod route;
+pub mod scheduled_backup;
 pub mod socket;
 pub mod table;
 pub mod transfer;

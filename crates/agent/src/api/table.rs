@@ -5,12 +5,14 @@ use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
 use super::operations::append_messages::AppendMessages;
 use super::operations::backups::{Backup, ListBackups};
+use super::operations::bookmarks::{GetBookmark, RestoreBookmark};
 use super::operations::chat::CancelTurn;
 use super::operations::chat_tools::{DefineTool, ListTools, RemoveTool};
 use super::operations::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
 };
-use super::operations::directory::{EraseAgents, ListAgents, SearchAgents};
+use super::operations::directory::{ListAgents, SearchAgents};
+use super::operations::erase_agents::EraseAgents;
 use super::operations::events::{AppendEvents, DeleteEvents, LoadEvents};
 use super::operations::foreign::LoadForeignRows;
 use super::operations::learning::{
@@ -32,6 +34,7 @@ use super::operations::message_writes::{
     AppendMessage, ClearMessages, DeleteMessages, UpdateMessage, UpsertMessage,
 };
 use super::operations::receipts::VerifyReceipt;
+use super::operations::restore_backup::RestoreBackup;
 use super::operations::retention::ApplyRetention;
 use super::operations::run_turn::RunTurn;
 use super::operations::search::Search;
@@ -132,6 +135,9 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<VerifyReceipt>(),
     waiting::<Backup>(),
     waiting::<ListBackups>(),
+    waiting::<RestoreBackup>(),
+    waiting::<GetBookmark>(),
+    waiting::<RestoreBookmark>(),
     at_once::<MintToken>(),
     waiting::<Destroy>(),
     waiting::<ListAgents>(),

@@ -22,6 +22,10 @@ pub struct Receipt {
     /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// The agent's name.
     pub agent: String,
     /// The operation that erased.
@@ -35,6 +39,18 @@ pub struct Receipt {
     /// Absent: the Worker has no secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+}
+
+/// The agents that a receipt is for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ErasedNames {
+    pub prefix: String,
+    pub count: i64,
+    /// The agents among them that kept what the others share, by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub homes: Vec<String>,
 }
 
 /// Who writes a receipt.
@@ -51,9 +67,21 @@ impl Issuer<'_> {
         erased: Erased,
         home: Option<HomeReceipt>,
     ) -> Result<Receipt> {
+        self.issue_for(operation, erased, home, None)
+    }
+
+    /// `agents`: the agents that were destroyed.
+    pub fn issue_for(
+        &self,
+        operation: &str,
+        erased: Erased,
+        home: Option<HomeReceipt>,
+        agents: Option<ErasedNames>,
+    ) -> Result<Receipt> {
         let mut receipt = Receipt {
             erased,
             home,
+            agents,
             agent: self.agent.to_owned(),
             operation: operation.to_owned(),
             at: self.host.now_ms(),

@@ -284,6 +284,10 @@ pub struct ItemDeleted {
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
+    /// When `retention` takes them, in milliseconds since the epoch. Absent: no rule does, and
+    /// they stay until a purge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions_until: Option<i64>,
 }
 
 impl ItemDeleted {
@@ -291,6 +295,7 @@ impl ItemDeleted {
     pub const WITHOUT_TRACE: Self = Self {
         deleted: true,
         versions_kept: None,
+        versions_until: None,
     };
 
     /// An item that was deleted here and leaves its versions.
@@ -305,6 +310,7 @@ impl ItemDeleted {
         Ok(Self {
             deleted: true,
             versions_kept: versions.filter(|count| *count > 0),
+            versions_until: None,
         })
     }
 }

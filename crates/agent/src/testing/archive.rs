@@ -1,10 +1,10 @@
 //! The native stand-in for the bucket of backups: a map of whole objects.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::base::outbound::{Archive, ArchiveUpload};
+use crate::base::outbound::{Archive, ArchivePiece, ArchiveUpload};
 use crate::base::outbound::{CallFailure, ListedObject, LocalBoxFuture, ObjectListing};
 
 type Objects = Rc<RefCell<BTreeMap<String, Vec<u8>>>>;
@@ -17,6 +17,8 @@ pub struct Shelf {
     /// How many parts are taken before one fails; `None`: all.
     pub fails_after: Rc<RefCell<Option<usize>>>,
     pub aborted: Rc<RefCell<usize>>,
+    /// The first call is never answered.
+    pub waits: Cell<bool>,
 }
 
 struct ShelvedUpload {
@@ -41,7 +43,12 @@ impl Archive for Shelf {
             fails_after: Rc::clone(&self.fails_after),
             aborted: Rc::clone(&self.aborted),
         };
-        Box::pin(async move { Ok(Box::new(upload) as Box<dyn ArchiveUpload>) })
+        Box::pin(async move {
+            if self.waits.get() {
+                std::future::pending::<()>().await;
+            }
+            Ok(Box::new(upload) as Box<dyn ArchiveUpload>)
+        })
     }
 
     fn list<'a>(
@@ -64,6 +71,26 @@ impl Archive for Shelf {
                 objects: listed.collect(),
                 cursor: None,
             })
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        key: &'a str,
+        offset: i64,
+        length: i64,
+    ) -> LocalBoxFuture<'a, Result<Option<ArchivePiece>, CallFailure>> {
+        Box::pin(async move {
+            let objects = self.objects.borrow();
+            let Some(bytes) = objects.get(key) else {
+                return Ok(None);
+            };
+            let from = (offset as usize).min(bytes.len());
+            let to = (from + length as usize).min(bytes.len());
+            Ok(Some(ArchivePiece {
+                bytes: bytes[from..to].to_vec(),
+                total: bytes.len() as i64,
+            }))
         })
     }
 

@@ -3,6 +3,7 @@
 
 pub mod archive;
 mod outbound;
+pub mod recovery;
 
 pub use outbound::{Onlookers, Said, Script, Trickle, cut_off};
 pub use session_agent_core::testing::*;

@@ -37,15 +37,20 @@ use crate::chat::run::running_turns::RunningTurns;
 use crate::chat::run::work::{TurnStarter, TurnWork};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::testing::Onlookers;
+use crate::testing::recovery::ToldRecovery;
 use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
 
 /// Turns that operations began in the background.
 #[derive(Default)]
-pub struct BegunWorks(RefCell<VecDeque<TurnWork>>);
+pub struct BegunWorks {
+    works: RefCell<VecDeque<TurnWork>>,
+    /// How often the object was to begin its next life.
+    pub restarts: RefCell<usize>,
+}
 
 impl BegunWorks {
     pub fn take(&self) -> Option<TurnWork> {
-        self.0.borrow_mut().pop_front()
+        self.works.borrow_mut().pop_front()
     }
 }
 
@@ -55,7 +60,7 @@ impl TurnStarter for BegunWorks {
     fn show(&self, _session_id: &crate::base::ids::Id) {}
 
     fn begin(&self, work: TurnWork) {
-        self.0.borrow_mut().push_back(work);
+        self.works.borrow_mut().push_back(work);
     }
 
     fn recover(&self) {}
@@ -63,6 +68,10 @@ impl TurnStarter for BegunWorks {
     fn call_back(&self) {}
 
     fn wake_soon(&self) {}
+
+    fn restart(&self) {
+        *self.restarts.borrow_mut() += 1;
+    }
 }
 
 /// An agent called `alice`, with tables and without rows.
@@ -76,6 +85,7 @@ struct Alice {
     turns: RunningTurns,
     audience: Onlookers,
     starter: BegunWorks,
+    recovery: ToldRecovery,
     /// The agents that forwarded its requests.
     via: Vec<String>,
 }
@@ -95,6 +105,7 @@ impl Default for Alice {
             turns: RunningTurns::default(),
             audience: Onlookers::default(),
             starter: BegunWorks::default(),
+            recovery: ToldRecovery::default(),
             via: Vec::new(),
         }
     }
@@ -145,6 +156,7 @@ impl Alice {
             turns: &self.turns,
             audience: &self.audience,
             starter: &self.starter,
+            recovery: &self.recovery,
             via: &self.via,
             body: None,
         }

@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
-    Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
-    ShownConfig, Stats, TurnEndCallback, Verified,
+    Allow, BackupPlanInput, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh,
+    ReasoningEffort, ShownConfig, Stats, TurnEndCallback,
 };
 use super::shapes::{Retention, WhenBusy};
 use crate::operation::Operation;
@@ -19,6 +19,15 @@ use crate::operation::Operation;
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureAgent {
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub backups: Option<Option<BackupPlanInput>>,
     /// In how many of the newest messages files are sent to a model. Older files are named.
     /// Default: `4`.
     /// `Some(None)` sends `null`.
@@ -181,6 +190,7 @@ impl ConfigureAgent {
 
 setters! {
     ConfigureAgent:
+    or null backups: BackupPlanInput;
     or null keep_media: i64;
     or null limits: Limits;
     or null max_context_tokens: i64;

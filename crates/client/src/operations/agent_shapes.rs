@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt, Retention, WhenBusy};
+use super::shapes::{Erased, ErasedNames, HomeReceipt, Retention, WhenBusy};
 use crate::Object;
 
 /// What a token allows beyond its operations. Each permission is off unless it is
@@ -51,6 +51,46 @@ setters! {
     models: Vec<String>;
     system_instructions: bool;
     tools: Vec<String>;
+}
+
+/// When the agent is backed up by itself, and how many of its backups stay.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BackupPlan {
+    /// How many of this agent's backups stay in the bucket, the newest.
+    /// Default: `7`.
+    pub keep: i64,
+    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_hours: Option<i64>,
+}
+
+/// When the agent is backed up by itself, and how many of its backups stay.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BackupPlanInput {
+    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_hours: Option<i64>,
+    /// How many of this agent's backups stay in the bucket, the newest.
+    /// Default: `7`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<i64>,
+}
+
+impl BackupPlanInput {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    BackupPlanInput:
+    every_hours: i64;
+    keep: i64;
 }
 
 /// A part of `Stats`.
@@ -99,6 +139,7 @@ pub struct ConfigOrigins {
     pub on_turn_end: ConfigOrigin,
     pub limits: ConfigOrigin,
     pub retention: ConfigOrigin,
+    pub backups: ConfigOrigin,
 }
 
 /// Something in the deployed defaults that the Worker leaves out.
@@ -122,6 +163,10 @@ pub struct Destroyed {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
@@ -135,6 +180,9 @@ pub struct Destroyed {
     /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
+    /// With `purge`: the other agents that keep blocks of this one. They are still there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub homes: Option<Vec<String>>,
     /// The operation that erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
@@ -529,6 +577,9 @@ pub struct ShownConfig {
     /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
     /// deployed.
     pub retention: Option<Retention>,
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    pub backups: Option<BackupPlan>,
     /// The layer that each setting's value comes from.
     pub origins: ConfigOrigins,
     /// What is written wrong in the deployed defaults. The Worker leaves it out.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shapes::Role;
+use super::shapes::{Receipt, Role};
 use crate::operation::Operation;
 
 /// Lists the agents whose names begin so, in the order of their names' bytes. The Worker needs the
@@ -113,11 +113,12 @@ impl Operation for SearchAgents {
 }
 
 /// Destroys the agents whose names begin so, with all that they keep, at most 32 in one request.
-/// Where the prefix ends with a colon, the agent of the name before the colon goes, too: it is the
-/// home of what these agents share.
+/// Where the prefix ends with a colon, the agent of the name before the colon goes, too, after the
+/// last of them: it is the home of what these agents share. `homes` names others.
 ///
-/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again. What
-/// lives in a bucket or behind a service stays there.
+/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again with the
+/// answer's `receipt`: the next receipt counts what this one counts. What lives in a bucket or
+/// behind a service stays there.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -128,6 +129,12 @@ pub struct EraseAgents {
     pub prefix: String,
     /// The prefix once more, which guards against mistakes.
     pub confirm: String,
+    /// Further agents to destroy at the end, which keep what these share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub homes: Option<Vec<String>>,
+    /// The receipt of the request before, if this one goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
 }
 
 impl EraseAgents {
@@ -136,8 +143,16 @@ impl EraseAgents {
         Self {
             prefix: prefix.into(),
             confirm: confirm.into(),
+            homes: None,
+            receipt: None,
         }
     }
+}
+
+setters! {
+    EraseAgents:
+    homes: Vec<String>;
+    receipt: Receipt;
 }
 
 impl Operation for EraseAgents {
@@ -168,6 +183,11 @@ pub struct ErasedAgents {
     pub failed: Vec<String>,
     /// More agents are left. Ask again.
     pub more: bool,
+    /// Other agents that kept blocks of the destroyed ones, and that are still there. Name
+    /// those in `homes` that are to go, too.
+    pub homes_left: Vec<String>,
+    /// One receipt for all of them, and for those of the requests before.
+    pub receipt: Receipt,
 }
 
 /// The results of several agents.

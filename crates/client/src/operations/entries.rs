@@ -75,8 +75,8 @@ impl Operation for SetEntry {
 /// Deletes an entry of a searchable block. What the entry replaced holds again, unless another
 /// entry replaced it, too.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many. With `purge` they go,
-/// too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
+/// until when. With `purge` they go, too, and the answer is a receipt.
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.

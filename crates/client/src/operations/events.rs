@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{AppendOutcome, Erased, HomeReceipt, ToolCall};
+use super::shapes::{AppendOutcome, Erased, ErasedNames, HomeReceipt, ToolCall};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -188,6 +188,10 @@ pub struct Deleted {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt};
+use super::shapes::{Erased, ErasedNames, HomeReceipt, Receipt};
 use crate::operation::Operation;
 
 /// Finds all places where a text stands, or all that comes from events: events, summaries, blocks,
@@ -196,58 +196,6 @@ words! {
     }
 }
 
-/// What a deletion with `purge` adds to its answer.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Receipt {
-    pub erased: Erased,
-    /// The agent's name.
-    pub agent: String,
-    /// The operation that erased.
-    pub operation: String,
-    /// Milliseconds since the epoch.
-    pub at: i64,
-    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
-    /// sorted, no spaces.
-    pub digest: String,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub home: Option<HomeReceipt>,
-    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
-    /// Absent: the Worker has no secret.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signature: Option<String>,
-}
-
-impl Receipt {
-    #[must_use]
-    pub fn new(
-        erased: Erased,
-        agent: impl Into<String>,
-        operation: impl Into<String>,
-        at: i64,
-        digest: impl Into<String>,
-    ) -> Self {
-        Self {
-            erased,
-            agent: agent.into(),
-            operation: operation.into(),
-            at,
-            digest: digest.into(),
-            home: None,
-            signature: None,
-        }
-    }
-}
-
-setters! {
-    Receipt:
-    home: HomeReceipt;
-    signature: impl Into<String>;
-}
-
 /// What `verifyReceipt` answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -277,6 +225,10 @@ pub struct WasErased {
     /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
     /// sorted, no spaces.
     pub digest: String,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// What the home that holds the block answered. Absent: the text lived in this agent
     /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]

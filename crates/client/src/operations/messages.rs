@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{AppendedEvent, Erased, HomeReceipt, UiMessage};
+use super::shapes::{Erased, ErasedNames, HomeReceipt, UiMessage};
 use crate::message::NewMessage;
 use crate::operation::Operation;
 
@@ -421,6 +421,10 @@ pub struct DeletedMessages {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,

@@ -59,6 +59,34 @@ pub struct Erased {
     pub callbacks: i64,
 }
 
+/// The agents that a receipt is for.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ErasedNames {
+    pub prefix: String,
+    pub count: i64,
+    /// The agents among them that kept what the others share, by their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub homes: Option<Vec<String>>,
+}
+
+impl ErasedNames {
+    #[must_use]
+    pub fn new(prefix: impl Into<String>, count: i64) -> Self {
+        Self {
+            prefix: prefix.into(),
+            count,
+            homes: None,
+        }
+    }
+}
+
+setters! {
+    ErasedNames:
+    homes: Vec<String>;
+}
+
 words! {
     /// A part of `HomeReceipt`.
     pub enum HomeKind {
@@ -134,6 +162,10 @@ pub struct ItemGone {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
@@ -158,6 +190,10 @@ pub struct ItemGone {
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
+    /// When `retention` takes them, in milliseconds since the epoch. Absent: no rule does, and
+    /// they stay until a purge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions_until: Option<i64>,
 }
 
 words! {
@@ -178,6 +214,64 @@ pub struct ListedTool {
     pub description: String,
     /// JSON Schema.
     pub parameters: Object,
+}
+
+/// What a deletion with `purge` adds to its answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    pub erased: Erased,
+    /// The agent's name.
+    pub agent: String,
+    /// The operation that erased.
+    pub operation: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    pub digest: String,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+impl Receipt {
+    #[must_use]
+    pub fn new(
+        erased: Erased,
+        agent: impl Into<String>,
+        operation: impl Into<String>,
+        at: i64,
+        digest: impl Into<String>,
+    ) -> Self {
+        Self {
+            erased,
+            agent: agent.into(),
+            operation: operation.into(),
+            at,
+            digest: digest.into(),
+            agents: None,
+            home: None,
+            signature: None,
+        }
+    }
+}
+
+setters! {
+    Receipt:
+    agents: ErasedNames;
+    home: HomeReceipt;
+    signature: impl Into<String>;
 }
 
 /// A part of `VectorReport`.

@@ -58,6 +58,9 @@ impl Operation for PutSkill {
 
 /// Deletes a document of a loadable block. Sessions that have loaded it keep it.
 ///
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
+/// until when. With `purge` they go, too, and the answer is a receipt.
+///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -1,5 +1,6 @@
 //! The base of every other folder: values, errors, JSON, limits in bytes, and the three
-//! interfaces to the runtime (`database`, `host`, `outbound`).
+//! interfaces to the runtime (`database`, `host`, `outbound`; `recovery` is a part of the
+//! first that the platform may lack).
 //!
 //! Nothing here knows a table or a session. Of messages, `action` and `part` know the
 //! names that every district shares.
@@ -23,6 +24,7 @@ pub mod outbound;
 pub mod owner;
 pub mod packed;
 pub mod part;
+pub mod recovery;
 pub mod rows;
 pub mod settings;
 pub mod slots;

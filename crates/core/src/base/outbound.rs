@@ -356,7 +356,23 @@ pub trait Archive {
         limit: u32,
     ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>>;
 
+    /// Reads up to `length` bytes of an object from `offset` on; `None`: there is no such
+    /// object. Past the object's end there are no bytes.
+    fn read<'a>(
+        &'a self,
+        key: &'a str,
+        offset: i64,
+        length: i64,
+    ) -> LocalBoxFuture<'a, Result<Option<ArchivePiece>, CallFailure>>;
+
     fn delete<'a>(&'a self, key: &'a str) -> LocalBoxFuture<'a, Result<(), CallFailure>>;
+}
+
+/// Some bytes of an object.
+pub struct ArchivePiece {
+    pub bytes: Vec<u8>,
+    /// The length of the whole object.
+    pub total: i64,
 }
 
 /// An object on its way to the bucket. All parts but the last have the same length.

@@ -17,6 +17,7 @@ use crate::base::deployed::DeployedProblem;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
+use crate::store::backup_plan::{self, BackupPlan};
 use crate::store::learn_settings::LearnSettings;
 use crate::store::limits::Limits;
 use crate::store::model_settings::{
@@ -221,6 +222,9 @@ settings! {
     retention: Option<Retention> = None;
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
     learn: Option<LearnSettings> = None;
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    backups: Option<BackupPlan> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
@@ -317,10 +321,14 @@ pub fn change_config(
             (None, _) => None,
         };
         let keeps_less = change.retention.given().is_some();
+        let plans_backups = change.backups != SettingChange::Keep;
         let own = change.apply(load_own(db)?);
         write_stored(db, KEY, &own)?;
         if keeps_less {
             retention_progress::ask(db)?;
+        }
+        if plans_backups {
+            backup_plan::ask(db)?;
         }
         let shown = ShownConfig::new(own, deployed);
         let config = &shown.config;

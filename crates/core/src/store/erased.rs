@@ -111,6 +111,26 @@ impl Erased {
     }
 }
 
+impl Erased {
+    /// Adds what another purge erased.
+    pub fn join(&mut self, other: &Self) {
+        self.events += other.events;
+        self.summaries += other.summaries;
+        self.media += other.media;
+        self.sessions += other.sessions;
+        self.blocks += other.blocks;
+        self.entries += other.entries;
+        self.documents += other.documents;
+        self.versions += other.versions;
+        self.loaded_documents += other.loaded_documents;
+        self.prompts += other.prompts;
+        self.vectors += other.vectors;
+        self.turns += other.turns;
+        self.waiting_messages += other.waiting_messages;
+        self.callbacks += other.callbacks;
+    }
+}
+
 /// What a purge erased, and where.
 #[derive(Debug, Default)]
 pub struct Erasure {

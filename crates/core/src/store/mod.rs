@@ -5,6 +5,7 @@
 //! This module knows rows. It does not know what a message or a memory block is.
 
 pub mod agents_own;
+pub mod backup_plan;
 pub mod calibration;
 pub mod changes;
 pub mod config;

@@ -116,6 +116,28 @@ impl Retention {
     }
 }
 
+impl Retention {
+    /// Those of the rules that a block can have.
+    pub fn of_block(&self) -> BlockRetention {
+        BlockRetention {
+            versions_days: self.versions_days,
+            deleted_days: self.deleted_days,
+            entries_days: self.entries_days,
+        }
+    }
+
+    /// The name of a rule that no block can have, if one is there.
+    pub fn find_beyond_block(&self) -> Option<&'static str> {
+        let beyond = [
+            ("sessionsIdleDays", self.sessions_idle_days.is_some()),
+            ("eventsDays", self.events_days.is_some()),
+            ("runsKept", self.runs_kept.is_some()),
+        ];
+        let mut given = beyond.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(name, _)| name)
+    }
+}
+
 impl BlockRetention {
     /// The rules that hold for a block where `outer` hold around.
     pub fn within(&self, outer: MemoryRules) -> MemoryRules {

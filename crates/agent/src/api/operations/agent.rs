@@ -10,7 +10,10 @@ use crate::base::error::{Error, Result};
 use crate::chat::run::callbacks::{check_callback, check_shape};
 use crate::directory::membership::{self, Member};
 use crate::lifecycle::receipt::Receipt;
+use crate::memory::BlockScope;
+use crate::memory::definitions::load_definitions;
 use crate::memory::label::Label;
+use crate::memory::source::BlockHome;
 use crate::models::choice::ModelName;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
@@ -36,7 +39,7 @@ impl RunAtOnce for ConfigureAgent {
         if let Some(Some(callback)) = self.on_turn_end.given() {
             check_callback(agent.outbound, callback)?;
         }
-        let has_new_rules = self.retention.given().is_some();
+        let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
         let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
         agent.keep_soon(has_new_rules);
         Reply::json(&shown)
@@ -131,6 +134,10 @@ pub struct Destroyed {
     /// With `purge`: what was erased.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
+    /// With `purge`: the other agents that keep blocks of this one. They are still there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(default))]
+    homes: Vec<String>,
 }
 
 impl Operation for Destroy {
@@ -175,6 +182,10 @@ pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destr
         }
         member.leave().await?;
     }
+    let homes = match receipted {
+        Some(_) => find_homes(agent)?,
+        None => Vec::new(),
+    };
     let receipt = match receipted {
         Some(operation) => Some(issue(agent, operation, count_all(agent.db)?, None)?),
         None => None,
@@ -184,5 +195,25 @@ pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destr
     Ok(Destroyed {
         destroyed: true,
         receipt,
+        homes,
     })
+}
+
+/// The agents that keep blocks of this one.
+fn find_homes(agent: &Agent<'_>) -> Result<Vec<String>> {
+    let mut homes = Vec::new();
+    for block in load_definitions(&agent.memory(), BlockScope::Agent)? {
+        match block.home() {
+            BlockHome::Agent { name, .. } if !homes.iter().any(|home| home == name) => {
+                homes.push(name.to_owned());
+            }
+            BlockHome::Agent { .. }
+            | BlockHome::Object
+            | BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => {}
+        }
+    }
+    Ok(homes)
 }

@@ -14,6 +14,8 @@ use crate::base::json::Limit;
 use crate::base::outbound::CallFailure;
 use crate::base::outbound::{Archive, ArchiveUpload};
 use crate::base::settings::Setting;
+use crate::store::backup_plan::{BackupPlan, BackupProgress, find_progress};
+use crate::store::config::load_config;
 use crate::lifecycle::transfer::{PAGE_BYTES, PagedFile as _};
 
 /// The bytes of a part. R2 takes parts of 5 MiB and more, at most 10,000 of them: 50 GB,
@@ -64,7 +66,7 @@ pub struct WrittenBackup {
     bytes: i64,
     sessions: i64,
     /// When the backup began.
-    at: i64,
+    pub at: i64,
     /// How many older backups were deleted.
     deleted: i64,
 }
@@ -80,36 +82,41 @@ impl Operation for Backup {
 impl RunWaiting for Backup {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let BackupPlace::R2 = self.to;
-        let archive = find_archive(agent)?;
-        let at = agent.host.now_ms();
-        let prefix = prefix_of(agent.name);
-        let key = format!("{prefix}{at:0TIME_DIGITS$}{SUFFIX}");
-        let _room = Reservation::for_request(ROOM_BYTES)?;
-        let mut upload = archive.begin(&key).await.map_err(failed)?;
-        let written = match write(agent, upload.as_mut()).await {
-            Ok(written) => upload.complete().await.map(|()| written).map_err(failed),
-            Err(error) => Err(error),
-        };
-        let (bytes, sessions) = match written {
-            Ok(written) => written,
-            Err(error) => {
-                // If this fails too, the bucket drops the parts after a week.
-                let _ = upload.abort().await;
-                return Err(error);
-            }
-        };
-        let deleted = match self.keep {
-            Some(keep) => rotate(archive, &prefix, keep.0).await?,
-            None => 0,
-        };
-        Reply::json(&WrittenBackup {
-            key,
-            bytes,
-            sessions,
-            at,
-            deleted,
-        })
+        Reply::json(&back_up(agent, self.keep.map(|keep| keep.0)).await?)
     }
+}
+
+/// Writes a backup, and deletes the oldest ones so that `keep` stay.
+pub async fn back_up(agent: &Agent<'_>, keep: Option<i64>) -> Result<WrittenBackup> {
+    let archive = find_archive(agent)?;
+    let at = agent.host.now_ms();
+    let prefix = prefix_of(agent.name);
+    let key = format!("{prefix}{at:0TIME_DIGITS$}{SUFFIX}");
+    let _room = Reservation::for_request(ROOM_BYTES)?;
+    let mut upload = archive.begin(&key).await.map_err(failed)?;
+    let written = match write(agent, upload.as_mut()).await {
+        Ok(written) => upload.complete().await.map(|()| written).map_err(failed),
+        Err(error) => Err(error),
+    };
+    let (bytes, sessions) = match written {
+        Ok(written) => written,
+        Err(error) => {
+            // If this fails too, the bucket drops the parts after a week.
+            let _ = upload.abort().await;
+            return Err(error);
+        }
+    };
+    let deleted = match keep {
+        Some(keep) => rotate(archive, &prefix, keep).await?,
+        None => 0,
+    };
+    Ok(WrittenBackup {
+        key,
+        bytes,
+        sessions,
+        at,
+        deleted,
+    })
 }
 
 /// Sends the file in parts. Returns its bytes, and how many sessions it holds.
@@ -166,6 +173,16 @@ fn time_of(key: &str, prefix: &str) -> Option<i64> {
     digits.parse().ok().filter(|_| is_time)
 }
 
+/// Whether a key is one that a backup of some agent has. Other objects of the bucket are
+/// nobody's business here.
+pub fn is_backup(key: &str) -> bool {
+    let slash = key.rfind('/').filter(|slash| *slash > 0);
+    let parts = slash.and_then(|slash| key.split_at_checked(slash + 1));
+    parts.is_some_and(|(prefix, _)| {
+        !prefix.trim_end_matches('/').contains('/') && time_of(key, prefix).is_some()
+    })
+}
+
 /// How the keys of an agent's backups begin: its name, in which all but letters, digits and
 /// hyphens is `%`-encoded, and a slash. So no name is the beginning of another's.
 fn prefix_of(agent: &str) -> String {
@@ -180,12 +197,12 @@ fn prefix_of(agent: &str) -> String {
     prefix
 }
 
-fn find_archive<'a>(agent: &Agent<'a>) -> Result<&'a dyn Archive> {
+pub fn find_archive<'a>(agent: &Agent<'a>) -> Result<&'a dyn Archive> {
     let missing = || CallFailure::not_configured(Setting::BackupBucket.name());
     agent.outbound.archive().ok_or_else(missing)
 }
 
-fn failed(failure: CallFailure) -> Error {
+pub fn failed(failure: CallFailure) -> Error {
     match failure {
         CallFailure::NotConfigured { binding } => CallFailure::not_configured(&binding),
         failure => Error::new(
@@ -198,8 +215,22 @@ fn failed(failure: CallFailure) -> Error {
     }
 }
 
+/// The schedule's progress. `None`: the agent has no schedule.
+fn find_schedule(agent: &Agent<'_>) -> Result<Option<BackupProgress>> {
+    Ok(match load_plan(agent)?.every_ms() {
+        Some(_) => Some(find_progress(agent.db)?.unwrap_or_default()),
+        None => None,
+    })
+}
+
+/// The schedule that holds.
+pub fn load_plan(agent: &Agent<'_>) -> Result<BackupPlan> {
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
+    Ok(config.backups.unwrap_or_default())
+}
+
 /// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most
-/// a thousand.
+/// a thousand, and says when the next one is due.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -207,8 +238,15 @@ pub struct ListBackups {}
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct BackupList {
     backups: Vec<ListedBackup>,
+    /// When the next one begins by the schedule; `null`: the agent has none.
+    next_at: Option<i64>,
+    /// Why the last one on the schedule is not there, as a sentence. Absent: it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(default))]
+    failure: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -236,8 +274,11 @@ impl RunWaiting for ListBackups {
             let at = time_of(&key, &prefix)?;
             Some(ListedBackup { key, bytes, at })
         });
+        let schedule = find_schedule(agent)?;
         Reply::json(&BackupList {
             backups: backups.collect(),
+            next_at: schedule.as_ref().map(|schedule| schedule.next_at),
+            failure: schedule.and_then(|schedule| schedule.failure),
         })
     }
 }

@@ -1,5 +1,4 @@
-//! Operations over the agents of a directory: to list them, to search in them, and to
-//! destroy them.
+//! Operations over the agents of a directory: to list them, and to search in them.
 //!
 //! All need the secret, since they reach beyond the agent that is asked. Any agent may be
 //! asked, and one that nobody has used stays unused.
@@ -12,7 +11,6 @@ use serde_json::Value;
 use super::search::Search;
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::api::operations::agent::{Destroy, destroy};
 use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, Count, Limit, MAX_NAMES, json, optional_list};
@@ -25,7 +23,7 @@ use crate::recall::questions::one_or_several;
 use crate::search::query::MAX_QUERIES;
 
 /// The most agents that one search asks, and that one request destroys.
-const MAX_AGENTS: usize = 32;
+pub const MAX_AGENTS: usize = 32;
 
 /// The most agents that are asked at once.
 const AT_ONCE: usize = 6;
@@ -197,110 +195,7 @@ fn shown_words(hit: &Value) -> usize {
     words.collect::<std::collections::BTreeSet<_>>().len()
 }
 
-/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one
-/// request. Where the prefix ends with a colon, the agent of the name before the colon goes,
-/// too: it is the home of what these agents share.
-///
-/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again.
-/// What lives in a bucket or behind a service stays there.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EraseAgents {
-    /// The beginning of the agents' names, for instance `user:42:`.
-    prefix: String,
-    /// The prefix once more, which guards against mistakes.
-    confirm: String,
-}
-
-/// What became of the agents.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct ErasedAgents {
-    /// The agents that are gone, each with its receipt.
-    agents: Vec<Value>,
-    /// The agents that are still there, since they gave no answer. Ask again.
-    failed: Vec<String>,
-    /// More agents are left. Ask again.
-    more: bool,
-}
-
-impl Operation for EraseAgents {
-    const NAME: &'static str = "eraseAgents";
-    const NEEDS: Needs = Needs::Secret;
-    const EFFECT: Effect = Effect::Agent;
-    #[cfg(test)]
-    type Output = ErasedAgents;
-}
-
-impl RunWaiting for EraseAgents {
-    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        check_prefix(&self.prefix)?;
-        if self.confirm != self.prefix {
-            return Err(Error::invalid(
-                "confirm",
-                "`confirm` must be the prefix, to the letter. Nothing was destroyed.",
-            ));
-        }
-        let page = list_agents(agent.outbound, &self.prefix, "", MAX_AGENTS).await?;
-        let mut erased = ErasedAgents {
-            agents: Vec::new(),
-            failed: Vec::new(),
-            more: page.cursor.is_some(),
-        };
-        let mut names: Vec<String> = page.agents.into_iter().map(|listed| listed.name).collect();
-        names.extend(find_home(agent, &self.prefix).await?);
-        // The agent that is asked goes last: after that it can do nothing more.
-        let own = names.iter().position(|name| name == agent.name);
-        let own = own.map(|at| names.remove(at));
-        for name in names {
-            let body = json::text(&json!({"confirm": name, "purge": true}));
-            match ask(agent, &name, Destroy::NAME, body).await {
-                Ok(receipt) => erased.agents.push(receipt_of(name, receipt)),
-                Err(_) => erased.failed.push(name),
-            }
-        }
-        let Some(own) = own else {
-            return Reply::json(&erased);
-        };
-        // The receipts of the others are not lost with this one.
-        let destroyed = match destroy(agent, Some(Self::NAME)).await {
-            Ok(destroyed) => destroyed,
-            Err(error) if erased.agents.is_empty() => return Err(error),
-            Err(_) => {
-                erased.failed.push(own);
-                return Reply::json(&erased);
-            }
-        };
-        let receipt = json::encode(&destroyed)?;
-        let receipt = json::decode_tree(&receipt);
-        let receipt = receipt.map_err(|_| Error::storage("a receipt is no JSON"))?;
-        erased.agents.push(receipt_of(own, receipt));
-        Ok(Reply {
-            empties_storage: true,
-            ..Reply::json(&erased)?
-        })
-    }
-}
-
-/// The agent that a prefix with a colon at its end names, if the directory has it.
-async fn find_home(agent: &Agent<'_>, prefix: &str) -> Result<Option<String>> {
-    let Some(name) = prefix.strip_suffix(':').filter(|name| !name.is_empty()) else {
-        return Ok(None);
-    };
-    let page = list_agents(agent.outbound, name, "", 1).await?;
-    let mut names = page.agents.into_iter().map(|listed| listed.name);
-    Ok(names.find(|found| found == name))
-}
-
-fn receipt_of(name: String, receipt: Value) -> Value {
-    let mut fields = receipt.as_object().cloned().unwrap_or_default();
-    fields.insert("agent".to_owned(), name.into());
-    fields.into()
-}
-
-fn check_prefix(prefix: &str) -> Result<()> {
+pub fn check_prefix(prefix: &str) -> Result<()> {
     match prefix.is_empty() {
         true => Err(Error::invalid(
             "prefix",
@@ -312,7 +207,7 @@ fn check_prefix(prefix: &str) -> Result<()> {
 
 /// Asks an agent for an operation. An agent that answers with an error, or not at all, is
 /// one that failed.
-async fn ask(agent: &Agent<'_>, name: &str, operation: &str, body: String) -> Result<Value> {
+pub async fn ask(agent: &Agent<'_>, name: &str, operation: &str, body: String) -> Result<Value> {
     let silent = || Error::storage("an agent gave no answer");
     let call = OutboundRequest {
         purpose: CallPurpose::Memory,

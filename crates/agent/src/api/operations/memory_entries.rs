@@ -104,8 +104,8 @@ impl RunWaiting for SetEntry {
 /// Deletes an entry of a searchable block. What the entry replaced holds again, unless
 /// another entry replaced it, too.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many. With `purge`
-/// they go, too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and
+/// `versionsUntil` until when. With `purge` they go, too, and the answer is a receipt.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -140,7 +140,8 @@ impl RunWaiting for DeleteEntry {
             return ItemGone::purged(agent, Self::NAME, purged);
         }
         let writer = MemoryWriter::of_operation(self.session_id.as_ref());
-        Reply::json(&delete(&memory, &block, &self.key, writer).await?)
+        let item = delete(&memory, &block, &self.key, writer).await?;
+        ItemGone::deleted(&memory, &block, item)
     }
 }
 

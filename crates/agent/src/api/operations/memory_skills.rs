@@ -87,6 +87,9 @@ impl RunWaiting for PutSkill {
 }
 
 /// Deletes a document of a loadable block. Sessions that have loaded it keep it.
+///
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and
+/// `versionsUntil` until when. With `purge` they go, too, and the answer is a receipt.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -121,7 +124,8 @@ impl RunWaiting for DeleteSkill {
             return ItemGone::purged(agent, Self::NAME, purged);
         }
         let writer = MemoryWriter::of_operation(self.session_id.as_ref());
-        Reply::json(&delete(&memory, &block, &self.key, writer).await?)
+        let item = delete(&memory, &block, &self.key, writer).await?;
+        ItemGone::deleted(&memory, &block, item)
     }
 }
 

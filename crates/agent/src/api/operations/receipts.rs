@@ -6,8 +6,12 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::Result;
 use crate::lifecycle::receipt::{Issuer, Receipt};
+use crate::lifecycle::retention::kept_until;
+use crate::memory::Memory;
+use crate::memory::definition::Definition;
 use crate::memory::past::ItemDeleted;
 use crate::memory::purge::{HomeReceipt, Purged};
+use crate::memory::source::BlockHome;
 use crate::store::erased::Erased;
 
 /// A receipt of this agent for an operation.
@@ -37,11 +41,35 @@ pub struct ItemGone {
 }
 
 impl ItemGone {
+    /// What a deletion without `purge` leaves, and until when. Another agent that keeps the
+    /// block has said so itself.
+    pub fn deleted(
+        memory: &Memory<'_>,
+        block: &Definition,
+        mut item: ItemDeleted,
+    ) -> Result<Reply> {
+        if item.versions_kept.is_some() && item.versions_until.is_none() {
+            item.versions_until = match block.home() {
+                BlockHome::Agent { .. } => None,
+                BlockHome::Object
+                | BlockHome::Bucket { .. }
+                | BlockHome::BucketPrefix { .. }
+                | BlockHome::Service { .. }
+                | BlockHome::Nowhere { .. } => kept_until(memory, &block.scope, &block.label)?,
+            };
+        }
+        Reply::json(&Self {
+            item,
+            receipt: None,
+        })
+    }
+
     pub fn purged(agent: &Agent<'_>, operation: &str, purged: Purged) -> Result<Reply> {
         let reply = Reply::json(&Self {
             item: ItemDeleted {
                 deleted: purged.was_there,
                 versions_kept: None,
+                versions_until: None,
             },
             receipt: Some(issue(agent, operation, purged.erasure.erased, purged.home)?),
         })?;

@@ -4,21 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::base::error::Result;
-use crate::lifecycle::retention::{Pages, preview, step};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::lifecycle::retention::{Pages, RetentionPlace, preview, step, step_in_session};
+use crate::memory::label::Label;
+use crate::store::retention::Retention;
 use crate::store::retention_progress::{LastRetentionRun, RetentionCounts};
 
 /// Deletes some of what is older than the agent's `retention` says, and says whether more
 /// is left. The agent does the same by itself, once a day.
 ///
 /// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at
-/// 20,000 rows at most; beyond them, `complete` is `false` and the counts are the least.
+/// 20,000 rows at most; beyond them, `complete` is `false` and the counts are the least. It
+/// may be narrowed to a session or to a block, and may try rules that are not set.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApplyRetention {
     #[serde(default)]
     dry_run: bool,
+    /// This session alone. Without `dryRun`, its old parts are deleted in one or more calls:
+    /// the answer's `cursor` says where the next one begins. A pinned session stays.
+    session_id: Option<Id>,
+    /// With `dryRun`: this block alone, of the session or else of the agent.
+    label: Option<Label>,
+    /// Rules for this call, instead of those that are set at the place that the call names.
+    /// Without `dryRun`, name a session.
+    retention: Option<Retention>,
+    /// Of the call before, with `sessionId`.
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -31,6 +45,10 @@ pub struct RetentionApplied {
     /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
     /// the least.
     complete: bool,
+    /// With `sessionId`: where the next call begins. `null`: all was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(default))]
+    cursor: Option<String>,
     /// The last run that came to its end.
     last_run: Option<LastRetentionRun>,
     /// When the next run begins by itself; `null`: no rule is set.
@@ -47,16 +65,38 @@ impl Operation for ApplyRetention {
 
 impl RunAtOnce for ApplyRetention {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        self.check()?;
         let memory = agent.memory();
+        let place = RetentionPlace {
+            session_id: self.session_id,
+            label: self.label,
+            rules: self.retention,
+        };
         if self.dry_run {
-            let found = preview(&memory)?;
+            let found = preview(&memory, &place)?;
             return Reply::json(&RetentionApplied {
                 dry_run: true,
                 gone: found.counts,
                 complete: found.is_complete,
+                cursor: None,
                 last_run: found.last,
                 next_run_at: found.next_at,
             });
+        }
+        if place.session_id.is_some() {
+            let step = step_in_session(&memory, &place, self.cursor.as_deref())?;
+            for session_id in &step.changed {
+                agent.starter.show(session_id);
+            }
+            let reply = Reply::json(&RetentionApplied {
+                dry_run: false,
+                gone: step.gone,
+                complete: step.cursor.is_none(),
+                cursor: step.cursor,
+                last_run: None,
+                next_run_at: None,
+            })?;
+            return Ok(reply.purged(step.purged));
         }
         let step = step(&memory, Pages::ClearedAfter)?;
         for session_id in &step.changed {
@@ -67,9 +107,30 @@ impl RunAtOnce for ApplyRetention {
             dry_run: false,
             gone: step.gone,
             complete: !step.has_more,
+            cursor: None,
             last_run: step.last,
             next_run_at: step.next_at,
         })?;
         Ok(reply.purged(step.purged))
+    }
+}
+
+impl ApplyRetention {
+    /// Deletions by rules that stand nowhere need a session: a wrong number of days would
+    /// else cost a whole agent.
+    fn check(&self) -> Result<()> {
+        let (field, sentence) = match self {
+            Self { dry_run: false, label: Some(_), .. } => {
+                ("label", "`label` needs `dryRun`: a step goes through a session, or through the agent.")
+            }
+            Self { dry_run: false, session_id: None, retention: Some(_), .. } => {
+                ("retention", "Rules for one call need `dryRun` or a `sessionId`. `configureAgent` sets them for the agent.")
+            }
+            Self { cursor: Some(_), dry_run, session_id, .. } if *dry_run || session_id.is_none() => {
+                ("cursor", "`cursor` goes with `sessionId`, and without `dryRun`.")
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::invalid(field, sentence))
     }
 }

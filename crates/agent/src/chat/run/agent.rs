@@ -5,6 +5,7 @@ use crate::base::budget::Reservation;
 use crate::base::database::Database;
 use crate::base::host::Host;
 use crate::base::outbound::Outbound;
+use crate::base::recovery::Recovery;
 use crate::chat::run::context::TurnContext;
 use crate::chat::run::deployed::Deployed;
 use crate::chat::run::running_turns::{Audience, RunningTurns};
@@ -46,6 +47,8 @@ pub struct Agent<'a> {
     pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
     pub starter: &'a dyn TurnStarter,
+    /// The platform's own backups of the object.
+    pub recovery: &'a dyn Recovery,
     /// The agents that forwarded the request, because this agent keeps a block of theirs.
     pub via: &'a [String],
     /// The memory of the request's body, for an operation that waits for long.
@@ -86,7 +89,7 @@ impl<'a> Agent<'a> {
         TurnWork::Begin(self.turns.begin(&turn, reservation, false), Box::new(turn))
     }
 
-    /// Has retention begin soon, or go on, if there is work for it.
+    /// Has retention and backups begin soon, or go on, if there is work for them.
     pub fn keep_soon(&self, has_work: bool) {
         if has_work {
             self.starter.keep_soon();

@@ -36,7 +36,11 @@ pub trait TurnStarter {
 
     /// Has the object's alarm look in some seconds what is left to do, also after a death.
     fn wake_soon(&self);
-    /// Has retention begin soon, or go on.
+
+    /// Begins the object's next life soon after the answer.
+    fn restart(&self);
+
+    /// Has retention and backups begin soon, or go on.
     fn keep_soon(&self);
 
     /// Shows a session's sockets that its messages changed.

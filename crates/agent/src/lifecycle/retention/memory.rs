@@ -34,6 +34,8 @@ pub struct KeptMemory<'a> {
     now_ms: i64,
     /// A frozen prompt older than this may show a version that is gone.
     prompts_cutoff: Option<i64>,
+    /// The key of the one block that is looked at. `None`: all blocks.
+    only: Option<&'a str>,
 }
 
 /// The rules of a block, in rows.
@@ -111,7 +113,17 @@ impl<'a> KeptMemory<'a> {
             scope,
             outer,
             now_ms,
+            only: None,
         })
+    }
+
+    /// Looks at one block alone. `rules`: what holds there instead of the block's own.
+    pub fn only(mut self, block: &'a str, rules: Option<BlockRetention>) -> Self {
+        self.only = Some(block);
+        if let Some(rules) = rules {
+            self.own.insert(block.to_owned(), rules);
+        }
+        self
     }
 
     /// Forgets a frozen prompt that may show a version which is gone. The next use renders it
@@ -179,6 +191,9 @@ impl<'a> KeptMemory<'a> {
     }
 
     fn find_next_block(&self, table: &StageTable, after: &str) -> Result<Option<String>> {
+        if let Some(only) = self.only {
+            return Ok((after < only).then(|| only.to_owned()));
+        }
         let StageTable { name, block } = table;
         let sql = format!(
             "SELECT {block}

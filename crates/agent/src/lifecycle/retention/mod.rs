@@ -15,12 +15,15 @@
 //!   its beginning: the search ends at the first event that is young enough.
 //! - A version, by the time when another one took its place.
 
+mod by_hand;
 mod checkpoints;
 mod erase;
 mod events;
 mod memory;
 mod sessions;
 mod step;
+mod walk;
 mod work;
 
-pub use step::{Pages, RetentionPreview, RetentionStep, is_due, preview, step, step_if_due};
+pub use by_hand::{RetentionPlace, kept_until, preview, step_in_session};
+pub use step::{Pages, RetentionStep, is_due, step, step_if_due};

@@ -62,6 +62,12 @@ fn no_token_reaches_beyond_the_agent() {
         ("listAgents", json!({})),
         ("searchAgents", json!({"prefix": "a", "query": "x"})),
         ("eraseAgents", json!({"prefix": "a", "confirm": "a"})),
+        ("getBookmark", json!({})),
+        (
+            "restoreBookmark",
+            json!({"bookmark": "b", "confirm": "alice"}),
+        ),
+        ("restoreBackup", json!({"key": "a/000000000000001.ndjson"})),
     ] {
         assert_eq!(alice.refused(operation, body), "forbidden", "{operation}");
     }

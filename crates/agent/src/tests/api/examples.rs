@@ -57,6 +57,11 @@ pub const READS: &[&str] = &[
     // The file goes to the bucket. Tests of backups hold that.
     "backup",
     "listBackups",
+    // The example's agent holds what the backup holds.
+    "restoreBackup",
+    "getBookmark",
+    // The platform restores, not this code.
+    "restoreBookmark",
     "mintToken",
     "findMentions",
     "verifyReceipt",
@@ -65,6 +70,9 @@ pub const READS: &[&str] = &[
 /// Operations that begin a turn, which goes on writing after the operation's own
 /// transaction. Tests of chat fail each statement of a turn.
 pub const TURNS: &[&str] = &["runTurn"];
+
+/// A backup of what [`furnish`] has made.
+const BACKUP: &str = "alice/000000001000000.ndjson";
 
 pub struct Example {
     pub operation: &'static str,
@@ -143,6 +151,10 @@ pub fn furnish(alice: &Alice) {
         let body = json!({"sessionId": session, "label": "memory", "content": "b"});
         alice.ok("setBlock", body);
     }
+    alice.recovery.since_ms.set(Some(0));
+    let file = alice.export_agent().into_bytes();
+    let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+    shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
 }
 
 fn furnish_memory(alice: &Alice, session: &Value) {
@@ -487,6 +499,10 @@ fn about_the_agent() -> Bodies {
         ("configureAgent", json!({"model": "demo"})),
         ("getConfig", json!({})),
         ("applyRetention", json!({"dryRun": true})),
+        (
+            "applyRetention",
+            json!({"dryRun": true, "sessionId": "s", "retention": {"eventsDays": 30}}),
+        ),
         ("getStats", json!({})),
         ("verify", json!({})),
         ("loadForeignRows", json!({})),
@@ -511,6 +527,15 @@ fn about_the_agent() -> Bodies {
         ),
         ("backup", json!({"to": "r2", "keep": 7})),
         ("listBackups", json!({})),
+        (
+            "restoreBackup",
+            json!({"key": BACKUP, "allowSources": true}),
+        ),
+        ("getBookmark", json!({"at": 1_767_225_600_000_i64})),
+        (
+            "restoreBookmark",
+            json!({"bookmark": "state-1767225600000", "confirm": "alice"}),
+        ),
         ("mintToken", json!({"expiresIn": 60})),
         ("listAgents", json!({"prefix": "user:42:", "limit": 10})),
         (

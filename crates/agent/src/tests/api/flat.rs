@@ -47,6 +47,10 @@ const LINEAR: &[(&str, &str)] = &[
     ),
     ("search", "the first search of an agent builds the index"),
     ("backup", "it writes all that the agent has into a file"),
+    (
+        "restoreBackup",
+        "it compares or writes all that the file holds",
+    ),
     ("eraseAgents", "its receipts count what there was"),
     (
         "findMentions",

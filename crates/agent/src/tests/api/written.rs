@@ -205,6 +205,7 @@ fn asks() -> Vec<(&'static str, Value)> {
         ("getConfig", json!({})),
         ("backup", json!({"to": "r2"})),
         ("listBackups", json!({})),
+        ("getBookmark", json!({})),
         ("applyRetention", json!({"dryRun": true})),
         ("listAgents", json!({"limit": 1000})),
         ("searchAgents", json!({"prefix": "a", "query": "x"})),

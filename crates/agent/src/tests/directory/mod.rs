@@ -287,11 +287,69 @@ fn a_user_is_erased_with_all_agents_and_the_home_that_they_share() {
     }
     assert_eq!(erased["failed"], json!([]));
     assert_eq!(erased["more"], false);
+    let receipt = &erased["receipt"];
+    assert_eq!(receipt["erased"]["sessions"], 3);
+    assert_eq!(
+        receipt["agents"],
+        json!({"prefix": "user:42:", "count": 3, "homes": ["user:42"]})
+    );
+    let checked = town.ok("operator", "verifyReceipt", json!({"receipt": receipt}));
+    assert_eq!(checked, json!({"valid": true, "signed": true}));
     assert_eq!(all(&town, "", 10), ["operator", "user:420"]);
     assert_eq!(
         town.ok("user:420", "getSession", json!({"sessionId": "s"}))["id"],
         "s"
     );
+}
+
+#[test]
+fn more_agents_than_one_request_destroys_have_one_receipt_at_the_end() {
+    let numbered = (0..40).map(|n| &*format!("user:7:{n:02}").leak());
+    let names: Vec<&'static str> = numbered.chain(["user:7", "operator"]).collect();
+    let town = listed(&names);
+    for name in names {
+        town.ok(name, "createSession", json!({"id": "s"}));
+    }
+    let mut body = json!({"prefix": "user:7:", "confirm": "user:7:"});
+    let first = town.ok("operator", "eraseAgents", body.clone());
+    assert_eq!(first["more"], true);
+    assert_eq!(first["agents"].as_array().unwrap().len(), 32);
+    // The home stays as long as one of them may still use it.
+    assert!(all(&town, "", 50).contains(&"user:7".to_owned()));
+    // A receipt that somebody changed, or of others, is refused.
+    for (wrong, prefix) in [(json!(99), "user:7:"), (json!(32), "user:")] {
+        let mut forged = first["receipt"].clone();
+        forged["agents"]["count"] = wrong;
+        let asked = json!({"prefix": prefix, "confirm": prefix, "receipt": forged});
+        let error = town.call("operator", "eraseAgents", asked).unwrap_err();
+        assert_eq!(error.details["field"], "receipt");
+    }
+    body["receipt"] = first["receipt"].clone();
+    let last = town.ok("operator", "eraseAgents", body);
+    assert_eq!(last["more"], false);
+    assert_eq!(last["receipt"]["agents"]["count"], 41);
+    assert_eq!(last["receipt"]["erased"]["sessions"], 41);
+    assert_eq!(all(&town, "", 50), ["operator"]);
+}
+
+#[test]
+fn homes_of_another_name_are_told_and_go_only_if_they_are_named() {
+    let town = listed(&["coder:9:a", "team:9", "person:9", "operator"]);
+    for (label, home) in [("team", "team:9"), ("person", "person:{2}")] {
+        let block = json!({"label": label, "kind": "writable", "source": {"agent": home}});
+        town.ok("coder:9:a", "defineBlock", block);
+    }
+    for name in ["team:9", "person:9"] {
+        town.ok(name, "createSession", json!({"id": "s"}));
+    }
+    let erased = town.ok(
+        "operator",
+        "eraseAgents",
+        json!({"prefix": "coder:9:", "confirm": "coder:9:", "homes": ["person:9", "nobody"]}),
+    );
+    assert_eq!(erased["homesLeft"], json!(["team:9"]));
+    assert_eq!(erased["receipt"]["agents"]["homes"], json!(["person:9"]));
+    assert_eq!(all(&town, "", 10), ["operator", "team:9"]);
 }
 
 #[test]

@@ -1,9 +1,17 @@
 //! Backups: the file in the bucket is the export, it is there whole or not at all, and the
 //! newest stay.
 
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
 use serde_json::{Value, json};
 
+use crate::api::scheduled_backup::{back_up_if_due, is_due};
+use crate::base::host::Host as _;
+use crate::store::backup_plan::find_progress;
 use crate::testing::archive::Shelf;
+use crate::testing::wait_for;
 use crate::tests::Alice;
 
 const MIB: usize = 1 << 20;
@@ -101,9 +109,174 @@ fn the_newest_backups_of_this_agent_stay() {
 #[test]
 fn without_a_bucket_the_binding_is_named() {
     let alice = Alice::with_session();
-    for operation in ["backup", "listBackups"] {
-        let error = alice.call(operation, json!({})).unwrap_err();
+    for (operation, body) in [
+        ("backup", json!({})),
+        ("listBackups", json!({})),
+        ("restoreBackup", json!({"key": "a/000000000000001.ndjson"})),
+    ] {
+        let error = alice.call(operation, body).unwrap_err();
         assert_eq!(error.code.name(), "not_configured");
         assert_eq!(error.details["binding"], "BACKUP_BUCKET");
     }
+}
+
+#[test]
+fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
+    let alice = large();
+    alice.ok("configureAgent", json!({"maxSteps": 3}));
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let before = alice.export_agent();
+    let bob = Alice::default();
+    let file = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    *bob.outbound.shelf.get_or_init(Shelf::default).objects.borrow_mut() = file;
+    for imported in [1, 0] {
+        let restored = bob.ok("restoreBackup", json!({"key": key}));
+        assert_eq!(
+            (&restored["sessions"], &restored["imported"]),
+            (&json!(1), &json!(imported))
+        );
+        assert!(bob.export_agent() == before);
+    }
+    let other = Alice::with_session();
+    *other.outbound.shelf.get_or_init(Shelf::default).objects.borrow_mut() =
+        alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    assert_eq!(
+        other.refused("restoreBackup", json!({"key": key})),
+        "already_exists"
+    );
+}
+
+#[test]
+fn a_key_that_no_backup_has_is_refused_and_nothing_is_written() {
+    let bob = Alice::default();
+    let shelf = bob.outbound.shelf.get_or_init(Shelf::default);
+    let foreign = "private/notes.txt".to_owned();
+    shelf.objects.borrow_mut().insert(foreign, b"{}".to_vec());
+    let before = bob.db.dump();
+    for key in [
+        "private/notes.txt",
+        "alice/000000000000001.ndjson",
+        "000000000000001.ndjson",
+        "/000000000000001.ndjson",
+        "a/b/000000000000001.ndjson",
+        "",
+    ] {
+        let error = bob.call("restoreBackup", json!({"key": key})).unwrap_err();
+        assert_eq!(error.code.name(), "invalid_request", "{key}");
+        assert_eq!(error.details["field"], "key", "{key}");
+    }
+    assert!(bob.db.dump() == before);
+}
+
+#[test]
+fn a_backup_cut_off_at_any_piece_is_completed_by_the_same_call() {
+    let alice = large();
+    alice.ok("createSession", json!({"id": "t"}));
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let whole = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
+    let bob = Alice::default();
+    let shelf = bob.outbound.shelf.get_or_init(Shelf::default);
+    for length in (0..whole.len()).step_by(5 * MIB / 4) {
+        let part = whole[..length].to_vec();
+        shelf.objects.borrow_mut().insert(key.as_str().unwrap().to_owned(), part);
+        assert_eq!(bob.refused("restoreBackup", json!({"key": key})), "invalid_request");
+    }
+    shelf.objects.borrow_mut().insert(key.as_str().unwrap().to_owned(), whole);
+    bob.ok("restoreBackup", json!({"key": key}));
+    assert!(bob.export_agent() == alice.export_agent());
+}
+
+const HOUR: i64 = 3_600_000;
+
+/// What the alarm does. Returns when it is to come again.
+fn alarm(alice: &Alice) -> Option<i64> {
+    let agent = alice.agent(&alice.db);
+    wait_for(back_up_if_due(&agent)).unwrap()
+}
+
+fn keys(alice: &Alice) -> usize {
+    alice.outbound.shelf.get().unwrap().objects.borrow().len()
+}
+
+#[test]
+fn an_agent_without_a_schedule_has_no_row_and_no_work_for_one() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    let before = alice.db.dump();
+    assert!(!is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), None);
+    assert!(alice.db.dump() == before);
+    assert_eq!(alice.ok("listBackups", json!({}))["nextAt"], Value::Null);
+}
+
+#[test]
+fn a_schedule_backs_up_each_time_it_is_due_and_the_newest_stay() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    let began = alice.host.now_ms();
+    alice.ok(
+        "configureAgent",
+        json!({"backups": {"everyHours": 6, "keep": 2}}),
+    );
+    assert!(is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), Some(began + 6 * HOUR));
+    assert_eq!(keys(&alice), 1);
+    // Another alarm comes before the next one is due.
+    alice.host.advance(HOUR);
+    assert!(!is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), Some(began + 6 * HOUR));
+    assert_eq!(keys(&alice), 1);
+    for _ in 0..3 {
+        alice.host.advance(6 * HOUR);
+        assert_eq!(alarm(&alice), Some(alice.host.now_ms() + 6 * HOUR));
+    }
+    assert_eq!(keys(&alice), 2);
+    let listed = alice.ok("listBackups", json!({}));
+    assert_eq!(listed["nextAt"], alice.host.now_ms() + 6 * HOUR);
+    assert_eq!(listed["failure"], Value::Null);
+    // The schedule is lifted: its row goes with the next alarm.
+    alice.ok("configureAgent", json!({"backups": {}}));
+    assert_eq!(alarm(&alice), None);
+    assert_eq!(find_progress(&alice.db).unwrap(), None);
+    assert_eq!(keys(&alice), 2);
+}
+
+#[test]
+fn a_bucket_that_fails_is_asked_again_after_an_hour_and_the_list_says_why() {
+    let alice = large();
+    alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
+    let shelf = alice.outbound.shelf.get().unwrap();
+    *shelf.fails_after.borrow_mut() = Some(0);
+    let now = alice.host.now_ms();
+    assert_eq!(alarm(&alice), Some(now + HOUR));
+    let listed = alice.ok("listBackups", json!({}));
+    assert_eq!(listed["nextAt"], now + HOUR);
+    assert!(listed["failure"].as_str().unwrap().contains("bucket"));
+    *shelf.fails_after.borrow_mut() = None;
+    alice.host.advance(HOUR);
+    assert_eq!(alarm(&alice), Some(now + 25 * HOUR));
+    assert_eq!(keys(&alice), 1);
+    assert_eq!(alice.ok("listBackups", json!({}))["failure"], Value::Null);
+}
+
+#[test]
+fn an_object_that_dies_in_a_backup_tries_again() {
+    let alice = large();
+    alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
+    let now = alice.host.now_ms();
+    {
+        // The future is dropped at its first await, as in a death.
+        let agent = alice.agent(&alice.db);
+        let mut backup = pin!(back_up_if_due(&agent));
+        let shelf = alice.outbound.shelf.get().unwrap();
+        shelf.waits.set(true);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(backup.as_mut().poll(&mut context).is_pending());
+        shelf.waits.set(false);
+    }
+    assert_eq!(keys(&alice), 0);
+    assert_eq!(find_progress(&alice.db).unwrap().unwrap().next_at, now + HOUR);
+    alice.host.advance(HOUR);
+    assert_eq!(alarm(&alice), Some(now + 25 * HOUR));
+    assert_eq!(keys(&alice), 1);
 }

@@ -1,11 +1,13 @@
 //! Whole sessions: kept, exported, imported.
 
 pub mod backups;
+pub mod bookmarks;
 pub mod files;
 pub mod foreign;
 pub mod kept;
 pub mod rearranged;
 pub mod retention;
+pub mod retention_by_hand;
 pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;

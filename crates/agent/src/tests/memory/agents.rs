@@ -21,6 +21,7 @@ use crate::context::compaction::auto::CompactionTracker;
 use crate::directory::membership::Member;
 use crate::directory::part::DirectoryPart;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
+use crate::testing::recovery::ToldRecovery;
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
 use crate::tests::BegunWorks;
@@ -108,6 +109,7 @@ impl Town {
             turns: &RunningTurns::default(),
             audience: &Onlookers::default(),
             starter: &BegunWorks::default(),
+            recovery: &ToldRecovery::default(),
             via,
             body: None,
         };

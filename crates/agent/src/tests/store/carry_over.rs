@@ -8,6 +8,7 @@ use crate::base::database::Database;
 use crate::chat::run::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::store::schema;
+use crate::testing::recovery::ToldRecovery;
 use crate::testing::Onlookers;
 use crate::testing::{Failing, FixedHost, Script, Sqlite};
 use crate::tests::Alice;
@@ -57,6 +58,7 @@ fn carried_over(rows: &str) -> Alice {
         turns: RunningTurns::default(),
         audience: Onlookers::default(),
         starter: BegunWorks::default(),
+        recovery: ToldRecovery::default(),
     }
 }
 

@@ -1,0 +1,46 @@
+//! The platform's point-in-time recovery of one object's storage: an interface to the
+//! runtime. A bookmark names a state of the whole database within the last 30 days.
+
+use super::error::{Code, Error};
+use super::outbound::LocalBoxFuture;
+
+/// Why the platform gives no bookmark.
+#[derive(Debug)]
+pub enum RecoveryFailure {
+    /// The platform has no point-in-time recovery here, as on a developer's machine.
+    Absent,
+    /// The platform refused. The text is for the log.
+    Refused { cause: String },
+}
+
+pub trait Recovery {
+    /// The bookmark of that time; `None`: of now.
+    fn find_bookmark(
+        &self,
+        at_ms: Option<i64>,
+    ) -> LocalBoxFuture<'_, Result<String, RecoveryFailure>>;
+
+    /// Has the object's next life begin with the state of the bookmark. Returns the bookmark
+    /// of the state before that, which undoes it.
+    fn restore_next<'a>(
+        &'a self,
+        bookmark: &'a str,
+    ) -> LocalBoxFuture<'a, Result<String, RecoveryFailure>>;
+}
+
+impl From<RecoveryFailure> for Error {
+    fn from(failure: RecoveryFailure) -> Self {
+        match failure {
+            RecoveryFailure::Absent => Self::new(
+                Code::NotConfigured,
+                "This platform has no point-in-time recovery: it is there in a deployed Worker, and not on a developer's machine. `backup` and an export work everywhere.",
+            )
+            .with("binding", "point-in-time recovery"),
+            RecoveryFailure::Refused { cause } => Self::invalid(
+                "bookmark",
+                "The platform did not take this bookmark or this time. It keeps 30 days, from the first write on. Nothing was changed.",
+            )
+            .with_cause(Some(cause)),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The platform's point-in-time recovery. The storage of a developer's machine has the
+//! functions, and each of them throws.
+
+use js_sys::{JsString, Reflect};
+use wasm_bindgen::prelude::*;
+
+use super::Object;
+use crate::edge::http;
+use session_agent_core::base::outbound::{LocalBoxFuture, Outbound as _};
+use session_agent_core::base::recovery::{Recovery, RecoveryFailure};
+
+/// How long the object lives on, so that the answer leaves it.
+const LAST_WORDS_MS: i64 = 250;
+
+impl Recovery for Object {
+    fn find_bookmark(
+        &self,
+        at_ms: Option<i64>,
+    ) -> LocalBoxFuture<'_, Result<String, RecoveryFailure>> {
+        Box::pin(async move {
+            match at_ms {
+                Some(at_ms) => {
+                    self.ask("getBookmarkForTime", &(at_ms as f64).into())
+                        .await
+                }
+                None => self.ask("getCurrentBookmark", &JsValue::UNDEFINED).await,
+            }
+        })
+    }
+
+    fn restore_next<'a>(
+        &'a self,
+        bookmark: &'a str,
+    ) -> LocalBoxFuture<'a, Result<String, RecoveryFailure>> {
+        Box::pin(self.ask_with("onNextSessionRestoreBookmark", bookmark))
+    }
+}
+
+impl Object {
+    async fn ask_with(&self, function: &str, text: &str) -> Result<String, RecoveryFailure> {
+        self.ask(function, &text.into()).await
+    }
+
+    async fn ask(&self, function: &str, argument: &JsValue) -> Result<String, RecoveryFailure> {
+        let answer = crate::edge::outbound::call(self.storage.as_ref(), function, argument).await;
+        match answer.map(JsCast::dyn_into::<JsString>) {
+            Ok(Ok(bookmark)) => Ok(bookmark.into()),
+            Ok(Err(_)) => Err(RecoveryFailure::Absent),
+            Err(thrown) => Err(failed(&thrown)),
+        }
+    }
+
+    /// Ends this life of the object after its answer. The platform begins the next one with
+    /// the next request.
+    pub(super) async fn end_life(&self) {
+        self.outbound.sleep(LAST_WORDS_MS).await;
+        let reason = JsValue::from("The agent begins anew with a restored state.");
+        let ended = Reflect::get(self.state.as_ref(), &"abort".into())
+            .and_then(JsCast::dyn_into::<js_sys::Function>)
+            .and_then(|abort| abort.call1(self.state.as_ref(), &reason));
+        if ended.is_err() {
+            http::log(&session_agent_core::base::error::Error::storage(
+                "the object could not end its life",
+            ));
+        }
+    }
+}
+
+/// A platform without recovery says that it does not implement the function.
+fn failed(thrown: &JsValue) -> RecoveryFailure {
+    let cause = crate::edge::outbound::describe(thrown);
+    match cause.contains("not implement") || cause.contains("not a function") {
+        true => RecoveryFailure::Absent,
+        false => RecoveryFailure::Refused { cause },
+    }
+}
