@@ -67,12 +67,19 @@ function GoTo() {
         />
         <ul id={`${id}-list`} role="listbox" aria-label="Places">
           {targets.map(({ key, text, kind, icon, href }, n) => (
-            <li key={key} id={`${id}-${n}`} role="option" aria-selected={n === index}>
-              <a href={href} tabIndex={-1} onClick={close}>
-                <Icon name={icon} />
-                <Name text={text} />
-                <span class="note">{kind}</span>
-              </a>
+            <li
+              key={key}
+              id={`${id}-${n}`}
+              role="option"
+              aria-selected={n === index}
+              onClick={() => {
+                close();
+                location.hash = href;
+              }}
+            >
+              <Icon name={icon} />
+              <Name text={text} />
+              <span class="note">{kind}</span>
             </li>
           ))}
         </ul>

@@ -1,6 +1,6 @@
 // The sessions of an agent beside what is open: found by scrolling or by searching.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Hit, Results, Session } from "session-agent";
 import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -18,33 +18,50 @@ import { sessionsOf } from "./sessions.ts";
 
 const LOOK_MS = 10_000;
 const HITS = 50;
+/** It is searched when nothing was written for so long. */
+const PAUSE_MS = 250;
+const SHORTEST = 2;
 
 export function SessionList({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
   const [dialog, setDialog] = useState<"new" | "import" | null>(null);
   const [query, setQuery] = useState("");
   const [found, setFound] = useState<{ of: string; results?: Results; error?: unknown } | null>(null);
+  /** Counts what was searched: an answer that comes late is not shown. */
+  const asked = useRef(0);
   const back = reconnections.value;
   useEffect(() => void sessions.reload(), [agent, back]);
   useEffect(() => {
+    asked.current += 1;
     setFound(null);
     setQuery("");
   }, [agent]);
   useEvery(LOOK_MS, () => void sessions.look());
 
-  const search = async () => {
+  const search = async (isWhole: boolean) => {
     const of = query.trim();
+    asked.current += 1;
+    const turn = asked.current;
     if (of === "") return setFound(null);
-    setFound({ of });
+    // What was found before stays until there is something else.
+    setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
     const outcome = await openAgent(agent)
-      .search({ query: of, limit: HITS })
+      .search({ query: isWhole ? of : begun(of), limit: HITS })
       .then(
         (results) => ({ results }),
         (error) => ({ error }),
       );
-    setFound((now) => (now?.of === of ? { of, ...outcome } : now));
+    if (turn === asked.current) setFound({ of, ...outcome });
   };
+  // While somebody writes, after each pause.
+  useEffect(() => {
+    if (query.trim().length < SHORTEST) return;
+    const turn = asked.current;
+    const timer = setTimeout(() => turn === asked.current && void search(false), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [query]);
   const clear = () => {
+    asked.current += 1;
     setQuery("");
     setFound(null);
   };
@@ -57,7 +74,7 @@ export function SessionList({ agent }: { agent: string }) {
           aria-label="Sessions"
           onSubmit={(event) => {
             event.preventDefault();
-            void search();
+            void search(true);
           }}
         >
           <Icon name="search" />
@@ -85,12 +102,17 @@ export function SessionList({ agent }: { agent: string }) {
       {found === null ? (
         <All agent={agent} />
       ) : (
-        <Found agent={agent} {...found} retry={() => void search()} clear={clear} />
+        <Found agent={agent} {...found} retry={() => void search(true)} clear={clear} />
       )}
       {dialog === "new" && <NewSession agent={agent} onClose={() => setDialog(null)} />}
       {dialog === "import" && <Import agent={agent} onClose={() => setDialog(null)} />}
     </div>
   );
+}
+
+/** The last word may be half written. A phrase and a beginning are what they are. */
+function begun(query: string): string {
+  return /[\p{L}\p{N}]$/u.test(query) && !query.includes('"') ? `${query}*` : query;
 }
 
 function All({ agent }: { agent: string }) {

@@ -19,6 +19,7 @@ import { may } from "../rights.ts";
 import { go, hashOf, SESSION_TABS, type SessionTab } from "../route.ts";
 import { cost } from "../currency.ts";
 import { counted, sessionName } from "../text.ts";
+import { Turns } from "../turns/turns.tsx";
 import { Compact } from "./compact.tsx";
 import { deleteLater } from "./deleting.ts";
 import { Export } from "./export.tsx";
@@ -30,6 +31,7 @@ const LOOK_MS = 3000;
 
 const TABS: Record<SessionTab, string> = {
   conversation: "Conversation",
+  turns: "Turns",
   branches: "Branches",
   events: "Events",
   changes: "Changes",
@@ -40,6 +42,7 @@ const TABS: Record<SessionTab, string> = {
 /** The operation without which a tab shows nothing. */
 const ASKS: Record<SessionTab, string> = {
   conversation: "getHistory",
+  turns: "getTurns",
   branches: "loadEvents",
   events: "loadEvents",
   changes: "getChanges",
@@ -177,6 +180,7 @@ function Tab({
   at: string | undefined;
   fork: (atId: string) => void;
 }) {
+  if (tab === "turns") return <Turns conversation={conversation} at={at} />;
   if (tab === "branches") return <Branches conversation={conversation} />;
   if (tab === "events") return <Events conversation={conversation} />;
   if (tab === "changes") return <Changes conversation={conversation} />;
