@@ -129,8 +129,8 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
             What the last request was made of{" "}
             <span class="note">
               {count(context.total)} of {count(context.windowTokens)} tokens, {counted(context.sentMessages, "message")}
-              {context.shortened > 0 && `, ${count(context.shortened)} of them shortened`}
-              {context.leavesOut && ", older ones left out"}
+              {context.shortenedMessages > 0 && `, ${count(context.shortenedMessages)} of them shortened`}
+              {context.leftOutMessages > 0 && `, about ${count(context.leftOutMessages)} older ones left out`}
             </span>
           </h3>
           <Shares

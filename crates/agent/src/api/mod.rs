@@ -21,6 +21,7 @@ pub mod operations;
 pub mod route;
 pub mod socket;
 pub mod table;
+pub mod tracing;
 pub mod transfer;
 pub mod whole;
 

@@ -28,3 +28,4 @@ pub mod settings;
 pub mod slots;
 pub mod text;
 pub mod tokens;
+pub mod trace;

@@ -58,6 +58,12 @@ settings! {
     EmbeddingModel = "EMBEDDING_MODEL": Variable;
     ToolOrigins = "TOOL_ORIGINS": Variable;
     ToolSecrets = "TOOL_SECRETS": Variable;
+    OtelEndpoint = "OTEL_EXPORTER_OTLP_ENDPOINT": Variable;
+    OtelHeaders = "OTEL_EXPORTER_OTLP_HEADERS": Secret;
+    OtelServiceName = "OTEL_SERVICE_NAME": Variable;
+    OtelTracesSampler = "OTEL_TRACES_SAMPLER": Variable;
+    OtelTracesSamplerArg = "OTEL_TRACES_SAMPLER_ARG": Variable;
+    OtelCaptureContent = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": Variable;
 }
 
 /// Whether a name is one of the Worker's own settings, such as its secret or a
