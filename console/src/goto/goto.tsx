@@ -5,6 +5,7 @@ import { Name } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { route } from "../route.ts";
+import { SnippetDialog } from "../snippet/dialog.tsx";
 import { above, KEYS, listenToKeys } from "./keys.ts";
 import { targetsOf } from "./targets.ts";
 
@@ -15,6 +16,7 @@ export function Above() {
   useEffect(() => void (above.value = null), [at]);
   if (above.value === "goto") return <GoTo />;
   if (above.value === "keys") return <Keys />;
+  if (above.value === "snippet" && at.view !== "home") return <SnippetDialog at={at} onClose={close} />;
   return null;
 }
 

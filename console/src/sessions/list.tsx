@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Hit, Results, Session } from "session-agent";
-import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
+import { Button, Empty, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Marked } from "../ui/marked.tsx";
 import { Time } from "../ui/time.tsx";
@@ -15,6 +15,7 @@ import { counted, sessionName, shownName } from "../text.ts";
 import { Import } from "./import.tsx";
 import { NewSession } from "./new_session.tsx";
 import { sessionsOf } from "./sessions.ts";
+import { threadName, threadOf } from "./thread.ts";
 
 const LOOK_MS = 10_000;
 const HITS = 50;
@@ -139,11 +140,13 @@ function All({ agent }: { agent: string }) {
     );
   }
   if (list.length === 0) return <Loading what="sessions" />;
+  // What a thread's tasks have written before its next checkpoint is a part of the thread.
+  const shown = list.filter((session) => threadOf(session)?.kind !== "writes");
   return (
     <nav class="session-links" aria-label="Sessions">
       <Virtual
         label="All sessions"
-        items={list}
+        items={shown}
         keyOf={({ id }) => id}
         estimate={() => 58}
         render={(session) => <Entry agent={agent} session={session} />}
@@ -156,6 +159,7 @@ function All({ agent }: { agent: string }) {
 function Entry({ agent, session }: { agent: string; session: Session }) {
   // Read here: a row is drawn again when a signal that it reads changes.
   const at = route.value;
+  const thread = threadOf(session);
   const isChosen = at.view === "session" && at.session === session.id;
   const { inputTokens, outputTokens } = session.usage;
   const used = inputTokens + outputTokens;
@@ -165,8 +169,9 @@ function Entry({ agent, session }: { agent: string; session: Session }) {
       href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })}
       aria-current={isChosen ? "page" : undefined}
     >
-      <bdi class="name">{sessionName(session)}</bdi>
+      <Name text={thread === null ? sessionName(session) : threadName(thread)} />
       <span class="note">
+        {thread && <span class="badge">LangGraph</span>}
         {session.lastCompactionError && <span class="state output-error">compaction failed</span>}
         {used > 0 && <span>{counted(used, "token")}</span>}
         <Time at={session.updatedAt} />

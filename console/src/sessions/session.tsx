@@ -26,6 +26,8 @@ import { Export } from "./export.tsx";
 import { Fork } from "./fork.tsx";
 import { Rename } from "./rename.tsx";
 import { sessionsOf } from "./sessions.ts";
+import { type Thread, threadName, threadOf } from "./thread.ts";
+import { ThreadView } from "./thread_view.tsx";
 
 const LOOK_MS = 3000;
 
@@ -113,11 +115,11 @@ export function SessionPage({
         </a>
         <div class="session-title">
           <h1>
-            <Name text={session === undefined ? id : sessionName(session)} />
+            <Name text={session === undefined ? id : titleOf(session)} />
           </h1>
           <Usage session={session} />
         </div>
-        <div class="actions">
+        <div class={`actions ${session === undefined ? "unseen" : ""}`}>
           {may("forkSession") && (
             <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>
               Fork
@@ -153,7 +155,13 @@ export function SessionPage({
           </a>
         </Empty>
       ) : (
-        <Tab conversation={conversation} tab={tab} at={at} fork={(atId) => setDoing({ what: "fork", atId })} />
+        <Tab
+          conversation={conversation}
+          tab={tab}
+          at={at}
+          thread={session === undefined ? null : threadOf(session)}
+          fork={(atId) => setDoing({ what: "fork", atId })}
+        />
       )}
       {doing?.what === "rename" && session && (
         <Rename conversation={conversation} session={session} onClose={close} onDone={changed} />
@@ -169,15 +177,22 @@ export function SessionPage({
   );
 }
 
+function titleOf(session: Session): string {
+  const thread = threadOf(session);
+  return thread === null ? sessionName(session) : threadName(thread);
+}
+
 function Tab({
   conversation,
   tab,
   at,
+  thread,
   fork,
 }: {
   conversation: Conversation;
   tab: SessionTab;
   at: string | undefined;
+  thread: Thread | null;
   fork: (atId: string) => void;
 }) {
   if (tab === "turns") return <Turns conversation={conversation} at={at} />;
@@ -196,6 +211,7 @@ function Tab({
       </section>
     );
   }
+  if (thread?.kind === "checkpoints") return <ThreadView conversation={conversation} thread={thread} />;
   return <Talk conversation={conversation} at={at} fork={fork} />;
 }
 
