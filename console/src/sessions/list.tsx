@@ -47,7 +47,7 @@ export function SessionList({ agent }: { agent: string }) {
     // What was found before stays until there is something else.
     setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
     const outcome = await openAgent(agent)
-      .search({ query: isWhole ? of : begun(of), limit: HITS })
+      .search({ ...(isWhole ? { query: of } : { queries: [of, begun(of)] }), limit: HITS })
       .then(
         (results) => ({ results }),
         (error) => ({ error }),
