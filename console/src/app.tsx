@@ -134,7 +134,12 @@ function LastRequest({ agent }: { agent: string }) {
       <a href={hashOf({ view: "activity", agent })} title="The last request: see all">
         {last === undefined ? "No request yet" : told(last)}
       </a>
-      <Button kind="quiet" icon="code" label="This view as a call of the API" onClick={() => (above.value = "snippet")} />
+      <Button
+        kind="quiet"
+        icon="code"
+        label="This view as a call of the API"
+        onClick={() => (above.value = "snippet")}
+      />
       <Button kind="quiet" icon="keyboard" label="The keys" onClick={() => (above.value = "keys")} />
     </div>
   );

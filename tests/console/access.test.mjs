@@ -234,7 +234,10 @@ describe("access", { skip }, async () => {
     }
     await page.getByLabel("Search all sessions").fill("anything");
     await page.getByText("0 hits for").waitFor();
-    assert.deepEqual(await site.server.sql("exmaple", "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'"), []);
+    assert.deepEqual(
+      await site.server.sql("exmaple", "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'"),
+      [],
+    );
     // It is not remembered, and the way to what was meant is a click.
     await page.locator(".missing").getByRole("link", { name: "example", exact: true }).click();
     await page.getByRole("link", { name: /A trip to Oslo/ }).waitFor();

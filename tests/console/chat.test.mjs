@@ -442,7 +442,12 @@ describe("chat", { skip }, async () => {
   });
 
   test("a_turn_is_a_waterfall_while_it_runs_and_on_record", async (t) => {
-    await ask("drawn", "defineTool", { name: "weather", description: "Tells it.", service: "TOOLS", needsApproval: false });
+    await ask("drawn", "defineTool", {
+      name: "weather",
+      description: "Tells it.",
+      service: "TOOLS",
+      needsApproval: false,
+    });
     const rest = gate();
     model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains."));
     const page = await site.open(t, "#/drawn/sessions/s");

@@ -351,7 +351,12 @@ test("a_thread_of_langgraph_is_read_as_one", () => {
     assert.equal(threadOf({ metadata: none }), null);
   const messages = [{ lc: 1, type: "constructor", id: ["x", "HumanMessage"], kwargs: { content: "Rain?" } }];
   const events = [
-    { id: '["value","messages","1"]', action: "system_instruction", content: `json:${JSON.stringify(messages)}`, createdAt: 1 },
+    {
+      id: '["value","messages","1"]',
+      action: "system_instruction",
+      content: `json:${JSON.stringify(messages)}`,
+      createdAt: 1,
+    },
     {
       id: "c",
       action: "user_message",

@@ -298,7 +298,11 @@ export class World {
     const ids = called.map(({ id }) => id);
     assert.equal(new Set(ids).size, ids.length, `a call has two bars: ${ids}`);
     const parts = message?.parts ?? [];
-    for (const id of ids) assert.ok(parts.some(({ toolCallId }) => toolCallId === id), `${id} is in no part`);
+    for (const id of ids)
+      assert.ok(
+        parts.some(({ toolCallId }) => toolCallId === id),
+        `${id} is in no part`,
+      );
     assert.ok(live.steps.length <= parts.filter(({ type }) => type === "step-start").length, "a step is drawn twice");
     const times = live.steps.flatMap(({ from, saidAt, to, tools }) => [
       [live.from, from],

@@ -83,7 +83,11 @@ function Row({ change: { cursor, type, id }, events }: { change: Change; events:
     <div class="change">
       <span class={`badge ${type}`}>{type}</span>
       <p class="change-text" dir="auto">
-        {event === undefined ? (WHOLE[type] ?? "") : event === null ? "The event is gone." : shownText(cut(textOf(event), GLANCE))}
+        {event === undefined
+          ? (WHOLE[type] ?? "")
+          : event === null
+            ? "The event is gone."
+            : shownText(cut(textOf(event), GLANCE))}
       </p>
       {event && <Time at={event.createdAt} />}
       <p class="ids">

@@ -45,9 +45,9 @@ export function Message({ conversation, message, fork }: Props) {
       {isEdited ? (
         <Editor conversation={conversation} message={message} />
       ) : (
-        message.parts.map((part, n) => 
+        message.parts.map((part, n) => (
           <Part key={n} part={part} isMarkdown={message.role === "assistant"} approve={approve} isBusy={isBusy} />
-        )
+        ))
       )}
     </article>
   );
@@ -94,7 +94,9 @@ function Actions({ conversation, message, fork }: Props) {
         label="More for this message"
         items={[
           { text: "Copy text", icon: "copy", run: () => void copy() },
-          ...(message.role === "assistant" ? [{ text: "How it was made", icon: "flow" as const, needs: "getTurns", run: made }] : []),
+          ...(message.role === "assistant"
+            ? [{ text: "How it was made", icon: "flow" as const, needs: "getTurns", run: made }]
+            : []),
           { text: "Fork from here", icon: "fork", needs: "forkSession", run: () => fork(message.id) },
           {
             text: "Delete message",

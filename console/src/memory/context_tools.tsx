@@ -32,7 +32,8 @@ export function ContextTools({ tools, registered }: Props) {
       ))}
       {registered?.servers?.map((server) => (
         <p class="note" key={server.name}>
-          <Icon name="tool" /> Tools of the MCP server <Name text={server.name} /> are asked for anew at a turn's beginning.
+          <Icon name="tool" /> Tools of the MCP server <Name text={server.name} /> are asked for anew at a turn's
+          beginning.
         </p>
       ))}
       <p class="hint">Tools that a client brings with its own turn are not known here.</p>

@@ -68,7 +68,9 @@ function channelOf(id: string): string {
 /** A serializer's type, a colon, and the text. */
 function decoded(text: string): unknown {
   const at = text.indexOf(":");
-  return text.slice(0, at) === "json" ? parsed(text.slice(at + 1)) : `${text.slice(0, at)}, ${text.length - at - 1} characters`;
+  return text.slice(0, at) === "json"
+    ? parsed(text.slice(at + 1))
+    : `${text.slice(0, at)}, ${text.length - at - 1} characters`;
 }
 
 function parsed(text: string): unknown {

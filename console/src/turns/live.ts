@@ -34,7 +34,8 @@ const SAYS = new Set(["text-delta", "reasoning-delta", "tool-input-start", "tool
 export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number): LiveTurn {
   const turn = live ?? { from: at, to: null, steps: [], error: null };
   const { type } = chunk;
-  if (type === "start-step") return { ...turn, steps: [...turn.steps, { from: at, saidAt: null, to: null, tools: [] }] };
+  if (type === "start-step")
+    return { ...turn, steps: [...turn.steps, { from: at, saidAt: null, to: null, tools: [] }] };
   if (type === "error") return { ...turn, to: at, error: String(chunk.errorText) };
   if (type === "finish" || type === "abort") return { ...turn, to: at };
   const step = turn.steps.at(-1);

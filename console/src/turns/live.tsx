@@ -15,7 +15,13 @@ const DRAWN_MS = 250;
 /** Whoever looks at one turn looks at the next one, too. */
 const isOpen = signal(false);
 
-export function LiveTurn({ conversation, isAlwaysOpen = false }: { conversation: Conversation; isAlwaysOpen?: boolean }) {
+export function LiveTurn({
+  conversation,
+  isAlwaysOpen = false,
+}: {
+  conversation: Conversation;
+  isAlwaysOpen?: boolean;
+}) {
   const live = conversation.live.value;
   const now = useNow(live !== null && live.to === null);
   if (live === null) return null;
@@ -29,11 +35,7 @@ export function LiveTurn({ conversation, isAlwaysOpen = false }: { conversation:
       </section>
     );
   return (
-    <details
-      class="fold live"
-      open={isOpen.value}
-      onToggle={(event) => void (isOpen.value = event.currentTarget.open)}
-    >
+    <details class="fold live" open={isOpen.value} onToggle={(event) => void (isOpen.value = event.currentTarget.open)}>
       <summary>
         <Icon name="flow" /> <span class="pulse">{told}</span>
       </summary>

@@ -44,16 +44,21 @@ export const SEGMENTS: Record<SegmentKind, string> = {
 export function waterfallOf(turn: TurnRecord): Waterfall {
   const to = turn.endedAt;
   const from = turn.startedAt ?? to - (turn.durationMs ?? 0);
-  const steps = turn.steps.flatMap((step, n) => [stepRow(step, n + 1 + turn.omittedSteps), ...step.tools.flatMap(toolRow)]);
-  const compactions = turn.compactions.map((compaction, n): Row => ({
-    key: `compaction ${n}`,
-    text: "compaction",
-    kind: "compaction",
-    segments: segments([["compaction", compaction.startedAt, compaction.startedAt + compaction.durationMs]]),
-    note: `${tokensOf(compaction.tokensBefore)} → ${tokensOf(compaction.tokensAfter)} tokens`,
-    failure: compaction.failure ?? null,
-    isRunning: false,
-  }));
+  const steps = turn.steps.flatMap((step, n) => [
+    stepRow(step, n + 1 + turn.omittedSteps),
+    ...step.tools.flatMap(toolRow),
+  ]);
+  const compactions = turn.compactions.map(
+    (compaction, n): Row => ({
+      key: `compaction ${n}`,
+      text: "compaction",
+      kind: "compaction",
+      segments: segments([["compaction", compaction.startedAt, compaction.startedAt + compaction.durationMs]]),
+      note: `${tokensOf(compaction.tokensBefore)} → ${tokensOf(compaction.tokensAfter)} tokens`,
+      failure: compaction.failure ?? null,
+      isRunning: false,
+    }),
+  );
   const rows = [...steps, ...compactions].toSorted((a, b) => startOf(a) - startOf(b));
   return { from, to, rows: [turnRow(turn, from, to), ...rows] };
 }
@@ -93,7 +98,14 @@ function stepRow(step: TurnRecord["steps"][number], number: number): Row {
   };
 }
 
-function toolRow({ toolCallId, name, kind, startedAt, durationMs, error }: TurnRecord["steps"][number]["tools"][number]): Row[] {
+function toolRow({
+  toolCallId,
+  name,
+  kind,
+  startedAt,
+  durationMs,
+  error,
+}: TurnRecord["steps"][number]["tools"][number]): Row[] {
   const wasMade = startedAt != null && durationMs != null;
   return [
     {
@@ -124,15 +136,17 @@ export function waterfallOfLive(live: LiveTurn, now: number): Waterfall {
   const rows = live.steps.flatMap((step, n): Row[] => {
     const end = step.to ?? to;
     const saidAt = step.saidAt ?? end;
-    const tools = step.tools.map((tool): Row => ({
-      key: `tool ${n} ${tool.id}`,
-      text: tool.name,
-      kind: "tool",
-      segments: segments([["tool", tool.from, tool.to ?? to]]),
-      note: "",
-      failure: tool.error === null ? null : { code: null, message: tool.error },
-      isRunning: tool.to === null && live.to === null,
-    }));
+    const tools = step.tools.map(
+      (tool): Row => ({
+        key: `tool ${n} ${tool.id}`,
+        text: tool.name,
+        kind: "tool",
+        segments: segments([["tool", tool.from, tool.to ?? to]]),
+        note: "",
+        failure: tool.error === null ? null : { code: null, message: tool.error },
+        isRunning: tool.to === null && live.to === null,
+      }),
+    );
     const request: Row = {
       key: `step ${n}`,
       text: `request ${n + 1}`,

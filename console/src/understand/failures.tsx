@@ -181,7 +181,10 @@ async function failuresOf(
   return { failures: [...turns, ...found.flat()], names };
 }
 
-function failedTurn({ turnId, endedAt, failure, sessionId, messageId }: TurnRecord, names: ReadonlyMap<string, string>): Failure {
+function failedTurn(
+  { turnId, endedAt, failure, sessionId, messageId }: TurnRecord,
+  names: ReadonlyMap<string, string>,
+): Failure {
   return {
     key: `turn/${turnId}`,
     at: endedAt,
