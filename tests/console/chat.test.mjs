@@ -418,7 +418,7 @@ describe("chat", { skip }, async () => {
     const { turns } = await ask("again", "getTurns", { sessionId: "s", failed: true });
     assert.equal(turns.length, 1);
     await told.getByText(turns[0].failure.code, { exact: true }).waitFor();
-    await told.getByText(turns[0].failure.message).waitFor();
+    await page.getByText(turns[0].failure.message).first().waitFor();
     await page.goto(site.at("#/again/activity"));
     const failure = page.locator(".failures li").filter({ hasText: "The turn failed" });
     await failure.getByText(turns[0].failure.message).waitFor();

@@ -19,7 +19,7 @@ export function Unanswered({ conversation }: { conversation: Conversation }) {
   // A failure that is older than the message is another message's.
   const failure = failed !== null && failed.endedAt >= (last.createdAt ?? 0) ? failed.failure : null;
   if (!isOpen && failure === null) return null;
-  // What failed just now stands above as a problem, without its code.
+  // The sentence of what failed just now stands above.
   const retry = () => (isOpen ? conversation.retry(last.id) : conversation.regenerate(last.id));
   return (
     <div class={`unanswered ${failure === null ? "" : "failed"}`} role="group" aria-label="No answer">
@@ -28,7 +28,7 @@ export function Unanswered({ conversation }: { conversation: Conversation }) {
         {failure ? (
           <>
             <b>{isOpen ? "The turn failed." : "The turn failed before its answer was whole."}</b>{" "}
-            {shownText(failure.message)} <code class="code-name">{failure.code}</code>
+            {problem === null && shownText(failure.message)} <code class="code-name">{failure.code}</code>
           </>
         ) : (
           <>

@@ -1,12 +1,12 @@
 // The way to anywhere, and the list of the keys.
 
 import { useEffect, useId, useState } from "preact/hooks";
-import { Name } from "../ui/basics.tsx";
+import { Check, Name } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { route } from "../route.ts";
 import { SnippetDialog } from "../snippet/dialog.tsx";
-import { above, KEYS, listenToKeys } from "./keys.ts";
+import { above, areLettersOn, KEYS, listenToKeys, switchLetters } from "./keys.ts";
 import { targetsOf } from "./targets.ts";
 
 export function Above() {
@@ -108,6 +108,9 @@ function Keys() {
           </div>
         ))}
       </dl>
+      <div class="dialog-body">
+        <Check label="Single letters are keys" isOn={areLettersOn.value} onChange={switchLetters} />
+      </div>
     </Dialog>
   );
 }

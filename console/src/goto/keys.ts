@@ -18,6 +18,28 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["Home End", "The first and the last message"],
 ];
 
+const KEY = "session-agent.keys";
+
+/** Whether single letters do something. Who speaks to the browser may want them off. */
+export const areLettersOn = signal(stored());
+
+export function switchLetters(isOn: boolean): void {
+  areLettersOn.value = isOn;
+  try {
+    localStorage.setItem(KEY, isOn ? "on" : "off");
+  } catch {
+    // A browser that keeps nothing has them on again on the next page.
+  }
+}
+
+function stored(): boolean {
+  try {
+    return localStorage.getItem(KEY) !== "off";
+  } catch {
+    return true;
+  }
+}
+
 /** Keys that lead to a field. */
 const FIELDS: Record<string, string> = {
   "/": ".search input",
@@ -36,7 +58,7 @@ function onKey(event: KeyboardEvent): void {
     above.value = above.peek() === "goto" ? null : "goto";
     return;
   }
-  const isPlain = !(event.ctrlKey || event.metaKey || event.altKey);
+  const isPlain = areLettersOn.peek() && !(event.ctrlKey || event.metaKey || event.altKey);
   if (!isPlain || event.defaultPrevented || isWriting(event.target) || document.querySelector("dialog[open]")) return;
   if (event.key === "?") above.value = "keys";
   else if (event.key === "s") above.value = "snippet";

@@ -7,9 +7,10 @@ import { Icon } from "../ui/icons.tsx";
 import { Time } from "../ui/time.tsx";
 import type { Conversation } from "../conversation/conversation.ts";
 import { cost } from "../currency.ts";
+import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { hashOf } from "../route.ts";
-import { count, counted, milliseconds, shownText } from "../text.ts";
+import { count, counted, fullTime, milliseconds, shownText } from "../text.ts";
 import { LiveTurn } from "./live.tsx";
 import { type TurnRecord, waterfallOf } from "./rows.ts";
 import { Legend, Waterfall } from "./waterfall.tsx";
@@ -116,7 +117,7 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
         </p>
       )}
       {isRecorded ? (
-        <Waterfall shown={waterfallOf(turn)} label="The turn's steps" />
+        <Waterfall shown={waterfallOf(turn)} label={`The turn's steps, ${fullTime(turn.endedAt)}`} />
       ) : (
         <p class="note">An older version ran this turn, and recorded no times.</p>
       )}
@@ -173,7 +174,8 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
 export function useLastFailure(conversation: Conversation, key: string, isWanted: boolean): TurnRecord | null {
   const { data } = useLoad(`${conversation.id}/${key}/${isWanted}`, async (signal) => {
     if (!isWanted) return null;
-    const { turns } = await conversation.session.getTurns({ limit: 1 }, { signal });
+    const session = openAgent(conversation.agentName, { isQuiet: true }).session(conversation.id);
+    const { turns } = await session.getTurns({ limit: 1 }, { signal });
     return turns[0] ?? null;
   });
   return data?.failure ? data : null;
