@@ -130,9 +130,18 @@ function View({ at }: { at: AgentRoute }) {
 function LastRequest({ agent }: { agent: string }) {
   const last = requests.value[0];
   return (
-    <a class="last-request" href={hashOf({ view: "activity", agent })} title="The last request: see all">
-      {last === undefined ? "No request yet" : told(last)}
-    </a>
+    <div class="last-request">
+      <a href={hashOf({ view: "activity", agent })} title="The last request: see all">
+        {last === undefined ? "No request yet" : told(last)}
+      </a>
+      <Button
+        kind="quiet"
+        icon="code"
+        label="This view as a call of the API"
+        onClick={() => (above.value = "snippet")}
+      />
+      <Button kind="quiet" icon="keyboard" label="The keys" onClick={() => (above.value = "keys")} />
+    </div>
   );
 }
 

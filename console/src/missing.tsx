@@ -50,7 +50,10 @@ export function UnwrittenAgent({ agent }: { agent: string }) {
 /** The agents of the directory, where the Worker has one and the credential opens it. */
 async function agentsThere(agent: string, signal: AbortSignal): Promise<string[]> {
   try {
-    const { agents } = await openAgent(agent, { isQuiet: true }).listAgents({ limit: LISTED }, { signal, retry: false });
+    const { agents } = await openAgent(agent, { isQuiet: true }).listAgents(
+      { limit: LISTED },
+      { signal, retry: false },
+    );
     return agents.map(({ name }) => name);
   } catch {
     return [];

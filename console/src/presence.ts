@@ -1,6 +1,7 @@
 // Whether anything was ever written to an agent. Looking writes nothing, so a mistyped name
 // shows an agent that is as good as none.
 
+import { useComputed } from "@preact/signals";
 import { openAgent } from "./connection.ts";
 import { useLoad } from "./load.ts";
 import { requests } from "./requests.ts";
@@ -14,7 +15,9 @@ export function usePresence(agent: string): Presence {
   const sessions = sessionsOf(agent);
   const isEmpty = sessions.isEmpty.value;
   const hasSessions = sessions.list.value.length > 0;
-  const hasWritten = requests.value.some((request) => request.agent === agent && (request.rowsWritten ?? 0) > 0);
+  const hasWritten = useComputed(() =>
+    requests.value.some((request) => request.agent === agent && (request.rowsWritten ?? 0) > 0),
+  ).value;
   // An agent with sessions is not asked: its tables may be long to count.
   const { data } = useLoad(`${agent}/${isEmpty}`, async (signal) =>
     isEmpty && may("getStats") ? await openAgent(agent, { isQuiet: true }).getStats({}, { signal }) : null,

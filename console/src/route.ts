@@ -4,7 +4,7 @@
 
 import { signal } from "@preact/signals";
 
-export const SESSION_TABS = ["conversation", "branches", "events", "changes", "context", "memory"] as const;
+export const SESSION_TABS = ["conversation", "turns", "branches", "events", "changes", "context", "memory"] as const;
 export type SessionTab = (typeof SESSION_TABS)[number];
 
 export type Route =

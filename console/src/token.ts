@@ -55,7 +55,7 @@ const TO_BE_NAMED = new Set([
 ]);
 
 /** What a token of one session does not allow. */
-const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession"]);
+const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession", "listTools"]);
 
 export function allows(rights: Rights, operation: string): boolean {
   if (rights === ALL) return true;

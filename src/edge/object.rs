@@ -13,8 +13,9 @@ mod opening;
 mod recovery;
 mod starter;
 mod tables;
+mod tracing;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::{Rc, Weak};
 
 use js_sys::{JsString, Promise};
@@ -55,6 +56,7 @@ use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::{Error, Result};
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::ids::Id;
+use session_agent_core::base::trace::{self, TRACEPARENT, TRACESTATE, Trace};
 
 #[wasm_bindgen]
 pub struct SessionAgent {
@@ -195,7 +197,15 @@ impl Object {
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        cors::mark(self.answer(request, body, granted).await?, &shared)
+        let traced = OnceCell::new();
+        let answer = self.answer(request, body, granted, &traced).await?;
+        // The answer that opens a socket takes no further headers.
+        if let Some(trace) = traced.get()
+            && answer.status() != 101
+        {
+            answer.headers().set(TRACEPARENT, &trace.traceparent())?;
+        }
+        cors::mark(answer, &shared)
     }
 
     async fn wake(self: &Rc<Self>) -> Result<(), JsValue> {
@@ -257,10 +267,13 @@ impl Object {
         request: web_sys::Request,
         body: Option<Vec<u8>>,
         granted: Option<String>,
+        traced: &OnceCell<Rc<Trace>>,
     ) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
         let note = RequestNote::begin(&self.log);
-        let handled = self.handle(request, body, granted, &db, &note).await;
+        let handled = self
+            .handle(request, body, granted, &db, &note, traced)
+            .await;
         let (name, cost) = (self.name.get(), Some(&db.statements));
         match &handled {
             Ok(answer) => note.answered(name, answer.status(), cost),
@@ -268,6 +281,7 @@ impl Object {
         }
         self.recover_once();
         self.join_later();
+        self.export_later();
         match handled {
             Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
                 self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
@@ -335,7 +349,10 @@ impl Object {
             db: if self.is_migrated.get() { &db } else { &blank },
             ..self.agent(&db, &caller, &[])
         };
-        let heard = socket::handle_frame(&agent, &state, text).await;
+        let trace = self.trace_of_frame(&state);
+        note.is_in(trace.as_deref());
+        let handling = socket::handle_frame(&agent, &state, text);
+        let heard = trace::run_in(trace, handling).await;
         let (name, cost) = (self.name.get(), Some(&db.statements));
         match &heard {
             Ok(_) => note.answered(name, 200, cost),
@@ -344,6 +361,7 @@ impl Object {
         self.keep_name(&db)?;
         self.recover_once();
         self.join_later();
+        self.export_later();
         let heard = heard?;
         // The turn begins first, so that it runs even if the socket is gone. It sends
         // nothing before this function awaits.
@@ -480,6 +498,7 @@ impl Object {
         granted: Option<String>,
         db: &Sqlite<'_>,
         note: &RequestNote,
+        traced: &OnceCell<Rc<Trace>>,
     ) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
         note.is_for(&route);
@@ -492,7 +511,33 @@ impl Object {
         };
         self.name.check(agent)?;
         let caller = self.caller(&route, &request, granted.as_deref(), db)?;
-        let limit = match admit(&caller, &route) {
+        let header = |name| http::find_header(&request, name);
+        let asked = (header(TRACEPARENT), header(TRACESTATE));
+        let Some(trace) = self.begin_trace(asked, &caller) else {
+            return self.handle_as(&caller, route, request, short, db).await;
+        };
+        let trace = traced.get_or_init(|| Rc::new(trace));
+        note.is_in(Some(trace));
+        let told = self.spans_of(trace).map(|_| route.clone());
+        let began_at = Runtime.now_ms();
+        let handling = self.handle_as(&caller, route, request, short, db);
+        let handled = trace::run_in(Some(Rc::clone(trace)), handling).await;
+        if let Some(route) = told {
+            self.note_request(trace, &route, began_at, handled.as_ref().err());
+        }
+        handled
+    }
+
+    /// Handles the request of a caller who was let in.
+    async fn handle_as(
+        &self,
+        caller: &Caller,
+        route: Route,
+        request: web_sys::Request,
+        short: Option<Vec<u8>>,
+        db: &Sqlite<'_>,
+    ) -> Result<ObjectAnswer> {
+        let limit = match admit(caller, &route) {
             Ok(limit) => limit,
             Err(error) => {
                 http::discard(&request).await;
@@ -506,7 +551,7 @@ impl Object {
             let blank = self.blank(db);
             let agent = Agent {
                 db: if self.is_migrated.get() { db } else { &blank },
-                ..self.agent(db, &caller, &via)
+                ..self.agent(db, caller, &via)
             };
             return self.open_socket(&agent, session_id, &request);
         }
@@ -537,7 +582,7 @@ impl Object {
         let agent = Agent {
             body: Some(&reservation),
             db: if self.is_migrated.get() { db } else { &blank },
-            ..self.agent(db, &caller, &via)
+            ..self.agent(db, caller, &via)
         };
         let mut reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
@@ -572,12 +617,19 @@ impl Object {
 
     async fn follow_up(self: &Rc<Self>, grown: &Id) {
         let db = Sqlite::new(&self.storage);
-        if let Err(error) = follow_up(&self.agent(&db, &Caller::Owner, &[]), grown).await {
+        let agent = self.agent(&db, &Caller::Owner, &[]);
+        let trace = self.begin_trace((None, None), &Caller::Owner).map(Rc::new);
+        let began_at = Runtime.now_ms();
+        if let Err(error) = trace::run_in(trace.clone(), follow_up(&agent, grown)).await {
             http::log(&error);
         }
         self.learn_later();
-        if self.compactions.take_compacted(grown) && self.sockets.is_there(grown) {
-            self.show(ShownChange::of_all(grown.clone()));
+        if self.compactions.take_compacted(grown) {
+            self.note_compaction(trace.as_deref(), grown, began_at);
+            if self.sockets.is_there(grown) {
+                self.show(ShownChange::of_all(grown.clone()));
+            }
         }
+        self.export_later();
     }
 }

@@ -40,6 +40,10 @@ use session_agent_core::base::owner::Owner;
 use session_agent_core::base::settings::Setting;
 use session_agent_core::base::slots::{Slot, Slots};
 use session_agent_core::base::tokens::TokenCounter;
+use session_agent_core::base::trace::calls::note_call;
+use session_agent_core::base::trace::export::make_queue;
+use session_agent_core::base::trace::span::SpanQueue;
+use session_agent_core::base::trace::{self, Trace};
 
 const BUCKET: &str = Setting::SkillsBucket.name();
 const AGENTS: &str = Setting::SessionAgent.name();
@@ -72,6 +76,8 @@ pub struct Bindings {
     /// The deployed settings. If a class that extends this one adds tools and blocks, an
     /// object has its own; else they are parsed once per isolate.
     deployed: OnceCell<Rc<Deployed>>,
+    /// The spans that wait to be sent, once somebody has asked for them.
+    spans: OnceCell<Option<SpanQueue>>,
 }
 
 impl Bindings {
@@ -81,6 +87,7 @@ impl Bindings {
             line: Slots::new(may_leave, LINE),
             writers: WriteLocks::default(),
             deployed: OnceCell::new(),
+            spans: OnceCell::new(),
         }
     }
 
@@ -133,7 +140,12 @@ impl Bindings {
         }
     }
 
-    async fn fetch(&self, call: &OutboundRequest, signal: JsValue) -> Result<JsValue, CallFailure> {
+    async fn fetch(
+        &self,
+        call: &OutboundRequest,
+        traced: Option<&Trace>,
+        signal: JsValue,
+    ) -> Result<JsValue, CallFailure> {
         let (target, url) = match &call.place {
             Endpoint::Url(url) => (js_sys::global().into(), url.clone()),
             Endpoint::Service { binding, path } => {
@@ -154,6 +166,9 @@ impl Bindings {
             }
         };
         let headers = object(&[("content-type", "application/json".into())])?;
+        for (name, value) in trace::headers_of(traced) {
+            set(&headers, name, &value.into())?;
+        }
         for (name, value) in &call.headers {
             set(&headers, name, &value.into())?;
         }
@@ -202,6 +217,10 @@ impl Outbound for Bindings {
         self.binding(binding).is_ok()
     }
 
+    fn spans(&self) -> Option<&SpanQueue> {
+        self.spans.get_or_init(|| make_queue(self)).as_ref()
+    }
+
     fn archive(&self) -> Option<&dyn Archive> {
         self.is_bound(Setting::BackupBucket.name()).then_some(self)
     }
@@ -229,8 +248,17 @@ impl Outbound for Bindings {
                 }
             };
             let under_way = InFlightCall::new()?;
-            let fetched = within(&clock, self.fetch(&call, under_way.signal())).await;
+            let traced = trace::begin_call(&Runtime);
+            let left_at = Runtime.now_ms();
+            let fetching = self.fetch(&call, traced.as_ref(), under_way.signal());
+            let fetched = within(&clock, fetching).await;
             drop(slot);
+            if traced.is_some() {
+                let status = |answer: &JsValue| answer.unchecked_ref::<web_sys::Response>().status();
+                let times = (left_at, Runtime.now_ms());
+                let outcome = fetched.as_ref().map(status);
+                note_call(self.spans(), traced.as_ref(), &call.place, times, outcome);
+            }
             let response: web_sys::Response = fetched?.unchecked_into();
             let header = |name: &str| response.headers().get(name).ok().flatten();
             let content_type = header("content-type").unwrap_or_default().to_lowercase();
@@ -263,6 +291,14 @@ impl Outbound for Bindings {
             let input = JSON::parse(&input).map_err(failed)?;
             let under_way = InFlightCall::new()?;
             let options = object(&[("signal", under_way.signal())])?;
+            let traced = trace::headers_of(trace::begin_call(&Runtime).as_ref());
+            if !traced.is_empty() {
+                let headers = Object::new();
+                for (name, value) in traced {
+                    set(&headers, name, &value.into())?;
+                }
+                set(&options, "extraHeaders", &headers.into())?;
+            }
             let run = async {
                 // An error of Workers AI is an answer: its text decides how the call goes
                 // on.

@@ -15,6 +15,8 @@ use session_agent_agent::api::route::Route;
 use session_agent_core::base::error::Error;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::settings::Setting;
+use session_agent_core::base::trace::Trace;
+use session_agent_core::base::trace::header::render_hex;
 
 #[wasm_bindgen(module = "/src/edge/glue.js")]
 extern "C" {
@@ -70,6 +72,8 @@ impl RequestLog {
 pub struct RequestNote {
     log: Rc<RequestLog>,
     operation: Cell<&'static str>,
+    /// The id of the request's trace, if it has one.
+    trace_id: OnceCell<String>,
     /// `None`: the time is not taken.
     began_at_ms: Option<i64>,
 }
@@ -79,6 +83,7 @@ impl RequestNote {
         Self {
             log: Rc::clone(log),
             operation: Cell::new("unknown"),
+            trace_id: OnceCell::new(),
             // The clock is another call into JavaScript.
             began_at_ms: (!log.is_off()).then(|| Runtime.now_ms()),
         }
@@ -89,6 +94,7 @@ impl RequestNote {
         Self {
             log: Rc::clone(log),
             operation: Cell::new("unknown"),
+            trace_id: OnceCell::new(),
             began_at_ms: None,
         }
     }
@@ -99,6 +105,14 @@ impl RequestNote {
 
     pub fn is_called(&self, operation: &'static str) {
         self.operation.set(operation);
+    }
+
+    pub fn is_in(&self, trace: Option<&Trace>) {
+        if let Some(trace) = trace
+            && !self.log.is_off()
+        {
+            self.trace_id.get_or_init(|| render_hex(&trace.id.0));
+        }
     }
 
     /// Writes the line of an answer that begins now.
@@ -130,7 +144,7 @@ impl RequestNote {
             rows_written: rows(Statements::rows_written),
             status,
             code,
-            trace_id: None,
+            trace_id: self.trace_id.get().map(String::as_str),
         });
     }
 }

@@ -53,6 +53,9 @@ pub struct RpcOptions {
     pub token: Option<String>,
     /// The name of the agent that the caller means, where the caller speaks to an object.
     pub agent: Option<String>,
+    /// The caller's trace, in the form of the headers of these names.
+    pub traceparent: Option<String>,
+    pub tracestate: Option<String>,
 }
 
 impl RpcCall {
@@ -117,7 +120,7 @@ fn parse_options(options: &JsValue) -> Result<RpcOptions> {
     let refused = |field| {
         Error::invalid(
             field,
-            "The options of a call are an object with the fields `token` and, on the object, `agent`: texts.",
+            "The options of a call are an object with the fields `token`, `traceparent`, `tracestate` and, on the object, `agent`: texts.",
         )
     };
     if options.is_undefined() {
@@ -130,7 +133,10 @@ fn parse_options(options: &JsValue) -> Result<RpcOptions> {
     for name in Object::keys(options.unchecked_ref::<Object>()) {
         let value = Reflect::get(options, &name).map_err(|_| refused("options"))?;
         match name.as_string().as_deref() {
-            Some("token" | "agent") if value.is_undefined() => {}
+            Some("token" | "agent" | "traceparent" | "tracestate") if value.is_undefined() => {}
+            // A trace in another form is ignored, as in a request's headers.
+            Some("traceparent") => given.traceparent = find_name(&value),
+            Some("tracestate") => given.tracestate = find_name(&value),
             Some("token") => {
                 let text: JsString = value.dyn_into().map_err(|_| refused("token"))?;
                 // The cut text is still too long for a token, and is refused.

@@ -16,6 +16,7 @@ const VIEWS = [
   ["", "New here?"],
   ["#/example", "Choose a session"],
   ["#/example/sessions/trip", "Walk on the roof"],
+  ["#/example/sessions/trip/turns", "No turns yet"],
   ["#/example/sessions/trip/branches", "7 events, 2 branches"],
   ["#/example/sessions/trip/events", "Bring an umbrella."],
   ["#/example/sessions/trip/changes", "so far"],
@@ -28,6 +29,8 @@ const VIEWS = [
   ["#/example/memory/guides", "What to pack"],
   ["#/example/activity", "The agent's object"],
   ["#/example/settings", "Most steps of a turn"],
+  ["#/exmaple/activity", "Did you mean"],
+  ["#/example/sessions/tirp", "There is no session"],
 ];
 
 describe("access", { skip }, async () => {
@@ -187,6 +190,73 @@ describe("access", { skip }, async () => {
       answers.map(({ action }) => action),
       ["user_message", "agent_message", "agent_message"],
     );
+  });
+
+  test("ctrl_k_goes_anywhere_and_the_other_keys_do_what_their_list_says", async (t) => {
+    const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
+    await page.getByText("Walk on the roof").waitFor();
+    await page.keyboard.press("Control+k");
+    const goto = page.getByRole("combobox", { name: "Where to" });
+    await goto.fill("mem");
+    assert.deepEqual(await faults(page), [], "go to");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.hash === "#/example/memory");
+    assert.equal(await page.getByRole("dialog").count(), 0);
+    await page.keyboard.press("?");
+    await page.getByRole("heading", { name: "Keys" }).waitFor();
+    assert.deepEqual(await faults(page), [], "keys");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("s");
+    await page.getByRole("heading", { name: "From a program" }).waitFor();
+    await page.getByText("rpc/getBlocks").waitFor();
+    assert.deepEqual(await faults(page), [], "snippet");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("/");
+    await page.keyboard.type("umbrel");
+    // Who types sees hits, and the keys belong to the field.
+    await page.getByText(/\d hits? for/).waitFor();
+    await page.keyboard.type("?k/s");
+    assert.equal(await page.getByLabel("Search all sessions").inputValue(), "umbrel?k/s");
+    assert.equal(await page.getByRole("dialog").count(), 0);
+  });
+
+  test("a_mistyped_agent_or_session_is_said_offers_what_is_there_and_costs_nothing", async (t) => {
+    const page = await site.open(t, "#/example");
+    await page.getByRole("link", { name: /A trip to Oslo/ }).waitFor();
+    for (const view of ["", "/sessions/tirp", "/memory", "/activity", "/settings", "/sessions/trip/turns"]) {
+      await page.goto(site.at(`#/exmaple${view}`));
+      await page.getByText("Nothing was ever written to an agent called").waitFor();
+      await page.waitForLoadState("networkidle");
+    }
+    await page.getByLabel("Search all sessions").fill("anything");
+    await page.getByText("0 hits for").waitFor();
+    assert.deepEqual(
+      await site.server.sql("exmaple", "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'"),
+      [],
+    );
+    // It is not remembered, and the way to what was meant is a click.
+    await page.locator(".missing").getByRole("link", { name: "example", exact: true }).click();
+    await page.getByRole("link", { name: /A trip to Oslo/ }).waitFor();
+    await page.goto(site.at("#/"));
+    await page.getByText("Opened on this machine").waitFor();
+    assert.equal(await page.getByRole("link", { name: "exmaple" }).count(), 0);
+    await page.goto(site.at("#/example/sessions/tirp"));
+    await page.getByText("There is no session").waitFor();
+    await page.locator(".missing").getByRole("link", { name: "A trip to Oslo" }).click();
+    await page.getByText("Walk on the roof").waitFor();
+    assert.equal(await site.ask("example", "getSession", { sessionId: "tirp" }), null);
+  });
+
+  test("a_phone_shows_the_tab_that_is_open", async (t) => {
+    const page = await site.open(t, "#/example/sessions/trip/memory", { viewport: { width: 320, height: 640 } });
+    await page.getByText("No memory yet").waitFor();
+    const tab = page.getByRole("link", { name: "Memory", exact: true }).last();
+    const { x, width } = await tab.boundingBox();
+    assert.ok(x >= 0 && x + width <= 320, `the tab stands at ${x}`);
   });
 
   test("a_phone_goes_from_the_list_to_a_session_and_back", async (t) => {

@@ -43,12 +43,12 @@ describe("activity", { skip }, async () => {
     assert.deepEqual(
       [
         await number("Turns"),
-        await number("of them failed"),
+        await number("Failed turns"),
         await number("Tokens in"),
         await number("Tokens out"),
-        await number("Cost"),
+        await number("Cost of all turns"),
       ],
-      ["0", "0", "1,234", "20", "0.75"],
+      ["0", "0", "1,234", "20", "$0.75"],
     );
     await page.locator(".plot").first().getByText("As a table").click();
     assert.equal(
@@ -84,7 +84,7 @@ describe("activity", { skip }, async () => {
     const page = await site.open(t, "#/spent/activity");
     const plot = (title) => page.locator(".plot").filter({ hasText: title });
     const numbers = async (rows) =>
-      (await rows.allInnerTexts()).map((text) => text.replaceAll(",", "").split(/\s*\t\s*/));
+      (await rows.allInnerTexts()).map((text) => text.replaceAll(/[,$]/g, "").split(/\s*\t\s*/));
     await plot("The last turns").getByText("As a table").click();
     const shown = await numbers(plot("The last turns").getByRole("row"));
     assert.deepEqual(

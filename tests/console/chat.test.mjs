@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { callTool, gate, say, startModel } from "../workerd/model_server.mjs";
+import { callTool, gate, refuse, say, startModel } from "../workerd/model_server.mjs";
 import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 
 const TOOLS = `export default {
@@ -368,6 +368,107 @@ describe("chat", { skip }, async () => {
       if (isApproved) assert.deepEqual(call.output, { did: "pay", given: { amount: 5 } });
     });
   }
+
+  test("deciding_about_an_old_call_asks_before_newer_messages_leave_the_view", async (t) => {
+    await ask("old", "defineTool", { name: "pay", description: "Pays.", service: "TOOLS", needsApproval: true });
+    model.next(callTool("pay", { amount: 5 }, "c1"), say("One."), say("Two."));
+    const page = await site.open(t, "#/old/sessions/s");
+    await write(page, "Pay 5.");
+    await page.getByText("waits for you").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    for (const [text, answer] of [
+      ["And one?", "One."],
+      ["And two?", "Two."],
+    ]) {
+      await write(page, text);
+      await page.getByText(answer, { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    }
+    const before = await history("old");
+    assert.equal(before.length, 6);
+    const approve = page.getByRole("button", { name: "Approve", exact: true });
+    await approve.click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("4 newer messages after this call").waitFor();
+    await dialog.getByRole("button", { name: "Leave the call open" }).click();
+    await dialog.waitFor({ state: "detached" });
+    assert.deepEqual(await history("old"), before);
+    assert.equal(await page.getByRole("article").count(), 6);
+
+    model.next(say("Paid."));
+    await approve.click();
+    await dialog.getByRole("button", { name: "Approve on a new branch" }).click();
+    await page.getByText("Paid.", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    // The newer messages are a branch away.
+    await page.getByRole("link", { name: "Branches", exact: true }).click();
+    await page.getByRole("button", { name: "Switch here" }).click();
+    await page.getByRole("link", { name: "Conversation", exact: true }).click();
+    await page.getByText("Two.", { exact: true }).waitFor();
+    assert.deepEqual((await history("old")).slice(2), before.slice(2));
+  });
+
+  test("a_turn_that_failed_says_why_and_is_tried_again", async (t) => {
+    await ask("again", "configureAgent", { model: "openai:none" });
+    const page = await site.open(t, "#/again/sessions/s");
+    model.next(refuse(400, "There is no such model."));
+    await write(page, "Anyone?");
+    const told = page.getByRole("group", { name: "No answer" });
+    await told.getByText("The turn failed.").waitFor();
+    const { turns } = await ask("again", "getTurns", { sessionId: "s", failed: true });
+    assert.equal(turns.length, 1);
+    await told.getByText(turns[0].failure.code, { exact: true }).waitFor();
+    await page.getByText(turns[0].failure.message).first().waitFor();
+    await page.goto(site.at("#/again/activity"));
+    const failure = page.locator(".failures li").filter({ hasText: "The turn failed" });
+    await failure.getByText(turns[0].failure.message).waitFor();
+    assert.equal(await page.getByText("Nothing has failed.").count(), 0);
+    await failure.getByRole("link").click();
+    await page.locator(".problem", { hasText: turns[0].failure.message }).first().waitFor();
+
+    await page.goto(site.at("#/again/sessions/s"));
+    await told.getByText("The turn failed.").waitFor();
+    model.next(say("Here."));
+    await told.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("Here.", { exact: true }).waitFor();
+    await told.waitFor({ state: "detached" });
+    assert.deepEqual(await history("again"), [
+      ["user", "Anyone?"],
+      ["assistant", "Here."],
+    ]);
+    // Nothing is praised while a failure is on record.
+    await page.goto(site.at("#/again/activity"));
+    await failure.waitFor();
+  });
+
+  test("a_turn_is_a_waterfall_while_it_runs_and_on_record", async (t) => {
+    await ask("drawn", "defineTool", {
+      name: "weather",
+      description: "Tells it.",
+      service: "TOOLS",
+      needsApproval: false,
+    });
+    const rest = gate();
+    model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains."));
+    const page = await site.open(t, "#/drawn/sessions/s");
+    await write(page, "Rain?");
+    await page.locator(".live summary").click();
+    const live = page.getByRole("region", { name: "The turn that runs" });
+    await live.getByRole("row", { name: /request 2/ }).waitFor();
+    await live.getByRole("row", { name: /weather/ }).waitFor();
+    await page.getByText("Answering ·").waitFor();
+    rest.open();
+    await page.getByText("It rains.", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.equal(await page.locator(".live").count(), 0);
+    await page.getByLabel("More for this message").last().click();
+    await page.getByRole("button", { name: "How it was made" }).click();
+    const { turns } = await ask("drawn", "getTurns", { sessionId: "s" });
+    const rows = page.getByRole("region", { name: "The turn's steps" }).getByRole("row");
+    await rows.filter({ hasText: "weather" }).waitFor();
+    assert.equal(await rows.count(), 1 + 1 + turns[0].steps.length + 1);
+    await page.getByText(`${turns[0].steps[1].context.sentMessages} messages`).waitFor();
+  });
 
   test("a_call_is_approved_once_its_turn_is_over", async (t) => {
     await ask("slow", "defineTool", { name: "pay", description: "Pays.", service: "TOOLS", needsApproval: true });

@@ -12,6 +12,7 @@ const PHONE = { viewport: { width: 390, height: 760 } };
 const IMAGES = [
   ["console-light", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip", "Walk on the roof"],
   ["console-dark", { ...WIDE, colorScheme: "dark" }, "#/example/sessions/trip/context", "System prompt"],
+  ["console-turns", { ...WIDE, colorScheme: "light" }, "#/example/sessions/rent/turns", "last request was made of"],
   ["console-memory", { ...WIDE, colorScheme: "light" }, "#/example/memory/memory", "Version 1 on the left"],
   ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "The agent's object"],
   ["console-settings", { ...WIDE, colorScheme: "light" }, "#/example/settings", "Most steps of a turn"],

@@ -25,7 +25,9 @@ function shown(node) {
     case "quote":
       return `quote(${shown(node.blocks)})`;
     case "list": {
-      const items = node.items.map(({ isDone, blocks }) => `${isDone === null ? "" : isDone ? "☑" : "☐"}${shown(blocks)}`);
+      const items = node.items.map(
+        ({ isDone, blocks }) => `${isDone === null ? "" : isDone ? "☑" : "☐"}${shown(blocks)}`,
+      );
       return `${node.start === null ? "ul" : `ol${node.start}`}(${items.join("; ")})`;
     }
     case "table":
@@ -64,8 +66,7 @@ const CASES = {
   "[text](https://example.com/a_(b))": "p(a[https://example.com/a_(b)](text))",
   '[**bold**](https://example.com "title") after': "p(a[https://example.com](strong(bold)) after)",
   "![picture](https://example.com/p.png)": "p(img[https://example.com/p.png](picture))",
-  "[![a](https://a.example/i)](https://b.example)":
-    "p(a[https://b.example](img[https://a.example/i](a)))",
+  "[![a](https://a.example/i)](https://b.example)": "p(a[https://b.example](img[https://a.example/i](a)))",
   "See https://example.com/a?b=c. Or (https://example.com/x).":
     "p(See a[https://example.com/a?b=c](https://example.com/a?b=c). Or (a[https://example.com/x](https://example.com/x)).)",
   "<https://example.com> and <b>": "p(a[https://example.com](https://example.com) and <b>)",
@@ -93,7 +94,27 @@ function textOf(node) {
 test("no_text_makes_the_tree_deep_or_the_reading_slow", () => {
   const depthOf = (node) =>
     node !== null && typeof node === "object" ? 1 + Math.max(0, ...Object.values(node).map(depthOf)) : 0;
-  const pieces = ["*", "**", "_", "`", "[", "]", "](", "![", "<", "> ", "- ", "1. ", "|", "\n", "  ", "a", "https://", "~~", "\\"];
+  const pieces = [
+    "*",
+    "**",
+    "_",
+    "`",
+    "[",
+    "]",
+    "](",
+    "![",
+    "<",
+    "> ",
+    "- ",
+    "1. ",
+    "|",
+    "\n",
+    "  ",
+    "a",
+    "https://",
+    "~~",
+    "\\",
+  ];
   for (const piece of pieces) {
     for (const other of ["", "a", " ", "\n", ...pieces]) {
       const text = (piece + other).repeat(Math.floor(100_000 / (piece + other).length));
@@ -109,7 +130,24 @@ test("no_text_makes_the_tree_deep_or_the_reading_slow", () => {
 test("whatever_is_written_its_words_are_there", () => {
   let state = Number(process.env.SEED ?? 5);
   const dice = (n) => (state = (state * 48_271) % 2_147_483_647) % n;
-  const pieces = ["**", "*", "_", "`", "[", "](https://example.com)", "!", "\n", "\n\n", "- ", "> ", "# ", "| ", "~~", "  ", "1. "];
+  const pieces = [
+    "**",
+    "*",
+    "_",
+    "`",
+    "[",
+    "](https://example.com)",
+    "!",
+    "\n",
+    "\n\n",
+    "- ",
+    "> ",
+    "# ",
+    "| ",
+    "~~",
+    "  ",
+    "1. ",
+  ];
   for (let game = 0; game < 3_000; game += 1) {
     const words = [];
     let text = "";

@@ -262,7 +262,10 @@ describe("memory", { skip }, async () => {
     const page = await site.open(t, "#/prompted/sessions/s/context");
     const { prompt } = await ask("prompted", "renderPrompt", { sessionId: "s" });
     assert.equal(await page.getByRole("region", { name: "System prompt" }).textContent(), prompt);
-    const { total, messages, tools } = await ask("prompted", "estimateTokens", { sessionId: "s" });
+    const { messages, systemPrompt } = await ask("prompted", "estimateTokens", { sessionId: "s" });
+    const turn = { sessionId: "s", asTurn: true };
+    const { tokensEstimate: total } = await ask("prompted", "buildWorkingContext", turn);
+    const tools = total - messages - systemPrompt;
     const ledger = await page.locator(".shares figcaption").innerText();
     for (const number of [messages, tools]) assert.match(ledger.replaceAll(",", ""), new RegExp(`\\b${number}\\b`));
     await page.getByText(`About ${total} tokens in the next turn.`).waitFor();
@@ -281,8 +284,16 @@ describe("memory", { skip }, async () => {
     await page.getByText("It is the same as the prompt above.").waitFor();
     assert.match((await ask("prompted", "freezePrompt", { sessionId: "s" })).prompt, /Likes tea\./);
 
-    await page.getByText("The messages as a provider gets them").click();
-    await page.getByText('"max_tokens"').or(page.getByText('"messages"')).first().waitFor();
+    // The whole request, with a tool of the agent's own.
+    await ask("prompted", "defineTool", { name: "weather", description: "Tells the weather.", service: "TOOLS" });
+    await page.getByRole("button", { name: "Reload", exact: true }).click();
+    await page.locator("details.fold", { hasText: "service TOOLS" }).first().waitFor();
+    await page.getByText("The whole request as it is sent").click();
+    const shown = page.locator("pre", { hasText: '"messages"' });
+    await shown.waitFor();
+    const { modelInput } = await ask("prompted", "buildWorkingContext", turn);
+    assert.deepEqual(JSON.parse(await shown.textContent()), modelInput);
+    assert.match(JSON.stringify(modelInput.tools), /Tells the weather\./);
   });
 
   test("a_session_has_a_memory_of_its_own", async (t) => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./modules.mjs";
 
-const { shownInput, shownName, shownText, cut, bytes, ago } = await load("text.ts");
+const { shownInput, shownName, shownText, cut, bytes, fullTime, milliseconds, shortTime } = await load("text.ts");
 const { diff } = await load("memory/diff.ts");
 const { Rows } = await load("ui/rows.ts");
 const { heard, NOTHING_SAID } = await load("conversation/answer.ts");
@@ -55,7 +55,14 @@ test("a_cut_never_leaves_half_a_character", () => {
 
 test("sizes_and_times_are_short", () => {
   assert.deepEqual([bytes(12), bytes(1536), bytes(3 * 1024 ** 2)], ["12 B", "1.5 KB", "3.0 MB"]);
-  assert.deepEqual([ago(0, 59_000), ago(0, 120_000), ago(0, 7_300_000)], ["now", "2 min", "2 h"]);
+  const now = new Date(2026, 4, 20, 12, 0).getTime();
+  const at = (...given) => shortTime(new Date(...given).getTime(), now);
+  assert.deepEqual(
+    [at(2026, 4, 20, 9, 5), at(2026, 4, 18, 9, 5), at(2026, 0, 2), at(2024, 0, 2), shortTime("no time")],
+    ["09:05", "Mon 09:05", "Jan 2", "Jan 2, 2024", ""],
+  );
+  assert.match(fullTime(now), /^Wednesday, May 20, 2026 at 12:00:00/);
+  assert.deepEqual([milliseconds(12.4), milliseconds(2345), milliseconds(65_000)], ["12 ms", "2.35 s", "1 min 5 s"]);
 });
 
 test("a_diff_says_which_lines_went_and_which_came", () => {
@@ -304,4 +311,138 @@ test("only_the_settings_that_were_changed_are_sent", () => {
   assert.throws(() => changed({ "prices.models": "{" }), /Models with prices of their own/);
   const shown = groupsOf({ model: "agent", prices: "agent" }).flatMap(({ fields }) => fields.map(({ path }) => path));
   assert.deepEqual(shown, ["model", "prices.input", "prices.output", "prices.cachedInput", "prices.models"]);
+});
+
+const { byNearness } = await load("near.ts");
+const { snippetOf } = await load("snippet/snippet.ts");
+const { checkpointsOf, messagesIn, threadName, threadOf } = await load("sessions/thread.ts");
+const { heardLive } = await load("turns/live.ts");
+const { tookOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
+
+test("the_nearest_name_stands_first", () => {
+  assert.deepEqual(byNearness("alcie", ["bob", "alice", "alicia"]), ["alice", "alicia", "bob"]);
+  assert.deepEqual(byNearness("tirp", ["rent", "trip"]), ["trip", "rent"]);
+  // A name of any length costs no more than a line.
+  assert.equal(byNearness("x".repeat(100_000), ["y".repeat(100_000)]).length, 1);
+});
+
+test("a_snippet_quotes_whatever_somebody_called_their_agent", () => {
+  const { curl, client } = snippetOf(
+    { view: "session", agent: "it's; rm -rf /", session: "a'b$(x)", tab: "turns" },
+    "https://a.example",
+    true,
+  );
+  assert.equal(
+    curl,
+    [
+      "curl 'https://a.example/agents/session-agent/it'\\''s%3B%20rm%20-rf%20%2F/rpc/getTurns' \\",
+      '  -H "authorization: Bearer $SESSION_AGENT_TOKEN" \\',
+      `  -d '{"sessionId":"a'\\''b$(x)","limit":20}'`,
+    ].join("\n"),
+  );
+  assert.match(client, /agent\.session\("a'b\$\(x\)"\)\.getTurns\(\{ limit: 20 \}\)/);
+});
+
+test("a_thread_of_langgraph_is_read_as_one", () => {
+  const metadata = { langgraph: "checkpoints", thread: "t-1", namespace: "sub" };
+  assert.deepEqual(threadOf({ metadata }), { kind: "checkpoints", thread: "t-1", namespace: "sub" });
+  assert.equal(threadName(threadOf({ metadata })), "t-1 · sub");
+  for (const none of [null, {}, { langgraph: "other", thread: "t" }, { langgraph: "writes", thread: 5 }])
+    assert.equal(threadOf({ metadata: none }), null);
+  const messages = [{ lc: 1, type: "constructor", id: ["x", "HumanMessage"], kwargs: { content: "Rain?" } }];
+  const events = [
+    {
+      id: '["value","messages","1"]',
+      action: "system_instruction",
+      content: `json:${JSON.stringify(messages)}`,
+      createdAt: 1,
+    },
+    {
+      id: "c",
+      action: "user_message",
+      content: JSON.stringify({ id: "c1", metadata: 'json:{"source":"loop","step":2}', channels: ["messages"] }),
+      createdAt: 2,
+    },
+    { id: "odd", action: "user_message", content: "no checkpoint at all", createdAt: 3 },
+  ];
+  const [odd, { step, source, changed }] = checkpointsOf(events);
+  assert.deepEqual([odd.step, odd.source, step, source], [null, "checkpoint", 2, "loop"]);
+  assert.deepEqual(
+    changed.map(({ channel, value }) => [channel, messagesIn(value)]),
+    [["messages", [{ role: "Human", text: "Rain?" }]]],
+  );
+});
+
+test("a_turn_that_is_heard_has_a_bar_for_each_request_and_call", () => {
+  let live = null;
+  const chunks = [
+    [0, { type: "start" }],
+    [10, { type: "start-step" }],
+    [40, { type: "tool-input-available", toolCallId: "c", toolName: "weather" }],
+    [90, { type: "tool-output-error", toolCallId: "c", errorText: "503" }],
+    [90, { type: "finish-step" }],
+    [95, { type: "start-step" }],
+  ];
+  for (const [at, chunk] of chunks) live = heardLive(live, chunk, at);
+  const { from, to, rows } = waterfallOfLive(live, 200);
+  assert.deepEqual([from, to], [0, 200]);
+  assert.deepEqual(
+    rows.map((row) => [row.text, tookOf(row), row.isRunning, row.failure?.message]),
+    [
+      ["turn", "200 ms", true, undefined],
+      ["request 1", "30 ms", false, undefined],
+      ["weather", "50 ms", false, "503"],
+      ["request 2", "105 ms", true, undefined],
+    ],
+  );
+});
+
+test("a_turn_on_record_is_drawn_by_its_times", () => {
+  const { rows } = waterfallOf({
+    startedAt: 1000,
+    endedAt: 1400,
+    durationMs: 400,
+    model: "demo",
+    finishReason: "error",
+    failure: { code: "model_failed", message: "It broke off." },
+    recoveries: 1,
+    omittedSteps: 2,
+    compactions: [{ startedAt: 1001, durationMs: 9, tokensBefore: 9000, tokensAfter: 100, failure: null }],
+    steps: [
+      {
+        startedAt: 1010,
+        preparedMs: 20,
+        timeToFirstTokenMs: 70,
+        durationMs: 200,
+        inputTokens: 1000,
+        outputTokens: 5,
+        cachedInputTokens: 10,
+        finishReason: "tool-calls",
+        failure: null,
+        tools: [
+          { toolCallId: "a", name: "weather", kind: "mcp", startedAt: 1210, durationMs: 100, error: null },
+          { toolCallId: "b", name: "ask", kind: "client", startedAt: null, durationMs: null, error: null },
+        ],
+      },
+    ],
+  });
+  assert.deepEqual(
+    rows.map((row) => [row.text, row.segments.map(({ kind, from, to }) => [kind, from, to]), row.note]),
+    [
+      ["demo", [["turn", 1000, 1400]], "error · taken up 1 time"],
+      ["compaction", [["compaction", 1001, 1010]], "9,000 → 100 tokens"],
+      [
+        "request 3",
+        [
+          ["prepare", 1010, 1030],
+          ["wait", 1030, 1100],
+          ["answer", 1100, 1210],
+        ],
+        "1,000 in, 10 cached, 5 out · tool-calls",
+      ],
+      ["weather", [["tool", 1210, 1310]], "mcp"],
+      ["ask", [], "client, not called here"],
+    ],
+  );
+  assert.equal(rows[0].failure.code, "model_failed");
 });

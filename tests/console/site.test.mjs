@@ -13,7 +13,7 @@ import { SITE } from "../../scripts/build/site.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
-const MOST_BYTES = 150 * 1000;
+const MOST_BYTES = 90 * 1000;
 const MOST_LINES = 400;
 
 const server = await startServer({ site: true });

@@ -121,8 +121,20 @@ class Agent {
   speak() {
     const turn = this.running;
     if (turn === null) return;
-    if (turn.chunks.length === 0) {
+    const called = { toolCallId: `c-${turn.answer}`, toolName: "weather" };
+    const said = turn.chunks.at(-1)?.type;
+    if (said === undefined) {
       this.emit({ type: "start", messageId: turn.answer });
+      this.emit({ type: "start-step" });
+      // Some turns call a tool first.
+      if (this.seq % 2 === 0) this.emit({ type: "text-start", id: "t" });
+    } else if (said === "start-step" && turn.chunks.length === 2) {
+      this.emit({ type: "tool-input-available", ...called, input: {} });
+    } else if (said === "tool-input-available") {
+      this.emit({ type: "tool-output-available", ...called, output: "rain" });
+      this.emit({ type: "finish-step" });
+      this.emit({ type: "start-step" });
+    } else if (said === "start-step") {
       this.emit({ type: "text-start", id: "t" });
     } else if (turn.left > 0) {
       turn.left -= 1;
@@ -220,6 +232,7 @@ export class World {
   removed = new Set();
   /** How far the agent had written when the last reading that the page took was made. */
   seqRead = 0;
+  clock = 0;
   #count = 0;
 
   constructor(history) {
@@ -267,6 +280,7 @@ export class World {
         `${id} is neither shown nor waiting, and nobody was told`,
       );
     }
+    this.#checkLive();
     for (const id of this.removed) assert.ok(!shown.includes(id), `${id} was removed and is shown again`);
     if (this.state.turn === null)
       assert.equal(
@@ -274,6 +288,30 @@ export class World {
         false,
         "a deed belongs to no turn",
       );
+  }
+
+  /** The waterfall of a turn that is heard: nothing in it twice, nothing that the answer lacks, and time goes on. */
+  #checkLive() {
+    const { live, message } = this.state.turn?.answer ?? {};
+    if (!live) return;
+    const called = live.steps.flatMap(({ tools }) => tools);
+    const ids = called.map(({ id }) => id);
+    assert.equal(new Set(ids).size, ids.length, `a call has two bars: ${ids}`);
+    const parts = message?.parts ?? [];
+    for (const id of ids)
+      assert.ok(
+        parts.some(({ toolCallId }) => toolCallId === id),
+        `${id} is in no part`,
+      );
+    assert.ok(live.steps.length <= parts.filter(({ type }) => type === "step-start").length, "a step is drawn twice");
+    const times = live.steps.flatMap(({ from, saidAt, to, tools }) => [
+      [live.from, from],
+      [from, saidAt ?? from],
+      [saidAt ?? from, to ?? this.clock],
+      ...tools.map((tool) => [tool.from, tool.to ?? this.clock]),
+    ]);
+    for (const [from, to] of times) assert.ok(from <= to, `a bar goes back in time: ${JSON.stringify(live)}`);
+    for (const step of live.steps.slice(0, -1)) assert.ok(step.to !== null, "a step is open before another");
   }
 
   ticket(of) {
@@ -306,6 +344,8 @@ export class World {
 
   deliver(request) {
     const answer = request.answers.shift();
+    this.clock += 1;
+    if (answer.type === "chunk") answer.at = this.clock;
     request.last = answer;
     const { effect } = request;
     if (effect.do === "remove" && answer.type === "done" && request.wasLoaded) this.removed.add(effect.id);

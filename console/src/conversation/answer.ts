@@ -1,6 +1,7 @@
 // An answer as it comes: the chunks of the AI SDK's stream, put together to one message.
 
 import type { ChatChunk, UiMessage } from "session-agent";
+import type { LiveTurn } from "../turns/live.ts";
 
 export interface Answer {
   readonly message: UiMessage | null;
@@ -10,9 +11,11 @@ export interface Answer {
   readonly open: ReadonlyMap<string, number>;
   /** The inputs of calls so far, as text, by the calls' ids. */
   readonly inputs: ReadonlyMap<string, string>;
+  /** When what of it was heard. */
+  readonly live: LiveTurn | null;
 }
 
-export const NOTHING_SAID: Answer = { message: null, error: null, open: new Map(), inputs: new Map() };
+export const NOTHING_SAID: Answer = { message: null, error: null, open: new Map(), inputs: new Map(), live: null };
 
 /** The answer with one chunk more. `begin` gives the message of an id, which may be one that the answer goes on. */
 export function heard(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {

@@ -1,17 +1,21 @@
 // The change feed as it comes: what a client that keeps a copy is told.
 
-import { useEffect, useState } from "preact/hooks";
-import type { Change } from "session-agent";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Change, SessionEvent } from "session-agent";
 import { Virtual } from "../ui/virtual.tsx";
 import { Empty, Heading, Problem } from "../ui/basics.tsx";
 import { openAgent, reconnections } from "../connection.ts";
-import { count, shownName } from "../text.ts";
+import { Time } from "../ui/time.tsx";
+import { count, cut, shownName, shownText } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
+import { EventTexts } from "./event_texts.ts";
 
 const PAGE = 1000;
 const PAUSE_MS = 1000;
 /** The newest changes that the page keeps. */
 const KEPT = 5000;
+/** So much of an event's text is shown. */
+const GLANCE = 200;
 
 export function Changes({ conversation }: { conversation: Conversation }) {
   const [changes, setChanges] = useState<readonly Change[]>([]);
@@ -19,6 +23,7 @@ export function Changes({ conversation }: { conversation: Conversation }) {
   const [error, setError] = useState<unknown>(undefined);
   const [turn, setTurn] = useState(0);
   const back = reconnections.value;
+  const events = useMemo(() => new EventTexts(conversation), [conversation]);
 
   useEffect(() => {
     const stopping = new AbortController();
@@ -30,6 +35,7 @@ export function Changes({ conversation }: { conversation: Conversation }) {
       for (let cursor = 0; !stopping.signal.aborted; ) {
         const page = await session.getChanges({ since: cursor, limit: PAGE }, { signal: stopping.signal });
         cursor = page.cursor;
+        for (const { type, id } of page.changes) if (type === "update" && id !== null) void events.renew(id);
         if (page.changes.length > 0) {
           setChanges((before) => [...page.changes.toReversed(), ...before].slice(0, KEPT));
           setSeen((before) => before + page.changes.length);
@@ -57,22 +63,45 @@ export function Changes({ conversation }: { conversation: Conversation }) {
           label="Changes"
           items={changes}
           keyOf={({ cursor }) => String(cursor)}
-          estimate={() => 40}
-          render={(change) => <Row change={change} />}
+          estimate={() => 62}
+          render={(change) => <Row change={change} events={events} />}
         />
       )}
     </section>
   );
 }
 
-function Row({ change: { cursor, type, id } }: { change: Change }) {
+const WHOLE: Record<string, string> = {
+  clear: "All messages were deleted.",
+  compaction: "The summaries changed.",
+};
+
+/** A change names an event. Its time and its text are the event's own, as it stands now. */
+function Row({ change: { cursor, type, id }, events }: { change: Change; events: EventTexts }) {
+  const event = id === null ? undefined : events.get(id).value;
   return (
-    <p class="change">
+    <div class="change">
       <span class={`badge ${type}`}>{type}</span>
-      <bdi class="name">{id === null ? "the whole session" : shownName(id)}</bdi>
-      <span class="note">{cursor}</span>
-    </p>
+      <p class="change-text" dir="auto">
+        {event === undefined
+          ? (WHOLE[type] ?? "")
+          : event === null
+            ? "The event is gone."
+            : shownText(cut(textOf(event), GLANCE))}
+      </p>
+      {event && <Time at={event.createdAt} />}
+      <p class="ids">
+        <span>
+          {cursor} · <bdi class="name">{id === null ? "the whole session" : shownName(id)}</bdi>
+        </span>
+      </p>
+    </div>
   );
+}
+
+function textOf({ action, content, toolName, toolCalls }: SessionEvent): string {
+  if (toolCalls?.length) return toolCalls.map(({ name }) => `calls ${name}`).join(", ");
+  return toolName && action === "tool_result" ? `${toolName}: ${content}` : content;
 }
 
 /** Waits, and as long as nobody looks at the page. */

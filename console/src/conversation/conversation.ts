@@ -13,6 +13,7 @@ import {
 import { isLost, openAgent, openAgentTelling } from "../connection.ts";
 import { markFailed } from "../requests.ts";
 import { may } from "../rights.ts";
+import type { LiveTurn } from "../turns/live.ts";
 import {
   type Decision,
   type Effect,
@@ -43,6 +44,8 @@ export class Conversation {
   readonly state = signal<Phase>("loading");
   readonly waiting = signal<readonly WaitingMessage[]>([]);
   readonly problem = signal<unknown>(null);
+  /** The turn that is heard, with its times. */
+  readonly live = signal<LiveTurn | null>(null);
   /** What the reader decided about a call, while it is found out whether to ask first. */
   readonly decision = signal<Decision | null>(null);
   readonly isUnknown = signal(false);
@@ -202,6 +205,7 @@ export class Conversation {
       this.waiting.value = unlessSame(this.waiting.peek(), state.line);
       this.problem.value = state.problem;
       this.decision.value = state.decision;
+      this.live.value = state.turn?.answer.live ?? null;
       this.isUnknown.value = state.isUnknown;
       this.#above.value = state.above;
     });

@@ -10,7 +10,10 @@ export function BranchOff({ conversation }: { conversation: Conversation }) {
   if (decision === null || decision.newer === null || decision.call === null) return null;
   const [verb, doing] = decision.call.approved ? ["Approve", "approves"] : ["Decline", "declines"];
   return (
-    <Dialog title={`${counted(decision.newer, "newer message")} after this call`} onClose={() => conversation.decideAnew()}>
+    <Dialog
+      title={`${counted(decision.newer, "newer message")} after this call`}
+      onClose={() => conversation.decideAnew()}
+    >
       <div class="dialog-body">
         <p>
           A turn goes on where its call stands. Who {doing} this one begins a branch there, and the conversation goes on

@@ -7,6 +7,7 @@ import { Menu } from "../ui/menu.tsx";
 import { Time } from "../ui/time.tsx";
 import { tell } from "../notices.ts";
 import { may } from "../rights.ts";
+import { go } from "../route.ts";
 import { shownTime } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
 import { textOf } from "./messages.ts";
@@ -44,9 +45,9 @@ export function Message({ conversation, message, fork }: Props) {
       {isEdited ? (
         <Editor conversation={conversation} message={message} />
       ) : (
-        message.parts.map((part, n) => 
+        message.parts.map((part, n) => (
           <Part key={n} part={part} isMarkdown={message.role === "assistant"} approve={approve} isBusy={isBusy} />
-        )
+        ))
       )}
     </article>
   );
@@ -61,6 +62,14 @@ function Actions({ conversation, message, fork }: Props) {
       () => tell("Copied."),
       () => tell("The browser does not let this page copy.", "failed"),
     );
+  const made = () =>
+    go({
+      view: "session",
+      agent: conversation.agentName,
+      session: conversation.id,
+      tab: "turns",
+      at: message.id,
+    });
   return (
     <div class="message-actions">
       {message.role === "assistant" && may("chat") && (
@@ -84,7 +93,10 @@ function Actions({ conversation, message, fork }: Props) {
       <Menu
         label="More for this message"
         items={[
-          { text: "Copy text", icon: "download", run: () => void copy() },
+          { text: "Copy text", icon: "copy", run: () => void copy() },
+          ...(message.role === "assistant"
+            ? [{ text: "How it was made", icon: "flow" as const, needs: "getTurns", run: made }]
+            : []),
           { text: "Fork from here", icon: "fork", needs: "forkSession", run: () => fork(message.id) },
           {
             text: "Delete message",

@@ -10,7 +10,9 @@ import { counted, cut, shownText } from "../text.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
 import { BranchOff } from "./decision.tsx";
+import { LiveTurn } from "../turns/live.tsx";
 import { Message } from "./message.tsx";
+import { Unanswered } from "./unanswered.tsx";
 
 /** So much of a waiting message is shown. */
 const GLANCE = 300;
@@ -53,6 +55,7 @@ export function Talk({ conversation, at, fork }: Props) {
         />
       )}
       <Answering conversation={conversation} />
+      <Unanswered conversation={conversation} />
       <Waiting conversation={conversation} />
       <Composer conversation={conversation} />
       <BranchOff conversation={conversation} />
@@ -99,6 +102,7 @@ function Answering({ conversation }: { conversation: Conversation }) {
       <p class="hidden" role="status">
         {state === "answering" ? "The agent answers." : ""}
       </p>
+      <LiveTurn conversation={conversation} />
       {problem !== null && (
         <div class="answering-problem">
           <Problem error={problem} />

@@ -1,6 +1,7 @@
 // The turns of a conversation: how one begins, what is heard of it, and how it ends.
 
 import type { ChatInput, UiMessage } from "session-agent";
+import { heardLive } from "../turns/live.ts";
 import { type Answer, heard } from "./answer.ts";
 import { Draft } from "./draft.ts";
 import { userMessage } from "./messages.ts";
@@ -146,7 +147,8 @@ export abstract class Turns extends Draft {
   }
 
   heard(answer: Answer, { chunk, at }: HeardChunk, request: number): Answer {
-    return heard(answer, chunk, (id = `answer-${request}`) => {
+    const timed = { ...answer, live: heardLive(answer.live, chunk, at) };
+    return heard(timed, chunk, (id = `answer-${request}`) => {
       // An answer may go on with a message that is there.
       const known = messagesOf({ ...this.state, turn: null }).findLast((message) => message.id === id);
       return known

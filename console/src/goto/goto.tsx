@@ -1,11 +1,12 @@
 // The way to anywhere, and the list of the keys.
 
 import { useEffect, useId, useState } from "preact/hooks";
-import { Name } from "../ui/basics.tsx";
+import { Check, Name } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { route } from "../route.ts";
-import { above, KEYS, listenToKeys } from "./keys.ts";
+import { SnippetDialog } from "../snippet/dialog.tsx";
+import { above, areLettersOn, KEYS, listenToKeys, switchLetters } from "./keys.ts";
 import { targetsOf } from "./targets.ts";
 
 export function Above() {
@@ -15,6 +16,7 @@ export function Above() {
   useEffect(() => void (above.value = null), [at]);
   if (above.value === "goto") return <GoTo />;
   if (above.value === "keys") return <Keys />;
+  if (above.value === "snippet" && at.view !== "home") return <SnippetDialog at={at} onClose={close} />;
   return null;
 }
 
@@ -67,12 +69,19 @@ function GoTo() {
         />
         <ul id={`${id}-list`} role="listbox" aria-label="Places">
           {targets.map(({ key, text, kind, icon, href }, n) => (
-            <li key={key} id={`${id}-${n}`} role="option" aria-selected={n === index}>
-              <a href={href} tabIndex={-1} onClick={close}>
-                <Icon name={icon} />
-                <Name text={text} />
-                <span class="note">{kind}</span>
-              </a>
+            <li
+              key={key}
+              id={`${id}-${n}`}
+              role="option"
+              aria-selected={n === index}
+              onClick={() => {
+                close();
+                location.hash = href;
+              }}
+            >
+              <Icon name={icon} />
+              <Name text={text} />
+              <span class="note">{kind}</span>
             </li>
           ))}
         </ul>
@@ -99,6 +108,9 @@ function Keys() {
           </div>
         ))}
       </dl>
+      <div class="dialog-body">
+        <Check label="Single letters are keys" isOn={areLettersOn.value} onChange={switchLetters} />
+      </div>
     </Dialog>
   );
 }

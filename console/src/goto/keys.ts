@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 
 /** What lies above the page: the way to anywhere, or the list of the keys. */
-export const above = signal<"goto" | "keys" | null>(null);
+export const above = signal<"goto" | "keys" | "snippet" | null>(null);
 
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["Ctrl K", "Go anywhere: views, sessions, agents"],
@@ -12,10 +12,33 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["c", "Write a message"],
   ["j", "The next session"],
   ["k", "The session before"],
+  ["s", "What this view is as a call of the API"],
   ["?", "These keys"],
   ["Esc", "Close what lies above, end a search"],
   ["Home End", "The first and the last message"],
 ];
+
+const KEY = "session-agent.keys";
+
+/** Whether single letters do something. Who speaks to the browser may want them off. */
+export const areLettersOn = signal(stored());
+
+export function switchLetters(isOn: boolean): void {
+  areLettersOn.value = isOn;
+  try {
+    localStorage.setItem(KEY, isOn ? "on" : "off");
+  } catch {
+    // A browser that keeps nothing has them on again on the next page.
+  }
+}
+
+function stored(): boolean {
+  try {
+    return localStorage.getItem(KEY) !== "off";
+  } catch {
+    return true;
+  }
+}
 
 /** Keys that lead to a field. */
 const FIELDS: Record<string, string> = {
@@ -35,9 +58,10 @@ function onKey(event: KeyboardEvent): void {
     above.value = above.peek() === "goto" ? null : "goto";
     return;
   }
-  const isPlain = !(event.ctrlKey || event.metaKey || event.altKey);
+  const isPlain = areLettersOn.peek() && !(event.ctrlKey || event.metaKey || event.altKey);
   if (!isPlain || event.defaultPrevented || isWriting(event.target) || document.querySelector("dialog[open]")) return;
   if (event.key === "?") above.value = "keys";
+  else if (event.key === "s") above.value = "snippet";
   else if (event.key in FIELDS) focusOn(FIELDS[event.key]!);
   else if (event.key === "n") document.querySelector<HTMLElement>("[aria-keyshortcuts=n]")?.click();
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);

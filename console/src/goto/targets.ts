@@ -21,7 +21,8 @@ export interface Target {
 /** The places whose names have all the words, those that begin with the first word first. */
 export function targetsOf(at: Route, query: string): Target[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const fits = ({ text, kind, key }: Target) => words.every((word) => `${text} ${kind} ${key}`.toLowerCase().includes(word));
+  const fits = ({ text, kind, key }: Target) =>
+    words.every((word) => `${text} ${kind} ${key}`.toLowerCase().includes(word));
   const begins = ({ text }: Target) => Number(!text.toLowerCase().startsWith(words[0] ?? ""));
   return allOf(at)
     .filter(fits)
@@ -30,36 +31,47 @@ export function targetsOf(at: Route, query: string): Target[] {
 }
 
 function allOf(at: Route): Target[] {
-  const agents = seen.value.map(({ name }): Target => ({
-    key: `agent/${name}`,
-    kind: "agent",
-    text: name,
-    icon: "spark",
-    href: hashOf({ view: "sessions", agent: name }),
-  }));
+  const agents = seen.value.map(
+    ({ name }): Target => ({
+      key: `agent/${name}`,
+      kind: "agent",
+      text: name,
+      icon: "spark",
+      href: hashOf({ view: "sessions", agent: name }),
+    }),
+  );
   const home: Target = { key: "home", kind: "page", text: "All agents", icon: "left", href: "#/" };
   if (at.view === "home") return agents;
   const { agent } = at;
-  const tabs = at.view === "session" ? SESSION_TABS.map((tab): Target => ({
-    key: `tab/${tab}`,
-    kind: "of this session",
-    text: tab[0]!.toUpperCase() + tab.slice(1),
-    icon: "right",
-    href: hashOf({ view: "session", agent, session: at.session, tab }),
-  })) : [];
-  const views = viewsOf().map((view): Target => ({
-    key: `view/${view.view}`,
-    kind: "view",
-    text: view.text,
-    icon: view.icon,
-    href: addressOf(view, agent),
-  }));
-  const sessions = sessionsOf(agent).list.value.map((session): Target => ({
-    key: `session/${session.id}`,
-    kind: "session",
-    text: sessionName(session),
-    icon: "chat",
-    href: hashOf({ view: "session", agent, session: session.id, tab: "conversation" }),
-  }));
+  const tabs =
+    at.view === "session"
+      ? SESSION_TABS.map(
+          (tab): Target => ({
+            key: `tab/${tab}`,
+            kind: "of this session",
+            text: tab[0]!.toUpperCase() + tab.slice(1),
+            icon: "right",
+            href: hashOf({ view: "session", agent, session: at.session, tab }),
+          }),
+        )
+      : [];
+  const views = viewsOf().map(
+    (view): Target => ({
+      key: `view/${view.view}`,
+      kind: "view",
+      text: view.text,
+      icon: view.icon,
+      href: addressOf(view, agent),
+    }),
+  );
+  const sessions = sessionsOf(agent).list.value.map(
+    (session): Target => ({
+      key: `session/${session.id}`,
+      kind: "session",
+      text: sessionName(session),
+      icon: "chat",
+      href: hashOf({ view: "session", agent, session: session.id, tab: "conversation" }),
+    }),
+  );
   return [...views, ...tabs, ...sessions, ...agents.filter(({ text }) => text !== agent), home];
 }

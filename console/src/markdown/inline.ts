@@ -12,7 +12,10 @@ type Piece = Inline | Delimiter;
 
 const ESCAPABLE = /[!-/:-@[-`{-~]/;
 /** A link's target after its text: `(url "title")`. */
-const TARGET = new RegExp(`\\(\\s{0,9}(?:<([^<>\\n]{0,${LONGEST_URL}})>|([^\\s()<>]{0,${LONGEST_URL}}(?:\\([^\\s()<>]{0,200}\\)[^\\s()<>]{0,200})?))(?:\\s{1,9}(?:"[^"\\n]{0,500}"|'[^'\\n]{0,500}'))?\\s{0,9}\\)`, "y");
+const TARGET = new RegExp(
+  `\\(\\s{0,9}(?:<([^<>\\n]{0,${LONGEST_URL}})>|([^\\s()<>]{0,${LONGEST_URL}}(?:\\([^\\s()<>]{0,200}\\)[^\\s()<>]{0,200})?))(?:\\s{1,9}(?:"[^"\\n]{0,500}"|'[^'\\n]{0,500}'))?\\s{0,9}\\)`,
+  "y",
+);
 const ADDRESS = new RegExp(`https?://[^\\s<>"'\`|]{1,${LONGEST_URL}}`, "iy");
 const BETWEEN_ANGLES = new RegExp(`<(https?://[^\\s<>]{1,${LONGEST_URL}})>`, "iy");
 

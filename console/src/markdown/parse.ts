@@ -90,7 +90,10 @@ function listAt(lines: readonly string[], from: number, depth: number): [Block, 
     if (RULE.test(lines[at]!)) break;
     const width = marker[0].trimEnd().length + 1;
     const end = itemEnd(lines, at, marker[1]!.length + 2);
-    const inside = [lines[at]!.slice(marker[0].length), ...lines.slice(at + 1, end).map((line) => outdented(line, width))];
+    const inside = [
+      lines[at]!.slice(marker[0].length),
+      ...lines.slice(at + 1, end).map((line) => outdented(line, width)),
+    ];
     const task = TASK.exec(inside[0]!);
     if (task !== null) inside[0] = inside[0]!.slice(task[0].length);
     items.push({ isDone: task === null ? null : task[1] !== " ", blocks: blocksOf(inside, depth + 1) });
@@ -133,7 +136,8 @@ function beginsBlock(line: string): boolean {
 
 function isTableAt(lines: readonly string[], at: number): boolean {
   const [head, marks] = [lines[at]!, lines[at + 1]];
-  if (marks === undefined || !head.includes("|") || head.length > LONGEST_ROW || marks.length > LONGEST_ROW) return false;
+  if (marks === undefined || !head.includes("|") || head.length > LONGEST_ROW || marks.length > LONGEST_ROW)
+    return false;
   return marks.includes("-") && DELIMITERS.test(marks) && cellsOf(head).length === cellsOf(marks).length;
 }
 
@@ -180,6 +184,10 @@ function paragraphAt(lines: readonly string[], at: number, depth: number): [Bloc
   // A list or quote that is too deep stays in its paragraph.
   const isOver = (line: string) => line.trim() === "" || (depth < DEEPEST && beginsBlock(line));
   while (end < lines.length && !isOver(lines[end]!) && !isTableAt(lines, end)) end += 1;
-  const text = lines.slice(at, end).map((line) => line.trimStart()).join("\n").trimEnd();
+  const text = lines
+    .slice(at, end)
+    .map((line) => line.trimStart())
+    .join("\n")
+    .trimEnd();
   return [{ type: "paragraph", children: parseInline(text) satisfies readonly Inline[] }, end];
 }

@@ -13,29 +13,50 @@ export const LONGEST = 100_000;
 
 export function Markdown({ text }: { text: string }) {
   const blocks = useMemo(() => parseMarkdown(text), [text]);
+  const levels = outlineOf(blocks);
   return (
     <div class="markdown" dir="auto">
-      <Blocks blocks={blocks} />
+      <Blocks blocks={blocks} levels={levels} />
     </div>
   );
 }
 
-function Blocks({ blocks }: { blocks: readonly Block[] }) {
+/**
+ * The headings' levels for who reads by them: below the page's own, and none is left out,
+ * whatever the text begins with.
+ */
+function outlineOf(blocks: readonly Block[]): ReadonlyMap<Block, number> {
+  const above: number[] = [];
+  const levels = new Map<Block, number>();
+  for (const block of blocks) {
+    if (block.type !== "heading") continue;
+    while (above.length > 0 && above.at(-1)! >= block.level) above.pop();
+    above.push(block.level);
+    levels.set(block, Math.min(6, 1 + above.length));
+  }
+  return levels;
+}
+
+/** `levels`: of the headings. Within lists and quotes a heading is bold and no more. */
+function Blocks({ blocks, levels }: { blocks: readonly Block[]; levels?: ReadonlyMap<Block, number> }) {
   return (
     <>
       {blocks.map((block, n) => (
-        <One key={n} block={block} />
+        <One key={n} block={block} level={levels?.get(block)} />
       ))}
     </>
   );
 }
 
-function One({ block }: { block: Block }) {
+function One({ block, level }: { block: Block; level: number | undefined }) {
   switch (block.type) {
     case "heading":
-      // The page's own headings are above those of a text.
       return (
-        <p class={`heading-${Math.min(block.level, 4)}`} role="heading" aria-level={Math.min(6, block.level + 2)}>
+        <p
+          class={`heading-${Math.min(block.level, 4)}`}
+          role={level === undefined ? undefined : "heading"}
+          aria-level={level}
+        >
           <Inlines inlines={block.children} />
         </p>
       );
@@ -78,7 +99,7 @@ function List({ start, items }: { start: number | null; items: readonly Item[] }
 
 function Table({ block: { aligns, head, rows } }: { block: Extract<Block, { type: "table" }> }) {
   return (
-    <div class="table" tabIndex={0} role="region" aria-label="Table">
+    <div class="table" tabIndex={0} role="group" aria-label="Table">
       <table>
         <thead>
           <tr>

@@ -2,35 +2,42 @@
 // the tools, and how many tokens each of them takes.
 
 import { useState } from "preact/hooks";
-import type { Block, Provider } from "session-agent";
+import type { Block } from "session-agent";
 import { Shares } from "../ui/bar.tsx";
-import { Button, Heading, Loading, Name, Problem, Select, Stored } from "../ui/basics.tsx";
+import { Button, Heading, Loading, Problem, Stored } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { Code } from "../conversation/parts.tsx";
 import type { Conversation } from "../conversation/conversation.ts";
 import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
 import { may } from "../rights.ts";
-import { count, counted, shownJson, shownText, shownTime } from "../text.ts";
+import { count, counted, shownText, shownTime } from "../text.ts";
+import { ContextTools } from "./context_tools.tsx";
+import { NextRequest } from "./next_request.tsx";
 import { Diff } from "./versions.tsx";
 import { diff } from "./diff.ts";
 
 export function Context({ conversation }: { conversation: Conversation }) {
   const { session, agent, id } = conversation;
   const ledger = useLoad(`${id}/ledger`, async (signal) => {
-    const [estimate, own, shared, tools, stored] = await Promise.all([
+    const isWhole = may("listTools");
+    const [estimate, own, shared, built, stored, registered] = await Promise.all([
       session.estimateTokens({}, { signal }),
       session.getBlocks({}, { signal }),
       agent.getBlocks({}, { signal }),
-      session.getTools({}, { signal }),
+      isWhole ? session.buildWorkingContext({ asTurn: true }, { signal }) : session.getTools({}, { signal }),
       session.getSession({}, { signal }),
+      isWhole ? agent.listTools({}, { signal }) : null,
     ]);
-    return { estimate, blocks: [...shared, ...own], tools: tools.tools, usage: stored?.usage };
+    // The estimate knows the memory's tools alone.
+    const total = "tokensEstimate" in built ? built.tokensEstimate : estimate.total;
+    const all = { ...estimate, total, tools: Math.max(0, total - estimate.messages - estimate.systemPrompt) };
+    const tools = built.tools ?? [];
+    return { estimate: all, blocks: [...shared, ...own], tools, usage: stored?.usage, registered };
   });
   const reload = ledger.reload;
   if (ledger.error !== undefined && ledger.data === undefined) return <Problem error={ledger.error} retry={reload} />;
   if (ledger.data === undefined) return <Loading what="the context" />;
-  const { estimate, blocks, tools, usage } = ledger.data;
+  const { estimate, blocks, tools, usage, registered } = ledger.data;
   return (
     <section class="tab-page scrolls">
       <Heading title="What the model gets" note={`About ${counted(estimate.total, "token")} in the next turn.`}>
@@ -51,29 +58,8 @@ export function Context({ conversation }: { conversation: Conversation }) {
         )}
       </div>
       <Prompt conversation={conversation} />
-      <h3>
-        Tools{" "}
-        <span class="note">
-          {counted(tools.length, "tool")} of the memory, {count(estimate.tools)} tokens
-        </span>
-      </h3>
-      {tools.length === 0 && <p class="note">No block calls for a tool.</p>}
-      {tools.map(({ name, description, parameters }) => (
-        <details class="card fold" key={name}>
-          <summary>
-            <Icon name="tool" />{" "}
-            <b>
-              <Name text={name} />
-            </b>{" "}
-            <span class="note">
-              <Name text={description} />
-            </span>
-          </summary>
-          <p class="prose">{shownText(description)}</p>
-          <Code text={shownJson(parameters)} />
-        </details>
-      ))}
-      <ModelInput conversation={conversation} />
+      <ContextTools tools={tools} registered={registered} />
+      <NextRequest conversation={conversation} isWhole={registered !== null} />
     </section>
   );
 }
@@ -155,37 +141,4 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
       )}
     </>
   );
-}
-
-const FORMATS: ReadonlyArray<readonly [Provider, string]> = [
-  ["anthropic", "Anthropic"],
-  ["openai", "OpenAI"],
-  ["workers-ai", "Workers AI"],
-];
-
-function ModelInput({ conversation: { session, id } }: { conversation: Conversation }) {
-  const [format, setFormat] = useState<Provider>("anthropic");
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details class="card fold" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        <Icon name="send" /> <b>The messages as a provider gets them</b>
-      </summary>
-      {isOpen && <Select label="Provider" value={format} options={FORMATS} onChange={setFormat} />}
-      {isOpen && (
-        <Built
-          key={format}
-          load={(signal) => session.buildWorkingContext({ format }, { signal })}
-          id={`${id}/${format}`}
-        />
-      )}
-    </details>
-  );
-}
-
-function Built({ load, id }: { load: (signal: AbortSignal) => Promise<{ modelInput?: unknown }>; id: string }) {
-  const { data, error, reload } = useLoad(id, load);
-  if (error !== undefined) return <Problem error={error} retry={reload} />;
-  if (data === undefined) return <Loading what="the messages" />;
-  return <Code text={shownJson(data.modelInput)} />;
 }

@@ -1,8 +1,8 @@
 // The sessions of an agent beside what is open: found by scrolling or by searching.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Hit, Results, Session } from "session-agent";
-import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
+import { Button, Empty, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Marked } from "../ui/marked.tsx";
 import { Time } from "../ui/time.tsx";
@@ -15,36 +15,54 @@ import { counted, sessionName, shownName } from "../text.ts";
 import { Import } from "./import.tsx";
 import { NewSession } from "./new_session.tsx";
 import { sessionsOf } from "./sessions.ts";
+import { threadName, threadOf } from "./thread.ts";
 
 const LOOK_MS = 10_000;
 const HITS = 50;
+/** It is searched when nothing was written for so long. */
+const PAUSE_MS = 250;
+const SHORTEST = 2;
 
 export function SessionList({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
   const [dialog, setDialog] = useState<"new" | "import" | null>(null);
   const [query, setQuery] = useState("");
   const [found, setFound] = useState<{ of: string; results?: Results; error?: unknown } | null>(null);
+  /** Counts what was searched: an answer that comes late is not shown. */
+  const asked = useRef(0);
   const back = reconnections.value;
   useEffect(() => void sessions.reload(), [agent, back]);
   useEffect(() => {
+    asked.current += 1;
     setFound(null);
     setQuery("");
   }, [agent]);
   useEvery(LOOK_MS, () => void sessions.look());
 
-  const search = async () => {
+  const search = async (isWhole: boolean) => {
     const of = query.trim();
+    asked.current += 1;
+    const turn = asked.current;
     if (of === "") return setFound(null);
-    setFound({ of });
+    // What was found before stays until there is something else.
+    setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
     const outcome = await openAgent(agent)
-      .search({ query: of, limit: HITS })
+      .search({ ...(isWhole ? { query: of } : { queries: [of, begun(of)] }), limit: HITS })
       .then(
         (results) => ({ results }),
         (error) => ({ error }),
       );
-    setFound((now) => (now?.of === of ? { of, ...outcome } : now));
+    if (turn === asked.current) setFound({ of, ...outcome });
   };
+  // While somebody writes, after each pause.
+  useEffect(() => {
+    if (query.trim().length < SHORTEST) return;
+    const turn = asked.current;
+    const timer = setTimeout(() => turn === asked.current && void search(false), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [query]);
   const clear = () => {
+    asked.current += 1;
     setQuery("");
     setFound(null);
   };
@@ -57,7 +75,7 @@ export function SessionList({ agent }: { agent: string }) {
           aria-label="Sessions"
           onSubmit={(event) => {
             event.preventDefault();
-            void search();
+            void search(true);
           }}
         >
           <Icon name="search" />
@@ -85,12 +103,17 @@ export function SessionList({ agent }: { agent: string }) {
       {found === null ? (
         <All agent={agent} />
       ) : (
-        <Found agent={agent} {...found} retry={() => void search()} clear={clear} />
+        <Found agent={agent} {...found} retry={() => void search(true)} clear={clear} />
       )}
       {dialog === "new" && <NewSession agent={agent} onClose={() => setDialog(null)} />}
       {dialog === "import" && <Import agent={agent} onClose={() => setDialog(null)} />}
     </div>
   );
+}
+
+/** The last word may be half written. A phrase and a beginning are what they are. */
+function begun(query: string): string {
+  return /[\p{L}\p{N}]$/u.test(query) && !query.includes('"') ? `${query}*` : query;
 }
 
 function All({ agent }: { agent: string }) {
@@ -117,11 +140,13 @@ function All({ agent }: { agent: string }) {
     );
   }
   if (list.length === 0) return <Loading what="sessions" />;
+  // What a thread's tasks have written before its next checkpoint is a part of the thread.
+  const shown = list.filter((session) => threadOf(session)?.kind !== "writes");
   return (
     <nav class="session-links" aria-label="Sessions">
       <Virtual
         label="All sessions"
-        items={list}
+        items={shown}
         keyOf={({ id }) => id}
         estimate={() => 58}
         render={(session) => <Entry agent={agent} session={session} />}
@@ -134,6 +159,7 @@ function All({ agent }: { agent: string }) {
 function Entry({ agent, session }: { agent: string; session: Session }) {
   // Read here: a row is drawn again when a signal that it reads changes.
   const at = route.value;
+  const thread = threadOf(session);
   const isChosen = at.view === "session" && at.session === session.id;
   const { inputTokens, outputTokens } = session.usage;
   const used = inputTokens + outputTokens;
@@ -143,8 +169,9 @@ function Entry({ agent, session }: { agent: string; session: Session }) {
       href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })}
       aria-current={isChosen ? "page" : undefined}
     >
-      <bdi class="name">{sessionName(session)}</bdi>
+      <Name text={thread === null ? sessionName(session) : threadName(thread)} />
       <span class="note">
+        {thread && <span class="badge">LangGraph</span>}
         {session.lastCompactionError && <span class="state output-error">compaction failed</span>}
         {used > 0 && <span>{counted(used, "token")}</span>}
         <Time at={session.updatedAt} />

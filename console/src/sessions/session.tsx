@@ -19,17 +19,21 @@ import { may } from "../rights.ts";
 import { go, hashOf, SESSION_TABS, type SessionTab } from "../route.ts";
 import { cost } from "../currency.ts";
 import { counted, sessionName } from "../text.ts";
+import { Turns } from "../turns/turns.tsx";
 import { Compact } from "./compact.tsx";
 import { deleteLater } from "./deleting.ts";
 import { Export } from "./export.tsx";
 import { Fork } from "./fork.tsx";
 import { Rename } from "./rename.tsx";
 import { sessionsOf } from "./sessions.ts";
+import { type Thread, threadName, threadOf } from "./thread.ts";
+import { ThreadView } from "./thread_view.tsx";
 
 const LOOK_MS = 3000;
 
 const TABS: Record<SessionTab, string> = {
   conversation: "Conversation",
+  turns: "Turns",
   branches: "Branches",
   events: "Events",
   changes: "Changes",
@@ -40,6 +44,7 @@ const TABS: Record<SessionTab, string> = {
 /** The operation without which a tab shows nothing. */
 const ASKS: Record<SessionTab, string> = {
   conversation: "getHistory",
+  turns: "getTurns",
   branches: "loadEvents",
   events: "loadEvents",
   changes: "getChanges",
@@ -110,11 +115,11 @@ export function SessionPage({
         </a>
         <div class="session-title">
           <h1>
-            <Name text={session === undefined ? id : sessionName(session)} />
+            <Name text={session === undefined ? id : titleOf(session)} />
           </h1>
           <Usage session={session} />
         </div>
-        <div class="actions">
+        <div class={`actions ${session === undefined ? "unseen" : ""}`}>
           {may("forkSession") && (
             <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>
               Fork
@@ -150,7 +155,13 @@ export function SessionPage({
           </a>
         </Empty>
       ) : (
-        <Tab conversation={conversation} tab={tab} at={at} fork={(atId) => setDoing({ what: "fork", atId })} />
+        <Tab
+          conversation={conversation}
+          tab={tab}
+          at={at}
+          thread={session === undefined ? null : threadOf(session)}
+          fork={(atId) => setDoing({ what: "fork", atId })}
+        />
       )}
       {doing?.what === "rename" && session && (
         <Rename conversation={conversation} session={session} onClose={close} onDone={changed} />
@@ -166,17 +177,25 @@ export function SessionPage({
   );
 }
 
+function titleOf(session: Session): string {
+  const thread = threadOf(session);
+  return thread === null ? sessionName(session) : threadName(thread);
+}
+
 function Tab({
   conversation,
   tab,
   at,
+  thread,
   fork,
 }: {
   conversation: Conversation;
   tab: SessionTab;
   at: string | undefined;
+  thread: Thread | null;
   fork: (atId: string) => void;
 }) {
+  if (tab === "turns") return <Turns conversation={conversation} at={at} />;
   if (tab === "branches") return <Branches conversation={conversation} />;
   if (tab === "events") return <Events conversation={conversation} />;
   if (tab === "changes") return <Changes conversation={conversation} />;
@@ -192,6 +211,7 @@ function Tab({
       </section>
     );
   }
+  if (thread?.kind === "checkpoints") return <ThreadView conversation={conversation} thread={thread} />;
   return <Talk conversation={conversation} at={at} fork={fork} />;
 }
 

@@ -71,7 +71,9 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
 
 /** What the API calls the failure, for who looks it up. */
 function Code({ of }: { of: unknown }) {
-  return of instanceof SessionAgentError && of.code !== "network_failed" ? <code class="code-name">{of.code}</code> : null;
+  return of instanceof SessionAgentError && of.code !== "network_failed" ? (
+    <code class="code-name">{of.code}</code>
+  ) : null;
 }
 
 /** The credential does not open what the view would show. */

@@ -20,6 +20,7 @@ const PATHS = {
   fork: "M6 3v5c0 2 4 2 4 5v4M14 3v5c0 2-4 2-4 5",
   flow: "M3 5h8M6 10h8M9 15h8",
   key: "M8 12a4 4 0 1 1 2-2l7 7v-3M13 13l-2 2",
+  keyboard: "M2 5h16v10H2zM5 8h.01M8 8h.01M11 8h.01M14 8h.01M5 11h.01M14 11h.01M8 12h4",
   left: "M12 5l-5 5 5 5",
   more: "M5 10h.01M10 10h.01M15 10h.01",
   redo: "M15 8a6 6 0 1 0 1 4M16 3v5h-5",

@@ -9,7 +9,8 @@ import { requests } from "../requests.ts";
 import { may } from "../rights.ts";
 import { bytes, count, shownTime } from "../text.ts";
 import { Failures } from "./failures.tsx";
-import { Usage } from "./usage_view.tsx";
+import { totalOf } from "./usage.ts";
+import { Usage, useUsage } from "./usage_view.tsx";
 
 const SHOWN = 100;
 
@@ -20,6 +21,7 @@ export function Activity({ agent }: { agent: string }) {
   const stats = useLoad(agent, async (signal) =>
     may("getStats") ? await openAgent(agent).getStats({}, { signal }) : null,
   );
+  const usage = useUsage(agent);
   return (
     <section class="page">
       <Heading
@@ -30,8 +32,14 @@ export function Activity({ agent }: { agent: string }) {
       {!SECTIONS.every(may) && (
         <p class="hint banner">Your token does not open all of this view. What is missing is left out.</p>
       )}
-      {may("listSessions") && <Failures agent={agent} calls={stats.data?.callbacks.failed ?? []} />}
-      {may("getUsage") && <Usage agent={agent} />}
+      {may("listSessions") && (
+        <Failures
+          agent={agent}
+          calls={stats.data?.callbacks.failed ?? []}
+          failedTurns={usage.data == null ? null : totalOf(usage.data.models).failedTurns}
+        />
+      )}
+      {may("getUsage") && <Usage agent={agent} usage={usage} />}
       <Requests />
       {may("getStats") && <State stats={stats} />}
     </section>

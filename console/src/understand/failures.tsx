@@ -7,7 +7,9 @@ import { Time } from "../ui/time.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { requests } from "../requests.ts";
+import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
+import type { TurnRecord } from "../turns/rows.ts";
 import { counted, cut, sessionName, shownName, shownText } from "../text.ts";
 
 /** Tools' failures are looked for in so many sessions, and so many events of each. */
@@ -23,12 +25,23 @@ interface Failure {
   at: number;
   what: string;
   text: string;
+  /** What the API calls it. */
+  code?: string;
   session: { id: string; name: string };
   eventId?: string;
+  /** Its turn is on record. */
+  isTurn?: boolean;
 }
 
-/** `calls`: the calls at turns' ends that the agent has given up. */
-export function Failures({ agent, calls }: { agent: string; calls: readonly FailedCallback[] }) {
+interface Props {
+  agent: string;
+  /** The calls at turns' ends that the agent has given up. */
+  calls: readonly FailedCallback[];
+  /** How many turns have failed at any time. `null`: not known, so nothing is praised. */
+  failedTurns: number | null;
+}
+
+export function Failures({ agent, calls, failedTurns }: Props) {
   const { data, error, reload } = useLoad(agent, (signal) => failuresOf(agent, signal));
   const failures =
     data && [...data.failures, ...calls.map((call) => failedCall(call, data.names))].toSorted((a, b) => b.at - a.at);
@@ -40,7 +53,12 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
       </h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="failures" />}
-      {failures?.length === 0 && refused.length === 0 && (
+      {failures?.length === 0 && refused.length === 0 && failedTurns !== null && failedTurns > 0 && (
+        <p class="note">
+          {counted(failedTurns, "turn")} failed so far. {failedTurns === 1 ? "It is" : "They are"} no longer on record.
+        </p>
+      )}
+      {failures?.length === 0 && refused.length === 0 && failedTurns === 0 && (
         <p class="fine">
           <Icon name="check" /> <b>Nothing has failed.</b>{" "}
           <span class="note">
@@ -50,7 +68,7 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
         </p>
       )}
       <ul class="failures">
-        {failures?.slice(0, SHOWN).map(({ key, at, what, text, session, eventId }) => (
+        {failures?.slice(0, SHOWN).map(({ key, at, what, text, code, session, eventId, isTurn }) => (
           <li key={key}>
             <Icon name="warning" />
             <div>
@@ -61,7 +79,7 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
                     view: "session",
                     agent,
                     session: session.id,
-                    tab: "conversation",
+                    tab: isTurn ? "turns" : "conversation",
                     ...(eventId !== undefined && { at: eventId }),
                   })}
                 >
@@ -69,7 +87,9 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
                 </a>{" "}
                 <Time class="note" at={at} />
               </p>
-              <p class="prose">{shownText(text)}</p>
+              <p class="prose">
+                {shownText(text)} {code !== undefined && <code class="code-name">{code}</code>}
+              </p>
             </div>
           </li>
         ))}
@@ -107,7 +127,12 @@ async function failuresOf(
   signal: AbortSignal,
 ): Promise<{ failures: Failure[]; names: ReadonlyMap<string, string> }> {
   const client = openAgent(agent);
-  const { sessions } = await client.listSessions({ limit: SESSIONS }, { signal });
+  const [{ sessions }, failed] = await Promise.all([
+    client.listSessions({ limit: SESSIONS }, { signal }),
+    may("getTurns") ? client.getTurns({ failed: true, limit: SHOWN }, { signal }) : { turns: [] },
+  ]);
+  const names = new Map(sessions.map((session) => [session.id, sessionName(session)]));
+  const turns = failed.turns.map((turn) => failedTurn(turn, names));
   const found = await Promise.all(
     sessions.map(async (stored): Promise<Failure[]> => {
       const session = { id: stored.id, name: sessionName(stored) };
@@ -118,7 +143,8 @@ async function failuresOf(
           key: `${stored.id}/compaction`,
           at: last.at,
           what: "Compaction failed",
-          text: `${last.code}: ${last.message}`,
+          text: last.message,
+          code: last.code,
           session,
         });
       const events = client.session(stored.id);
@@ -127,7 +153,9 @@ async function failuresOf(
         events.loadEvents({ tail: true, limit: 1 }, { signal }).catch(() => []),
       ]);
       const open = newest[0];
-      if (open !== undefined && (await isLeftOpen(events, open, signal)))
+      // A turn that failed on it is on record, and says why.
+      const isTold = turns.some(({ session, at }) => session.id === stored.id && at >= (open?.createdAt ?? 0));
+      if (open !== undefined && !isTold && (await isLeftOpen(events, open, signal)))
         failures.push({
           key: `${stored.id}/open`,
           at: open.createdAt,
@@ -150,7 +178,23 @@ async function failuresOf(
       return failures;
     }),
   );
-  return { failures: found.flat(), names: new Map(sessions.map((session) => [session.id, sessionName(session)])) };
+  return { failures: [...turns, ...found.flat()], names };
+}
+
+function failedTurn(
+  { turnId, endedAt, failure, sessionId, messageId }: TurnRecord,
+  names: ReadonlyMap<string, string>,
+): Failure {
+  return {
+    key: `turn/${turnId}`,
+    at: endedAt,
+    what: "The turn failed",
+    text: failure?.message ?? "",
+    ...(failure && { code: failure.code }),
+    session: { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) },
+    ...(messageId != null && { eventId: messageId }),
+    isTurn: true,
+  };
 }
 
 const isYoung = (event: SessionEvent) => Date.now() - event.createdAt < YOUNG_MS;

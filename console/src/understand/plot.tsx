@@ -15,6 +15,8 @@ interface Props {
   each: "day" | "turn";
   bars: readonly Bar[];
   shown: (value: number) => string;
+  /** What is said where there is nothing to draw. */
+  empty: string;
   /** A table that says more than the bars. */
   children?: ComponentChildren;
 }
@@ -25,8 +27,16 @@ const WIDTH = 640;
 /** A bar of one turn is no wall. */
 const WIDEST = 40;
 
-export function Plot({ title, each, bars, shown, children }: Props) {
+export function Plot({ title, each, bars, shown, empty, children }: Props) {
   const most = Math.max(...bars.map(({ value }) => value), 0);
+  if (most === 0)
+    return (
+      <figure class="plot">
+        <figcaption>{title}</figcaption>
+        <p class="note">{empty}</p>
+        {children && <AsTable label={`${title} by ${each}`}>{children}</AsTable>}
+      </figure>
+    );
   const step = Math.min(WIDEST, WIDTH / Math.max(1, bars.length));
   return (
     <figure class="plot">
@@ -43,7 +53,7 @@ export function Plot({ title, each, bars, shown, children }: Props) {
         aria-label={`${title}: the table below has the numbers`}
       >
         {bars.map(({ key, name, value }, n) => {
-          const height = most === 0 ? 0 : (value / most) * (HEIGHT - 4);
+          const height = (value / most) * (HEIGHT - 4);
           return (
             <rect key={key ?? name} x={n * step + step * 0.15} y={HEIGHT - height} width={step * 0.7} height={height}>
               <title>{`${name}: ${shown(value)}`}</title>
@@ -56,30 +66,38 @@ export function Plot({ title, each, bars, shown, children }: Props) {
           <span key={n}>{name}</span>
         ))}
       </p>
-      <details class="fold">
-        <summary>As a table</summary>
-        <div class="table" tabIndex={0} role="region" aria-label={`${title} by ${each}`}>
-          {children ?? (
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Day</th>
-                  <th scope="col">{title}</th>
+      <AsTable label={`${title} by ${each}`}>
+        {children ?? (
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Day</th>
+                <th scope="col">{title}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {bars.map(({ name, value }) => (
+                <tr key={name}>
+                  <td>{name}</td>
+                  <td>{shown(value)}</td>
                 </tr>
-              </thead>
-              <tbody>
-                {bars.map(({ name, value }) => (
-                  <tr key={name}>
-                    <td>{name}</td>
-                    <td>{shown(value)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          )}
-        </div>
-      </details>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </AsTable>
     </figure>
+  );
+}
+
+function AsTable({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <details class="fold">
+      <summary>As a table</summary>
+      <div class="table" tabIndex={0} role="region" aria-label={label}>
+        {children}
+      </div>
+    </details>
   );
 }
 

@@ -1,11 +1,12 @@
 // What was used: by day, by model, by turn.
 
 import type { UsageEntry } from "session-agent";
-import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Button, Loading, Name, Problem, Select } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
-import { useLoad } from "../load.ts";
+import { type Loaded, useLoad } from "../load.ts";
+import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
-import { cost } from "../currency.ts";
+import { chooseCurrency, cost, CURRENCIES, currency } from "../currency.ts";
 import { count, shownTime } from "../text.ts";
 import { Time } from "../ui/time.tsx";
 import { Plot } from "./plot.tsx";
@@ -14,8 +15,18 @@ import { barsByDay, DAYS, firstDay, tokensOf, totalOf } from "./usage.ts";
 /** So many of the last turns are shown. */
 const TURNS = 50;
 
-export function Usage({ agent }: { agent: string }) {
-  const { data, error, reload } = useLoad(agent, async (signal) => {
+const NAMES = CURRENCIES.map((name) => [name, name] as const);
+
+export interface LoadedUsage {
+  days: readonly UsageEntry[];
+  models: readonly UsageEntry[];
+  turns: readonly UsageEntry[];
+}
+
+/** `null`: the credential does not open it. */
+export function useUsage(agent: string): Loaded<LoadedUsage | null> {
+  return useLoad(agent, async (signal) => {
+    if (!may("getUsage")) return null;
     const ask = openAgent(agent);
     const [days, models, turns] = await Promise.all([
       ask.getUsage({ by: "day", since: firstDay(), limit: DAYS }, { signal }),
@@ -24,25 +35,46 @@ export function Usage({ agent }: { agent: string }) {
     ]);
     return { days: days.usage, models: models.usage, turns: turns.usage };
   });
+}
+
+export function Usage({ agent, usage: { data, error, reload } }: { agent: string; usage: Loaded<LoadedUsage | null> }) {
   return (
     <section aria-labelledby="usage">
       <h2 class="part" id="usage">
         Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} />
       </h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the usage" />}
+      {data == null && error === undefined && <Loading what="the usage" />}
       {data && <Total models={data.models} />}
       {data && (
         <div class="columns">
-          <Plot title="Tokens" each="day" bars={barsByDay(data.days, tokensOf)} shown={count} />
-          <Plot title="Cost" each="day" bars={barsByDay(data.days, ({ cost }) => cost)} shown={cost} />
+          <Plot
+            title="Tokens"
+            each="day"
+            bars={barsByDay(data.days, tokensOf)}
+            shown={count}
+            empty={`No tokens were used in the last ${DAYS} days.`}
+          />
+          <Plot
+            title="Cost"
+            each="day"
+            bars={barsByDay(data.days, ({ cost }) => cost)}
+            shown={cost}
+            empty={
+              data.days.length > 0
+                ? "Nothing was counted: the agent has no prices. They stand in the settings."
+                : `Nothing was spent in the last ${DAYS} days.`
+            }
+          />
         </div>
       )}
       {data && data.models.length > 0 && <Models models={data.models} />}
       {data && data.turns.length > 0 && <Turns agent={agent} turns={data.turns} />}
       <p class="hint">
-        Days begin at midnight UTC. What a session used before it was imported is in its own numbers alone.
+        Days begin at midnight UTC. What a session used before it was imported is in its own numbers alone. Costs are in
+        the currency of the agent's prices.
       </p>
+      <Select label="Written as" value={currency.value} options={NAMES} onChange={chooseCurrency} />
     </section>
   );
 }
@@ -56,7 +88,7 @@ function Total({ models }: { models: readonly UsageEntry[] }) {
         <dd>{count(turns)}</dd>
       </div>
       <div>
-        <dt>of them failed</dt>
+        <dt>Failed turns</dt>
         <dd>{count(failedTurns)}</dd>
       </div>
       <div>
@@ -64,7 +96,7 @@ function Total({ models }: { models: readonly UsageEntry[] }) {
         <dd>{count(inputTokens)}</dd>
       </div>
       <div>
-        <dt>of them cached</dt>
+        <dt>Tokens in, cached</dt>
         <dd>{count(cachedInputTokens)}</dd>
       </div>
       <div>
@@ -72,7 +104,7 @@ function Total({ models }: { models: readonly UsageEntry[] }) {
         <dd>{count(outputTokens)}</dd>
       </div>
       <div>
-        <dt>Cost</dt>
+        <dt>Cost of all turns</dt>
         <dd>{cost(amount)}</dd>
       </div>
     </dl>
@@ -121,7 +153,7 @@ function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }
     .toReversed()
     .map((turn, n) => ({ key: turn.eventId ?? String(n), name: shownTime(turn.endedAt), value: tokensOf(turn) }));
   return (
-    <Plot title="The last turns" each="turn" bars={bars} shown={count}>
+    <Plot title="The last turns" each="turn" bars={bars} shown={count} empty="The last turns used no tokens.">
       <table>
         <thead>
           <tr>

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use js_sys::JsString;
 use wasm_bindgen::prelude::*;
 
 use super::Object;
@@ -15,11 +16,14 @@ use crate::edge::text::Sent;
 use session_agent_agent::api::dispatch::dispatch;
 use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
 use session_agent_agent::api::operation::{Agent, Reply};
+use session_agent_agent::api::route::Route;
 use session_agent_agent::memory::purge::renew_tables;
 use session_agent_core::access::{self, Caller};
 use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::Result;
+use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
+use session_agent_core::base::trace::run_in;
 use session_agent_core::store::schema::free_space::{empty_free_pages, fill_free_pages};
 
 impl Object {
@@ -48,6 +52,7 @@ impl Object {
         }
         self.recover_once();
         self.join_later();
+        self.export_later();
         answer
     }
 
@@ -67,26 +72,53 @@ impl Object {
         let RpcCall {
             operation,
             json,
-            options: RpcOptions { token, .. },
+            options:
+                RpcOptions {
+                    token,
+                    traceparent,
+                    tracestate,
+                    ..
+                },
         } = call;
         // A binding has neither a host nor an origin that `AUTH = "local"` could check.
         let caller = match is_own {
             true => Caller::Owner,
             false => access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())?,
         };
-        let limit = admit(&caller, &route)?;
+        let Some(trace) = self.begin_trace((traceparent, tracestate), &caller) else {
+            return self.run_as(&caller, &route, &operation, json, db).await;
+        };
+        let trace = Rc::new(trace);
+        let began_at = Runtime.now_ms();
+        note.is_in(Some(&trace));
+        let running = self.run_as(&caller, &route, &operation, json, db);
+        let answer = run_in(Some(Rc::clone(&trace)), running).await;
+        self.note_request(&trace, &route, began_at, answer.as_ref().err());
+        answer
+    }
+
+    /// Runs the call of a caller who was let in.
+    async fn run_as(
+        self: &Rc<Self>,
+        caller: &Caller,
+        route: &Route,
+        operation: &str,
+        json: Option<JsString>,
+        db: &Sqlite<'_>,
+    ) -> Result<JsValue> {
+        let limit = admit(caller, route)?;
         let ReceivedBody { bytes, reservation } = rpc::receive(json, limit)?;
-        check_room(&route)?;
+        check_room(route)?;
         self.open_tables(db)?;
         let blank = self.blank(db);
         let agent = Agent {
             body: Some(&reservation),
             db: if self.is_migrated.get() { db } else { &blank },
-            ..self.agent(db, &caller, &[])
+            ..self.agent(db, caller, &[])
         };
-        let mut reply = dispatch(&agent, &operation, bytes).await?;
+        let mut reply = dispatch(&agent, operation, bytes).await?;
         drop(reservation);
-        let may_be_repeated = may_be_repeated(&route);
+        let may_be_repeated = may_be_repeated(route);
         // The answer's memory is counted until the caller is handed the text.
         let (body, _reservation) = self.conclude(&mut reply, may_be_repeated).await?;
         self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);

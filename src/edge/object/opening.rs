@@ -8,6 +8,7 @@ use session_agent_agent::api::operation::Agent;
 use session_agent_agent::api::{route, socket};
 use session_agent_core::access;
 use session_agent_core::base::error::Result;
+use session_agent_core::base::trace::{self, StoredTrace, Trace};
 
 impl Object {
     pub(super) fn open_socket(
@@ -20,7 +21,12 @@ impl Object {
         if !upgrade.eq_ignore_ascii_case("websocket") {
             return Err(route::nothing_here());
         }
-        let state = socket::open(agent, session_id)?;
+        let mut state = socket::open(agent, session_id)?;
+        state.trace = trace::current().map(|trace| StoredTrace::of(&Trace {
+            // What is kept with a socket is short.
+            state: None,
+            ..(*trace).clone()
+        }));
         socket::check_sockets(self.sockets.count(&state.session_id))?;
         let offered = http::find_header(request, "sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());

@@ -23,6 +23,7 @@ pub mod route;
 pub mod scheduled_backup;
 pub mod socket;
 pub mod table;
+pub mod tracing;
 pub mod transfer;
 pub mod whole;
 

@@ -16,7 +16,7 @@ const DEFAULT_SESSION: &str = "default";
 
 const AGENTS: &str = "/agents/session-agent/";
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Route {
     Health,
     /// Lists the agents of the directory.

@@ -13,6 +13,7 @@ use crate::access::{Caller, TokenScope, permit};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::trace::StoredTrace;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
@@ -59,6 +60,9 @@ pub struct SocketState {
     /// they are known after hibernation.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub unheard_bytes: usize,
+    /// The trace of the request that opened the socket. Its frames are in this trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<StoredTrace>,
 }
 
 // serde passes a reference.
@@ -80,6 +84,7 @@ impl SocketState {
             is_held: false,
             opened_in_turn: false,
             unheard_bytes: 0,
+            trace: None,
         }
     }
 
@@ -328,13 +333,15 @@ fn take_answer(
     let session_id = &state.session_id;
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
     check_client_tools(agent.caller, &client_tools, "clientTools")?;
+    let asker = agent.caller.asker();
     let given = ClientReply {
         answer,
         continues,
         client_tools,
-        asked_by: agent.caller.asker().kind,
-        reach: agent.caller.reach(),
-        limits: agent.caller.limits().cloned(),
+        asked_by: asker.kind,
+        reach: asker.reach,
+        limits: asker.limits,
+        trace: asker.trace,
     };
     if has_turn(agent.db, session_id)? {
         // The answer is stored before anything more is sent. The client sees it in the

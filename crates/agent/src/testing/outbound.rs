@@ -16,7 +16,10 @@ use crate::base::outbound::{
     WriteLocks,
 };
 use crate::base::settings::Setting;
+use crate::base::trace::span::SpanQueue;
+use crate::base::trace;
 use crate::chat::run::deployed::Deployed;
+use crate::testing::FixedHost;
 
 /// One answer of the outside, which a test writes.
 pub struct Said {
@@ -95,6 +98,9 @@ pub struct Script {
     /// The bucket of backups, if it is bound.
     pub shelf: OnceCell<Shelf>,
     pub writers: WriteLocks,
+    /// The spans that wait, if the test has a receiver of spans.
+    pub spans: OnceCell<SpanQueue>,
+    host: FixedHost,
     /// Every answer to a call has this body, once the scripted ones are given.
     pub trickle: RefCell<Option<Rc<Trickle>>>,
     /// The longest that a trickle lasted.
@@ -272,6 +278,11 @@ impl Outbound for Script {
             };
         }
         let limits = call.limits;
+        let mut call = call;
+        let traced = trace::headers_of(trace::begin_call(&self.host).as_ref());
+        let traced = traced.into_iter();
+        call.headers
+            .extend(traced.map(|(name, value)| (name.to_owned(), value)));
         self.calls.borrow_mut().push(call);
         if let Some(answer) = self.trickled(limits) {
             return Box::pin(async { Ok(answer) });
@@ -301,6 +312,10 @@ impl Outbound for Script {
             act();
         }
         Box::pin(async { self.next_answer() })
+    }
+
+    fn spans(&self) -> Option<&SpanQueue> {
+        self.spans.get()
     }
 
     fn archive(&self) -> Option<&dyn Archive> {

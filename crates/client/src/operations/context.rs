@@ -50,6 +50,9 @@ pub struct BuildWorkingContext {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_instructions: Option<Vec<String>>,
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_turn: Option<bool>,
 }
 
 impl BuildWorkingContext {
@@ -64,6 +67,7 @@ impl BuildWorkingContext {
             max_tokens: None,
             memory: None,
             system_instructions: None,
+            as_turn: None,
         }
     }
 }
@@ -77,6 +81,7 @@ setters! {
     max_tokens: i64;
     memory: bool;
     system_instructions: Vec<String>;
+    as_turn: bool;
 }
 
 impl Operation for BuildWorkingContext {

@@ -29,13 +29,13 @@ pub struct CorsPolicy {
 }
 
 /// The headers of an answer that a page of another origin may read.
-const EXPOSED: &str = "retry-after, x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream";
+const EXPOSED: &str =
+    "retry-after, traceparent, x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream";
 
-/// The request headers that the stock clients send, and clients of the Model Context
-/// Protocol. The AI SDK sets `user-agent`; some
+/// The request headers that the stock clients send, clients of the Model Context Protocol,
+/// and tracers. The AI SDK sets `user-agent`; some
 /// browsers let a page set this header and then ask for permission.
-const HEADERS: &str =
-    "authorization, content-type, user-agent, mcp-protocol-version, mcp-method, mcp-name";
+const HEADERS: &str = "authorization, content-type, user-agent, mcp-protocol-version, mcp-method, mcp-name, traceparent, tracestate";
 
 const METHODS: &str = "GET, HEAD, POST";
 

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::scope::Caller;
+use crate::base::trace::{self, StoredTrace};
 use crate::store::limits::HolderLimits;
 
 /// The order is from the narrowest to the widest.
@@ -50,6 +51,8 @@ pub struct Asker {
     pub reach: ModelReach,
     /// The limits of the caller's token.
     pub limits: Option<HolderLimits>,
+    /// The trace of the caller's request.
+    pub trace: Option<StoredTrace>,
 }
 
 impl Caller {
@@ -61,6 +64,7 @@ impl Caller {
             }),
             reach: self.reach(),
             limits: self.limits().cloned(),
+            trace: trace::current().map(|trace| StoredTrace::of(&trace)),
         }
     }
 

@@ -31,3 +31,4 @@ pub mod slots;
 pub mod tags;
 pub mod text;
 pub mod tokens;
+pub mod trace;

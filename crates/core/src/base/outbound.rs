@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::base::error::{Code, Error};
 use crate::base::owner::Owner;
 use crate::base::settings::Setting;
+use crate::base::trace::span::SpanQueue;
 use crate::base::slots::{HolderKind, QueueBounds, Slot, Slots};
 
 /// The most calls to models and tools that may wait for the heads of their answers at
@@ -71,6 +72,8 @@ pub enum CallPurpose {
     Tool,
     /// A call that reads or writes memory outside this object.
     Memory,
+    /// Spans for the operator's receiver. Nobody waits for it.
+    Trace,
 }
 
 /// A call that waits for its answer's head, or that would like to leave.
@@ -90,8 +93,11 @@ impl HolderKind for LeavingCall {
 /// connection is for memory alone, one call at a time. So a tool that asks this agent
 /// for its memory does not wait for itself. A call to another agent uses no connection
 /// and does not count. So two agents that call each other do not wait for each other's
-/// lines.
+/// lines. Spans leave while nothing else is out, and keep no other call from leaving.
 pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
+    if call.purpose == CallPurpose::Trace {
+        return out.is_empty();
+    }
     let count = |purpose| out.iter().filter(|other| other.purpose == purpose).count();
     let memory = count(CallPurpose::Memory);
     if call.purpose == CallPurpose::Memory && memory == 0 {
@@ -102,6 +108,7 @@ pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
     let is_model = |call: &LeavingCall| call.purpose == CallPurpose::Model;
     let own = out
         .iter()
+        .filter(|other| other.purpose != CallPurpose::Trace)
         .filter(|other| other.owner == call.owner && is_model(other) == is_model(&call));
     beside_models + count(CallPurpose::Model) < MOST_OUT
         && (is_model(&call) || beside_models < MOST_BESIDE_MODELS)
@@ -403,6 +410,11 @@ pub trait Outbound {
     /// Tells a class that extends this one of something that has happened, if there is such a
     /// class. Nobody waits for it. `told` makes the JSON.
     fn tell_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
+
+    /// The spans of this object that wait to be sent, if the operator named a receiver.
+    fn spans(&self) -> Option<&SpanQueue> {
+        None
+    }
 
     /// The bucket of backups, if it is bound.
     fn archive(&self) -> Option<&dyn Archive> {

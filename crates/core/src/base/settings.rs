@@ -60,6 +60,12 @@ settings! {
     ToolSecrets = "TOOL_SECRETS": Variable;
     RequestLog = "REQUEST_LOG": Variable;
     Metrics = "METRICS": Binding;
+    OtelEndpoint = "OTEL_EXPORTER_OTLP_ENDPOINT": Variable;
+    OtelHeaders = "OTEL_EXPORTER_OTLP_HEADERS": Secret;
+    OtelServiceName = "OTEL_SERVICE_NAME": Variable;
+    OtelTracesSampler = "OTEL_TRACES_SAMPLER": Variable;
+    OtelTracesSamplerArg = "OTEL_TRACES_SAMPLER_ARG": Variable;
+    OtelCaptureContent = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": Variable;
 }
 
 /// Whether a name is one of the Worker's own settings, such as its secret or a

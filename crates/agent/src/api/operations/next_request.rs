@@ -45,8 +45,10 @@ pub async fn render_next_request(
     for tool in load_agent_tools(agent.db, &agent.deployed.tools)?.tools {
         push_new(&mut tools, tool.definition);
     }
-    let mut system_instructions: Vec<String> =
-        Some(prompt).filter(|prompt| !prompt.is_empty()).into_iter().collect();
+    let mut system_instructions: Vec<String> = Some(prompt)
+        .filter(|prompt| !prompt.is_empty())
+        .into_iter()
+        .collect();
     system_instructions.extend(config.system_instructions.0.iter().cloned());
     let window = TurnWindow::load(agent.db, agent.host, session_id, &config, &choice)?;
     let reminded = reminder.as_deref().map_or(0, tokens::estimate);

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::AskerKind;
 use crate::base::error::Error;
 use crate::base::json;
+use crate::base::trace::{StoredTrace, Trace};
 use crate::models::FinishReason;
 
 /// The most bytes of a record, as JSON. Beyond, the entries of its oldest steps go.
@@ -72,6 +73,10 @@ pub struct TurnRecord {
     /// `None`: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
+    /// The turn's own span. It is stored, so that a turn that is taken up after a death
+    /// stays in its trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<StoredTrace>,
     /// The event that ended the session's turn before, as far as it was known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
@@ -220,6 +225,10 @@ pub struct CompactionRecord {
 }
 
 impl TurnRecord {
+    pub fn find_trace(&self) -> Option<Trace> {
+        self.trace.as_ref().and_then(StoredTrace::find_trace)
+    }
+
     /// Adds a step. Of very many calls, the newest steps' have entries.
     pub fn add_step(&mut self, step: StepRecord) {
         self.steps.push(step);

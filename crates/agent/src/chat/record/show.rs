@@ -6,6 +6,7 @@ use super::ended::EndedRecord;
 use super::{AskedBy, CompactionRecord, RecordedFailure, StepRecord, TurnFinish};
 use crate::base::ids::{Id, MAX_ID_CHARS};
 use crate::base::json;
+use crate::base::trace::header::render_hex;
 use crate::log::turn_ends::TurnEnd;
 use crate::store::failed_turns::FailedTurn;
 use crate::store::spending::{TurnSpending, TurnUsage};
@@ -59,6 +60,8 @@ pub struct ShownTurn {
     pub omitted_steps: usize,
     /// Compactions that made room within the turn.
     pub compactions: Vec<CompactionRecord>,
+    /// The trace that the turn is a part of. `null`: it is in none.
+    pub trace_id: Option<String>,
 }
 
 impl ShownTurn {
@@ -91,7 +94,9 @@ impl ShownTurn {
             ended_at: record.ended_at,
         };
         let started_at = is_recorded.then_some(record.turn.started_at);
+        let trace = record.turn.find_trace();
         Self {
+            trace_id: trace.map(|trace| render_hex(&trace.id.0)),
             turn_id: place.render(session_id),
             session_id: session_id.to_owned(),
             message_id: record.message_id,

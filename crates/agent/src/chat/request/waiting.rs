@@ -11,6 +11,7 @@ use crate::base::columns::{FromRow, load, load_values};
 use crate::base::database::{Database, Row, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::trace::StoredTrace;
 use crate::base::json::{self, JsonObject};
 use crate::chat::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use crate::log::slices::cut;
@@ -44,6 +45,8 @@ pub struct WaitingRequest {
     /// The limits of the caller's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<StoredTrace>,
 }
 
 impl WaitingRequest {
@@ -62,6 +65,7 @@ impl WaitingRequest {
             asked_by: asker.kind,
             reach: asker.reach,
             limits: asker.limits,
+            trace: asker.trace,
         }
     }
 
@@ -71,6 +75,7 @@ impl WaitingRequest {
             kind: self.asked_by,
             reach: self.reach,
             limits: self.limits.clone(),
+            trace: self.trace.clone(),
         }
     }
 

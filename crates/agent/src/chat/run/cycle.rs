@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::owner::work_for;
+use crate::base::trace::run_in;
 use crate::chat::request::waiting;
 use crate::chat::run::agent::Agent;
 use crate::chat::run::driver;
@@ -41,10 +42,16 @@ fn find_next_work(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>
 
 async fn run_one(agent: &Agent<'_>, work: TurnWork) {
     let running = Rc::clone(work.running());
-    match work {
-        TurnWork::Begin(running, turn) => driver::run(agent.turn_context(), &running, *turn).await,
-        TurnWork::TakeUp(taken) => driver::resume(agent.turn_context(), *taken).await,
-    }
+    let trace = work.turn().record.find_trace().map(Rc::new);
+    let driven = async {
+        match work {
+            TurnWork::Begin(running, turn) => {
+                driver::run(agent.turn_context(), &running, *turn).await;
+            }
+            TurnWork::TakeUp(taken) => driver::resume(agent.turn_context(), *taken).await,
+        }
+    };
+    run_in(trace, driven).await;
     agent.turns.outlast(&running);
     agent.call_back();
     // The client that asked has the turn, but not the messages that others wrote

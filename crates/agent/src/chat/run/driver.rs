@@ -18,10 +18,12 @@ use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::tokens;
+use crate::base::trace::run_in;
 use crate::chat::run::driver::recording::{AskedStep, parts_of};
 use crate::chat::run::recover::{MAX_RECOVERIES, RecoveredTurn};
 use crate::chat::run::retell::{retell, tell_outcome};
 use crate::chat::run::running_turns::RunningTurn;
+use crate::chat::run::tracing::{chat_part, compaction_part, part_of, tool_part};
 use crate::chat::stream::chunk_writer::ChunkWriter;
 use crate::chat::stream::chunks::Chunk;
 use crate::chat::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
@@ -161,9 +163,11 @@ impl TurnDriver<'_> {
         }
         let mut heard = PartialAnswer::default();
         let meter = self.meter(&config, &turn);
+        let part = part_of(&chat_part(turn.record.steps.len()));
+        let reading = self.read_answer(&meter, &turn, &turn_tools, &mut heard);
         let outcome = self
             .running
-            .unless_cancelled(self.read_answer(&meter, &turn, &turn_tools, &mut heard))
+            .unless_cancelled(run_in(part, reading))
             .await;
         let ended = EndedCall {
             usage: heard.usage,
@@ -281,7 +285,8 @@ impl TurnDriver<'_> {
                 (&fixed, window.tokens),
             );
             let started_at = self.now();
-            let made = self.running.unless_cancelled(made).await;
+            let part = part_of(&compaction_part(turn.record.compactions.len()));
+            let made = self.running.unless_cancelled(run_in(part, made)).await;
             if let Some(made) = &made {
                 self.note_compaction(started_at, made);
             }
@@ -486,7 +491,9 @@ impl TurnDriver<'_> {
                 let call = call?;
                 // The memory's own tools wait for each other.
                 self.note_begun(&[index]);
-                Some((index, turn_tools.run(turn, call).await))
+                let part = tool_part(turn.record.steps.len().saturating_sub(1), index);
+                let made = run_in(part_of(&part), turn_tools.run(turn, call));
+                Some((index, made.await))
             }
         };
         let is_memorys = |index: &usize| {

@@ -20,5 +20,6 @@ pub mod running_turns;
 pub mod show_pace;
 pub mod start;
 pub mod take_up;
+pub mod tracing;
 pub mod watchers;
 pub mod work;

@@ -8,6 +8,7 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::base::trace::StoredTrace;
 use crate::chat::record::{AskedBy, TurnRecord};
 use crate::chat::request::answers::CallAnswer;
 use crate::chat::request::known_messages::{
@@ -189,6 +190,12 @@ impl RequestWriter<'_> {
         })
     }
 
+    /// The turn is a span below its request.
+    fn begin_trace(&self) -> Option<StoredTrace> {
+        let asked = self.asker.trace.as_ref()?.find_trace()?;
+        Some(StoredTrace::of(&asked.child(self.host)))
+    }
+
     fn create_session(&self) -> Result<()> {
         let new = NewSession {
             id: Some(self.session_id.clone()),
@@ -322,6 +329,7 @@ impl RequestWriter<'_> {
             record: TurnRecord {
                 started_at: self.host.now_ms(),
                 asked_by: self.asked_by(),
+                trace: self.begin_trace(),
                 ..TurnRecord::default()
             },
         };

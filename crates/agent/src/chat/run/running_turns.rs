@@ -16,6 +16,7 @@ use crate::access::{Asker, AskerKind, ModelReach};
 use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::trace::StoredTrace;
 use crate::chat::frames::outgoing::{FrameHeader, TurnOutcome};
 use crate::chat::request::answers::CallAnswer;
 use crate::chat::run::callbacks::CallbacksUnderWay;
@@ -253,6 +254,8 @@ pub struct ClientReply {
     /// The limits of the caller's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<StoredTrace>,
 }
 
 impl ClientReply {
@@ -262,6 +265,7 @@ impl ClientReply {
             kind: self.asked_by,
             reach: self.reach,
             limits: self.limits.clone(),
+            trace: self.trace.clone(),
         }
     }
 }

@@ -14,6 +14,13 @@ pub enum TurnWork {
 }
 
 impl TurnWork {
+    pub fn turn(&self) -> &Turn {
+        match self {
+            TurnWork::Begin(_, turn) => turn,
+            TurnWork::TakeUp(taken) => &taken.turn,
+        }
+    }
+
     pub fn running(&self) -> &Rc<RunningTurn> {
         match self {
             TurnWork::Begin(running, _) => running,

@@ -16,7 +16,7 @@ fn mood(turn: usize) -> String {
     format!("mood number {turn}")
 }
 
-fn agent(provider: Provider) -> Alice {
+pub fn agent(provider: Provider) -> Alice {
     let alice = Alice::default();
     let model = format!("{}:m", provider.name());
     let mut settings = alice.outbound.settings.borrow_mut();
@@ -37,7 +37,7 @@ fn agent(provider: Provider) -> Alice {
     alice
 }
 
-fn answer(provider: Provider, text: &str, call: Option<&str>) -> Said {
+pub fn answer(provider: Provider, text: &str, call: Option<&str>) -> Said {
     let whole = match (provider, call) {
         (Provider::Anthropic, None) => json!({
             "type": "message", "content": [{"type": "text", "text": text}],
@@ -59,7 +59,7 @@ fn answer(provider: Provider, text: &str, call: Option<&str>) -> Said {
 }
 
 /// The bodies that the provider was sent.
-fn asked(alice: &Alice, provider: Provider) -> Vec<Value> {
+pub fn asked(alice: &Alice, provider: Provider) -> Vec<Value> {
     let parse = |body: &str| serde_json::from_str(body).unwrap();
     match provider {
         Provider::WorkersAi => {

@@ -4,6 +4,7 @@ pub mod compaction;
 pub mod estimates;
 mod fitting;
 mod for_model;
+mod next_request;
 mod pairs;
 mod plain;
 pub mod working_context;

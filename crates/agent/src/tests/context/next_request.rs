@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::chat::caching::{agent, answer, asked};
 use crate::models::choice::Provider;
-use crate::testing::wait_for;
 use crate::tests::Alice;
+use crate::tests::chat::caching::{agent, answer, asked};
 
 /// An agent with all kinds of tools, and a question that is not answered yet.
 fn furnished(provider: Provider) -> Alice {
@@ -48,8 +47,9 @@ fn the_next_turns_request_is_shown_to_the_letter_for_every_provider() {
             .push("TOOLS".to_owned());
         let shown = next(&alice);
         alice.outbound.answer(Ok(answer(provider, "Sun.", None)));
-        let begun = alice.chat(&json!({"trigger": "regenerate-message", "messageId": "r", "messages": []}));
-        wait_for(begun);
+        alice.chat(
+            json!({"id": "s", "trigger": "regenerate-message", "messageId": "r", "messages": []}),
+        );
         let sent = asked(&alice, provider);
         assert_eq!(shown["modelInput"], sent[0], "{provider:?}");
         let tools = shown["tools"].as_array().unwrap();

@@ -2,9 +2,11 @@
 //! listeners are told.
 
 use super::{Broken, TurnDriver};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::chat::frames::outgoing::{TurnOutcome, render_failed};
+use crate::chat::record::RecordedFailure;
 use crate::chat::run::ending::write;
+use crate::chat::run::tracing::trace_turn;
 use crate::chat::turn::TurnEnding;
 use crate::chat::turn::report::{TurnReport, step_limit_reached, usage_metadata};
 use crate::models::FinishReason;
@@ -34,6 +36,7 @@ impl TurnDriver<'_> {
                 self.running.is_cancelled(),
             ),
         };
+        self.trace(&report, written.as_ref().err());
         let written = written.map(|is_told| {
             if is_told {
                 self.context.turns.callbacks.note_new();
@@ -79,6 +82,15 @@ impl TurnDriver<'_> {
         self.running.keeps(0);
         let report = written.map(|()| report);
         self.context.turns.end(self.running, told, report);
+    }
+
+    /// Hands the turn's spans to the operator's receiver. `failure`: the end was not written.
+    fn trace(&self, report: &TurnReport, failure: Option<&Error>) {
+        let memory = &self.context.memory;
+        let turn = self.turn.borrow();
+        let mut record = report.record(&turn, memory.host.now_ms(), Some(&turn.message_id));
+        record.failure = failure.map(RecordedFailure::of).or(record.failure);
+        trace_turn(memory, &turn, report, &record);
     }
 
     fn report(&self, outcome: &Result<TurnEnding, Broken>) -> TurnReport {

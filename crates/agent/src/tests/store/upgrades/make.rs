@@ -526,6 +526,7 @@ fn answer_early(alice: &Alice, session: &str) {
         asked_by: Some(AskerKind::Secret),
         reach: ModelReach::Agent,
         limits: None,
+        trace: None,
     };
     early::insert(&alice.db, &id(session), &reply).unwrap();
 }

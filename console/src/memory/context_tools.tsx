@@ -1,0 +1,68 @@
+// The tools that the model is offered: the memory's, the registered ones, and those of servers.
+
+import type { ListedTool, RegisteredTools, ShownTool } from "session-agent";
+import { Name } from "../ui/basics.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { Code } from "../conversation/parts.tsx";
+import { counted, shownJson, shownText } from "../text.ts";
+
+interface Props {
+  /** In the order in which the model gets them. */
+  tools: readonly ListedTool[];
+  /** `null`: the credential does not open them, so only the memory's tools are known. */
+  registered: RegisteredTools | null;
+}
+
+export function ContextTools({ tools, registered }: Props) {
+  const known = new Map(registered?.tools.map((tool) => [tool.name, tool]));
+  const ofMemory = tools.filter(({ name }) => !known.has(name)).length;
+  const others = tools.length - ofMemory;
+  return (
+    <>
+      <h3>
+        Tools{" "}
+        <span class="note">
+          {counted(ofMemory, "tool")} of the memory
+          {registered === null ? ". Your token does not open the registered ones" : `, ${others} registered`}
+        </span>
+      </h3>
+      {tools.length === 0 && <p class="note">No block calls for a tool, and none is registered.</p>}
+      {tools.map((tool) => (
+        <Tool key={tool.name} tool={tool} registered={known.get(tool.name)} />
+      ))}
+      {registered?.servers?.map((server) => (
+        <p class="note" key={server.name}>
+          <Icon name="tool" /> Tools of the MCP server <Name text={server.name} /> are asked for anew at a turn's
+          beginning.
+        </p>
+      ))}
+      <p class="hint">Tools that a client brings with its own turn are not known here.</p>
+    </>
+  );
+}
+
+function Tool({ tool, registered }: { tool: ListedTool; registered: ShownTool | undefined }) {
+  return (
+    <details class="card fold">
+      <summary>
+        <Icon name="tool" />{" "}
+        <b>
+          <Name text={tool.name} />
+        </b>{" "}
+        <span class="badge">{originOf(registered)}</span>
+        {registered?.needsApproval && <span class="state approval-requested">asks first</span>}
+        <span class="note">
+          <Name text={tool.description} />
+        </span>
+      </summary>
+      <p class="prose">{shownText(tool.description)}</p>
+      <Code text={shownJson(tool.parameters)} />
+    </details>
+  );
+}
+
+function originOf(registered: ShownTool | undefined): string {
+  if (registered === undefined) return "memory";
+  if (registered.server !== undefined) return `MCP: ${registered.server}`;
+  return registered.service === undefined ? "registered" : `service ${registered.service}`;
+}

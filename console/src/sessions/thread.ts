@@ -1,0 +1,102 @@
+// Sessions that hold a thread of LangGraph, as `session-agent/langgraph` writes them: one of
+// checkpoints for each namespace, and one of pending writes.
+
+import type { Session, SessionEvent } from "session-agent";
+
+export interface Thread {
+  kind: "checkpoints" | "writes";
+  thread: string;
+  namespace: string;
+}
+
+/** `null`: the session is a conversation. */
+export function threadOf({ metadata }: Pick<Session, "metadata">): Thread | null {
+  const { langgraph, thread, namespace } = metadata ?? {};
+  if ((langgraph !== "checkpoints" && langgraph !== "writes") || typeof thread !== "string") return null;
+  return { kind: langgraph, thread, namespace: typeof namespace === "string" ? namespace : "" };
+}
+
+export function threadName({ kind, thread, namespace }: Thread): string {
+  const name = namespace === "" ? thread : `${thread} · ${namespace}`;
+  return kind === "writes" ? `${name}: pending writes` : name;
+}
+
+export interface Checkpoint {
+  id: string;
+  eventId: string;
+  createdAt: number;
+  /** The number of the superstep. `null`: not told. */
+  step: number | null;
+  /** What made the checkpoint: `input`, `loop`, `update`, `fork`. */
+  source: string;
+  /** The values that changed, by their channels. What is not JSON is told by its type. */
+  changed: readonly { channel: string; value: unknown }[];
+  channels: readonly string[];
+}
+
+/** The checkpoints of a page of a thread's log, the newest first. What is none is left out. */
+export function checkpointsOf(events: readonly SessionEvent[]): Checkpoint[] {
+  const checkpoints: Checkpoint[] = [];
+  let changed: { channel: string; value: unknown }[] = [];
+  for (const { id, action, content, createdAt } of events) {
+    if (action !== "user_message") {
+      changed.push({ channel: channelOf(id), value: decoded(content) });
+      continue;
+    }
+    const stored = fields(parsed(content));
+    const metadata = fields(decoded(String(stored.metadata ?? "")));
+    checkpoints.push({
+      id: String(stored.id ?? id),
+      eventId: id,
+      createdAt,
+      step: typeof metadata.step === "number" ? metadata.step : null,
+      source: String(metadata.source ?? "checkpoint"),
+      changed,
+      channels: Array.isArray(stored.channels) ? stored.channels.map(String) : [],
+    });
+    changed = [];
+  }
+  return checkpoints.reverse();
+}
+
+/** A value's id has its channel's name, unless it is so long that it is a digest. */
+function channelOf(id: string): string {
+  const names = parsed(id);
+  return Array.isArray(names) ? String(names.at(-2) ?? names[0]) : "a value";
+}
+
+/** A serializer's type, a colon, and the text. */
+function decoded(text: string): unknown {
+  const at = text.indexOf(":");
+  return text.slice(0, at) === "json"
+    ? parsed(text.slice(at + 1))
+    : `${text.slice(0, at)}, ${text.length - at - 1} characters`;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const fields = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+
+export interface Said {
+  role: string;
+  text: string;
+}
+
+/** LangChain's messages in a value, where it has some. */
+export function messagesIn(value: unknown): Said[] {
+  const list = Array.isArray(value) ? value : [value];
+  return list.flatMap((item) => {
+    const { kwargs, id, type, content } = fields(item);
+    const inside = fields(kwargs);
+    const said = inside.content ?? content;
+    const name = Array.isArray(id) ? String(id.at(-1)) : String(inside.type ?? type ?? "");
+    return typeof said === "string" && name !== "" ? [{ role: name.replace(/Message(Chunk)?$/, ""), text: said }] : [];
+  });
+}

@@ -1,0 +1,76 @@
+// What the view that is looked at would be in a program: as curl, and with the client.
+
+import type { Route, SessionTab } from "../route.ts";
+
+export interface Snippet {
+  /** What the calls do. */
+  text: string;
+  curl: string;
+  client: string;
+}
+
+interface Call {
+  text: string;
+  operation: string;
+  input: Record<string, unknown>;
+  /** As a method of the client: `agent.listSessions()`. */
+  client: string;
+}
+
+const TABS: Record<SessionTab, (id: string) => Call> = {
+  conversation: (id) => ofSession("The messages of this session's branch", "getHistory", id, { limit: 100 }),
+  turns: (id) => ofSession("The turns of this session, the newest first", "getTurns", id, { limit: 20 }),
+  branches: (id) => ofSession("The log, from which the tree is drawn", "loadEvents", id, { limit: 500 }),
+  events: (id) => ofSession("The newest events of the log", "loadEvents", id, { tail: true, limit: 100 }),
+  changes: (id) => ofSession("What changed since a cursor", "getChanges", id, { since: 0, limit: 1000 }),
+  context: (id) => ofSession("What the next turn sends to its model", "buildWorkingContext", id, { asTurn: true }),
+  memory: (id) => ofSession("This session's blocks", "getBlocks", id, {}),
+};
+
+function callOf(at: Exclude<Route, { view: "home" }>): Call {
+  if (at.view === "session") return TABS[at.tab](at.session);
+  if (at.view === "memory")
+    return at.label === undefined
+      ? ofAgent("All blocks of the agent", "getBlocks", {})
+      : ofAgent("One block, with its text", "getBlock", { label: at.label });
+  if (at.view === "activity") return ofAgent("Tokens and costs, day by day", "getUsage", { by: "day" });
+  if (at.view === "settings") return ofAgent("The settings, and where each comes from", "getConfig", {});
+  return ofAgent("The sessions, the newest activity first", "listSessions", { limit: 100 });
+}
+
+function ofAgent(text: string, operation: string, input: Record<string, unknown>): Call {
+  return { text, operation, input, client: `agent.${operation}(${given(input)})` };
+}
+
+function ofSession(text: string, operation: string, id: string, input: Record<string, unknown>): Call {
+  const client = `agent.session(${JSON.stringify(id)}).${operation}(${given(input)})`;
+  return { text, operation, input: { sessionId: id, ...input }, client };
+}
+
+function given(input: Record<string, unknown>): string {
+  const fields = Object.entries(input).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return fields.length === 0 ? "" : `{ ${fields.join(", ")} }`;
+}
+
+/** `hasCredential`: the Worker asks for one. It is never written out. */
+export function snippetOf(at: Exclude<Route, { view: "home" }>, origin: string, hasCredential: boolean): Snippet {
+  const { text, operation, input, client } = callOf(at);
+  const url = `${origin}/agents/session-agent/${encodeURIComponent(at.agent)}/rpc/${operation}`;
+  const header = hasCredential ? ` \\\n  -H "authorization: Bearer $SESSION_AGENT_TOKEN"` : "";
+  const options = hasCredential ? ", { token: process.env.SESSION_AGENT_TOKEN }" : "";
+  return {
+    text,
+    curl: `curl ${quoted(url)}${header} \\\n  -d ${quoted(JSON.stringify(input))}`,
+    client: [
+      'import { sessionAgent } from "session-agent";',
+      "",
+      `const agent = sessionAgent(${JSON.stringify(origin)}, ${JSON.stringify(at.agent)}${options});`,
+      `console.log(await ${client});`,
+    ].join("\n"),
+  };
+}
+
+/** A word of the shell: nothing in it is run. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,80 @@
+// A turn as it is heard: when its steps began, when their first word came, and when each
+// tool was called. The agent's record has more, once the turn is over.
+
+import type { ChatChunk } from "session-agent";
+
+export interface LiveTool {
+  readonly id: string;
+  readonly name: string;
+  readonly from: number;
+  /** `null`: it runs, or it waits for somebody. */
+  readonly to: number | null;
+  readonly error: string | null;
+}
+
+export interface LiveStep {
+  readonly from: number;
+  /** When the model said something. `null`: not yet. */
+  readonly saidAt: number | null;
+  /** When its answer was whole. `null`: not yet. */
+  readonly to: number | null;
+  readonly tools: readonly LiveTool[];
+}
+
+export interface LiveTurn {
+  readonly from: number;
+  readonly to: number | null;
+  readonly steps: readonly LiveStep[];
+  readonly error: string | null;
+}
+
+const SAYS = new Set(["text-delta", "reasoning-delta", "tool-input-start", "tool-input-available", "file"]);
+
+/** The turn with one chunk more. `null`: nothing of it was heard. */
+export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number): LiveTurn {
+  const turn = live ?? { from: at, to: null, steps: [], error: null };
+  const { type } = chunk;
+  if (type === "start-step")
+    return { ...turn, steps: [...turn.steps, { from: at, saidAt: null, to: null, tools: [] }] };
+  if (type === "error") return { ...turn, to: at, error: String(chunk.errorText) };
+  if (type === "finish" || type === "abort") return { ...turn, to: at };
+  const step = turn.steps.at(-1);
+  if (step === undefined) return turn;
+  return { ...turn, steps: turn.steps.with(-1, heardStep(step, chunk, at)) };
+}
+
+function heardStep(step: LiveStep, chunk: ChatChunk, at: number): LiveStep {
+  const said = step.saidAt === null && SAYS.has(chunk.type) ? { ...step, saidAt: at } : step;
+  const id = String(chunk.toolCallId);
+  switch (chunk.type) {
+    case "tool-input-available": {
+      // The model goes on to speak: its answer is whole when the last call of it is.
+      const tool = { id, name: String(chunk.toolName ?? "?"), from: at, to: null, error: null };
+      return { ...said, to: at, tools: [...said.tools.filter((other) => other.id !== id), tool] };
+    }
+    case "tool-output-available":
+    case "tool-output-denied":
+      return withTool(said, id, { to: at });
+    case "tool-output-error":
+      return withTool(said, id, { to: at, error: String(chunk.errorText) });
+    case "finish-step":
+      return { ...said, to: said.to ?? at };
+    default:
+      return said;
+  }
+}
+
+function withTool(step: LiveStep, id: string, change: Partial<LiveTool>): LiveStep {
+  return { ...step, tools: step.tools.map((tool) => (tool.id === id ? { ...tool, ...change } : tool)) };
+}
+
+/** What it does at this moment, for people. */
+export function doing({ steps, to }: LiveTurn): string {
+  if (to !== null) return "Over";
+  const step = steps.at(-1);
+  if (step === undefined) return "Getting ready";
+  const open = step.tools.filter((tool) => tool.to === null).map(({ name }) => name);
+  if (open.length > 0) return `Running ${open.join(", ")}`;
+  if (step.tools.length > 0) return "Storing results";
+  return step.saidAt === null ? "Waiting for the model" : "Answering";
+}

@@ -1,0 +1,56 @@
+// The turn that runs, above the place to write.
+
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import { Icon } from "../ui/icons.tsx";
+import type { Conversation } from "../conversation/conversation.ts";
+import { milliseconds } from "../text.ts";
+import { doing } from "./live.ts";
+import { waterfallOfLive } from "./rows.ts";
+import { Waterfall } from "./waterfall.tsx";
+
+/** Bars of what still runs grow so often. */
+const DRAWN_MS = 250;
+
+/** Whoever looks at one turn looks at the next one, too. */
+const isOpen = signal(false);
+
+export function LiveTurn({
+  conversation,
+  isAlwaysOpen = false,
+}: {
+  conversation: Conversation;
+  isAlwaysOpen?: boolean;
+}) {
+  const live = conversation.live.value;
+  const now = useNow(live !== null && live.to === null);
+  if (live === null) return null;
+  const shown = waterfallOfLive(live, now);
+  const told = `${doing(live)} · ${milliseconds(shown.to - shown.from)}`;
+  if (isAlwaysOpen)
+    return (
+      <section class="card live">
+        <p class="pulse">{told}</p>
+        <Waterfall shown={shown} label="The turn that runs" />
+      </section>
+    );
+  return (
+    <details class="fold live" open={isOpen.value} onToggle={(event) => void (isOpen.value = event.currentTarget.open)}>
+      <summary>
+        <Icon name="flow" /> <span class="pulse">{told}</span>
+      </summary>
+      {isOpen.value && <Waterfall shown={shown} label="The turn that runs" />}
+    </details>
+  );
+}
+
+function useNow(isOn: boolean): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    if (!isOn) return;
+    setNow(Date.now());
+    const timer = setInterval(() => setNow(Date.now()), DRAWN_MS);
+    return () => clearInterval(timer);
+  }, [isOn]);
+  return now;
+}

@@ -1,0 +1,187 @@
+//! Spans that wait to be sent. They are in memory alone: a death loses those that were not
+//! sent yet. Beyond a bound, new ones are dropped and counted.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use super::sampler::Sampler;
+use super::{SpanId, Trace, TraceId};
+
+/// The most spans that wait, and the most that one request carries.
+pub const MAX_WAITING: usize = 2_048;
+pub const MAX_BATCH: usize = 256;
+
+/// The most bytes of one attribute's text.
+const MAX_TEXT_BYTES: usize = 1 << 10;
+
+/// The most attributes of one span.
+const MAX_ATTRIBUTES: usize = 32;
+
+/// What a span is to its caller, by OpenTelemetry's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanKind {
+    Internal = 1,
+    Server = 2,
+    Client = 3,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttributeValue {
+    Text(String),
+    Number(i64),
+    Real(f64),
+    Flag(bool),
+    Texts(Vec<String>),
+}
+
+/// A span that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    pub trace_id: TraceId,
+    pub id: SpanId,
+    pub parent: Option<SpanId>,
+    pub name: String,
+    pub kind: SpanKind,
+    pub started_at_ms: i64,
+    pub ended_at_ms: i64,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
+    /// The code of a failure, and its sentence.
+    pub failure: Option<(String, String)>,
+}
+
+impl Span {
+    pub fn new(trace: &Trace, name: impl Into<String>, kind: SpanKind, times: (i64, i64)) -> Self {
+        let mut name = name.into();
+        cut(&mut name);
+        Self {
+            trace_id: trace.id,
+            id: trace.span,
+            parent: trace.parent,
+            name,
+            kind,
+            started_at_ms: times.0,
+            ended_at_ms: times.1.max(times.0),
+            attributes: Vec::new(),
+            failure: None,
+        }
+    }
+
+    pub fn text(mut self, name: &'static str, text: &str) -> Self {
+        let mut text = text.to_owned();
+        cut(&mut text);
+        self.push(name, AttributeValue::Text(text));
+        self
+    }
+
+    /// What was said or kept, of at most so many bytes. Only a setting lets it out.
+    pub fn content(mut self, name: &'static str, text: &str, most: usize) -> Self {
+        let end = text.floor_char_boundary(most);
+        let text = text.get(..end).unwrap_or_default().to_owned();
+        self.push(name, AttributeValue::Text(text));
+        self
+    }
+
+    pub fn texts(mut self, name: &'static str, texts: &[&str]) -> Self {
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        self.push(name, AttributeValue::Texts(texts));
+        self
+    }
+
+    pub fn number(mut self, name: &'static str, number: i64) -> Self {
+        self.push(name, AttributeValue::Number(number));
+        self
+    }
+
+    pub fn real(mut self, name: &'static str, number: f64) -> Self {
+        self.push(name, AttributeValue::Real(number));
+        self
+    }
+
+    pub fn flag(mut self, name: &'static str, flag: bool) -> Self {
+        self.push(name, AttributeValue::Flag(flag));
+        self
+    }
+
+    /// The same, if there is a text.
+    pub fn maybe(self, name: &'static str, text: Option<&str>) -> Self {
+        match text {
+            Some(text) => self.text(name, text),
+            None => self,
+        }
+    }
+
+    pub fn failed(mut self, code: &str, sentence: &str) -> Self {
+        let (mut code, mut sentence) = (code.to_owned(), sentence.to_owned());
+        cut(&mut code);
+        cut(&mut sentence);
+        self.push("error.type", AttributeValue::Text(code.clone()));
+        self.failure = Some((code, sentence));
+        self
+    }
+
+    fn push(&mut self, name: &'static str, value: AttributeValue) {
+        if self.attributes.len() < MAX_ATTRIBUTES {
+            self.attributes.push((name, value));
+        }
+    }
+}
+
+fn cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+}
+
+/// The spans of an object that wait to be sent.
+#[derive(Debug, Default)]
+pub struct SpanQueue {
+    pub sampler: Sampler,
+    waiting: RefCell<VecDeque<Span>>,
+    dropped: Cell<u64>,
+    /// Whether somebody sends them now.
+    is_sending: Cell<bool>,
+    /// No request to the receiver before this time: it failed.
+    pub(super) rests_until_ms: Cell<i64>,
+    pub(super) failures: Cell<u32>,
+}
+
+impl SpanQueue {
+    pub fn new(sampler: Sampler) -> Self {
+        Self {
+            sampler,
+            ..Self::default()
+        }
+    }
+
+    pub fn push(&self, span: Span) {
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() < MAX_WAITING {
+            waiting.push_back(span);
+        } else {
+            self.dropped.set(self.dropped.get() + 1);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
+    /// How many spans were dropped because too many waited.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.get()
+    }
+
+    /// Takes the spans of the next request.
+    pub fn take_batch(&self) -> Vec<Span> {
+        let mut waiting = self.waiting.borrow_mut();
+        let count = waiting.len().min(MAX_BATCH);
+        waiting.drain(..count).collect()
+    }
+
+    /// Says whether this caller sends; another one does already if not.
+    pub fn begin_sending(&self) -> bool {
+        !self.is_sending.replace(true)
+    }
+
+    pub fn end_sending(&self) {
+        self.is_sending.set(false);
+    }
+}

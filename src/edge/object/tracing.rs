@@ -1,0 +1,91 @@
+//! The traces of requests, and the spans that go to the operator's receiver.
+
+use std::rc::Rc;
+
+use super::Object;
+use crate::edge::host::Runtime;
+use session_agent_agent::api::route::Route;
+use session_agent_agent::api::socket::SocketState;
+use session_agent_agent::api::tracing::request_span;
+use session_agent_core::access::Caller;
+use session_agent_core::base::error::Error;
+use session_agent_core::base::host::Host as _;
+use session_agent_core::base::ids::Id;
+use session_agent_core::base::outbound::Outbound as _;
+use session_agent_core::base::trace::export::send_spans;
+use session_agent_core::base::trace::header::parse_parent;
+use session_agent_core::base::trace::span::{Span, SpanKind, SpanQueue};
+use session_agent_core::base::trace::{StoredTrace, Trace};
+
+impl Object {
+    /// The trace of a request. `asked`: its `traceparent` and `tracestate`. A token's holder
+    /// hands nothing on to other services but the digits of a trace.
+    pub(super) fn begin_trace(
+        &self,
+        asked: (Option<String>, Option<String>),
+        caller: &Caller,
+    ) -> Option<Trace> {
+        let state = asked.1.filter(|_| *caller == Caller::Owner);
+        let parent = parse_parent(asked.0.as_deref(), state.as_deref());
+        Trace::of_request(parent, self.outbound.spans(), &Runtime)
+    }
+
+    /// A frame is in the trace of the request that opened its socket.
+    pub(super) fn trace_of_frame(&self, state: &SocketState) -> Option<Rc<Trace>> {
+        let opened = state.trace.as_ref().and_then(StoredTrace::find_trace);
+        match opened {
+            Some(opened) => Some(Rc::new(opened.child(&Runtime))),
+            None => Trace::of_request(None, self.outbound.spans(), &Runtime).map(Rc::new),
+        }
+    }
+
+    /// Where the spans of a trace go. `None`: they are not recorded.
+    pub(super) fn spans_of(&self, trace: &Trace) -> Option<&SpanQueue> {
+        self.outbound.spans().filter(|_| trace.is_sampled)
+    }
+
+    pub(super) fn note_request(
+        &self,
+        trace: &Trace,
+        route: &Route,
+        began_at: i64,
+        failure: Option<&Error>,
+    ) {
+        if let Some(spans) = self.spans_of(trace) {
+            let times = (began_at, Runtime.now_ms());
+            let span = request_span(trace, self.name.get(), route, times, failure);
+            spans.push(span);
+        }
+    }
+
+    /// Notes a compaction that followed an answer. It is a trace of its own.
+    pub(super) fn note_compaction(&self, trace: Option<&Trace>, session_id: &Id, began_at: i64) {
+        let Some(trace) = trace else {
+            return;
+        };
+        if let Some(spans) = self.spans_of(trace) {
+            let times = (began_at, Runtime.now_ms());
+            let span = Span::new(trace, "compact_context", SpanKind::Internal, times)
+                .text("gen_ai.operation.name", "compact_context")
+                .text("gen_ai.agent.name", self.name.get())
+                .text("gen_ai.conversation.id", session_id.as_str());
+            spans.push(span);
+        }
+    }
+
+    /// Sends the spans that wait, after the answer.
+    pub(super) fn export_later(self: &Rc<Self>) {
+        let Some(spans) = self.outbound.spans() else {
+            return;
+        };
+        if spans.is_empty() {
+            return;
+        }
+        let object = Rc::clone(self);
+        self.run_later(async move {
+            if let Some(spans) = object.outbound.spans() {
+                send_spans(&object.outbound, spans, &Runtime).await;
+            }
+        });
+    }
+}
