@@ -6,6 +6,7 @@ import { Button, Name } from "./ui/basics.tsx";
 import { Icon, type IconName } from "./ui/icons.tsx";
 import { credential, isLost, isSignInNeeded, signOut } from "./connection.ts";
 import { Home } from "./home.tsx";
+import { Manage } from "./manage/manage.tsx";
 import { Memory } from "./memory/memory.tsx";
 import { MemoryPage } from "./memory/page.tsx";
 import { dismiss, notices, tellError } from "./notices.ts";
@@ -83,6 +84,9 @@ function Agent({ at }: { at: AgentRoute }) {
           {may("getConfig") && (
             <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />
           )}
+          {may("listTools") && (
+            <ViewLink at={at} to={{ view: "manage", agent: at.agent, part: "retention" }} icon="tool" text="Manage" />
+          )}
         </nav>
         <SessionList agent={at.agent} chosen={at.view === "session" ? at.session : undefined} />
         <LastRequest agent={at.agent} />
@@ -114,6 +118,7 @@ function View({ at }: { at: AgentRoute }) {
     );
   if (at.view === "activity") return <Activity agent={at.agent} />;
   if (at.view === "settings") return <Settings agent={at.agent} />;
+  if (at.view === "manage") return <Manage agent={at.agent} part={at.part} />;
   return <SessionsHome agent={at.agent} />;
 }
 

@@ -36,7 +36,10 @@ function textsOf(list: unknown): string[] | null {
 }
 
 /** What needs the secret, whatever a token says. */
-const OF_THE_SECRET = new Set(["configureAgent"]);
+const OF_THE_SECRET = new Set([
+  ...["configureAgent", "applyRetention", "mintToken", "defineTool", "removeTool"],
+  ...["listAgents", "searchAgents", "eraseAgents", "backup", "listBackups", "restoreBookmark"],
+]);
 
 /** What changes prompts: a token without a list of operations does not allow it. */
 const TO_BE_NAMED = new Set([
@@ -50,6 +53,7 @@ const TO_BE_NAMED = new Set([
     "putSkill",
     "loadSkill",
     "deleteSkill",
+    "erase",
   ],
   ...["freezePrompt", "refreshPrompt", "compact", "deleteCompaction"],
 ]);
