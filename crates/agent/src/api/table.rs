@@ -14,6 +14,9 @@ use super::operations::directory::{ListAgents, SearchAgents};
 use super::operations::erase_agents::EraseAgents;
 use super::operations::events::{AppendEvents, DeleteEvents, LoadEvents};
 use super::operations::foreign::LoadForeignRows;
+use super::operations::learning::{
+    Consolidate, DecideProposal, GetProposals, Learn, RevertProposal,
+};
 use super::operations::memory_blocks::{
     AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
     SetBlock,
@@ -103,6 +106,11 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<FreezePrompt>(),
     waiting::<RefreshPrompt>(),
     waiting::<GetReminder>(),
+    waiting::<Learn>(),
+    waiting::<Consolidate>(),
+    at_once::<GetProposals>(),
+    at_once::<DecideProposal>(),
+    at_once::<RevertProposal>(),
     at_once::<GetTools>(),
     waiting::<CallTool>(),
     waiting::<RunTurn>(),

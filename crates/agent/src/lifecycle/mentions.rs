@@ -60,6 +60,8 @@ pub enum PlaceKind {
     Prompt,
     /// A report of a turn that was not delivered to `onTurnEnd`: `sessionId`, `id`.
     Report,
+    /// A proposal to change memory: `id`.
+    Proposal,
 }
 
 /// A place where something stands.

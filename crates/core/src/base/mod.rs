@@ -28,5 +28,6 @@ pub mod recovery;
 pub mod rows;
 pub mod settings;
 pub mod slots;
+pub mod tags;
 pub mod text;
 pub mod tokens;

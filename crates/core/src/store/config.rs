@@ -18,6 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
 use crate::store::backup_plan::{self, BackupPlan};
+use crate::store::learn_settings::LearnSettings;
 use crate::store::limits::Limits;
 use crate::store::model_settings::{
     OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature,
@@ -222,6 +223,8 @@ settings! {
     /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
     /// `{}` lifts the schedule that is deployed.
     backups: Option<BackupPlan> = None;
+    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    learn: Option<LearnSettings> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {

@@ -13,6 +13,7 @@ use crate::lifecycle::receipt::Receipt;
 use crate::memory::definitions::load_definitions;
 use crate::memory::source::BlockHome;
 use crate::memory::BlockScope;
+use crate::memory::label::Label;
 use crate::models::choice::ModelName;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
@@ -20,6 +21,7 @@ use crate::store::config::{
     ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, show_config,
 };
 use crate::store::erasing::count_all;
+use crate::store::learn_settings::{LearnSettings, MAX_LEARN_INSTRUCTIONS_BYTES};
 use crate::store::schema;
 
 impl Operation for ConfigureAgent {
@@ -59,6 +61,26 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     }
     if let Some(Some(prices)) = change.prices.given() {
         prices.check()?;
+    }
+    if let Some(Some(learn)) = change.learn.given() {
+        check_learn(learn)?;
+    }
+    Ok(())
+}
+
+fn check_learn(learn: &LearnSettings) -> Result<()> {
+    if let Err(problem) = Label::parse(learn.into.as_str()) {
+        let message = format!("`learn.into` {problem}.");
+        return Err(Error::invalid("learn.into", message));
+    }
+    if let Some(model) = &learn.model {
+        ModelName::parse("learn.model", model.as_str())?;
+    }
+    let bytes = learn.instructions.as_deref().map_or(0, str::len);
+    if bytes > MAX_LEARN_INSTRUCTIONS_BYTES {
+        let most = MAX_LEARN_INSTRUCTIONS_BYTES;
+        let error = Error::payload_too_large("`learn.instructions`", most, bytes);
+        return Err(error.with("field", "learn.instructions"));
     }
     Ok(())
 }

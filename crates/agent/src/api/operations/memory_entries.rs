@@ -7,7 +7,8 @@ use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{Count, Limit, list, optional_list};
+use crate::base::json::{Count, Limit, list, nullable, optional_list};
+use crate::base::tags::{Metadata, Tags};
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
@@ -17,6 +18,7 @@ use crate::memory::entry::Entry;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
+use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
 use crate::memory::purge::purge_entry;
 use crate::memory::{BlockScope, MemoryWriter};
 use crate::recall::VectorReport;
@@ -45,6 +47,20 @@ pub struct SetEntry {
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
     #[cfg_attr(test, schemars(length(max = MAX_SUPERSEDED)))]
     supersedes: Vec<String>,
+    /// What you write on the entry to find it again: an object of at most 4 KiB. Left out: it
+    /// stays as it is; `null`: it goes.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Metadata>"))]
+    metadata: Option<Option<Metadata>>,
+    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    tags: Option<Tags>,
+    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
+    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    source: Option<Origin>,
+    /// The ids of the events that the text comes from.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_SOURCE_EVENTS)))]
+    events: Vec<Id>,
 }
 
 impl Operation for SetEntry {
@@ -71,8 +87,16 @@ impl RunWaiting for SetEntry {
             valid_from: self.valid_from.map(|time| time.0),
             valid_until: self.valid_until.map(|time| time.0),
             supersedes: Some(self.supersedes.as_slice()).filter(|keys| !keys.is_empty()),
+            marks: MarksChange {
+                metadata: self.metadata,
+                tags: self.tags,
+            },
         };
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let said = SaidOrigin {
+            source: self.source,
+            events: &self.events,
+        };
+        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
         Reply::json(&set(&memory, &block, &text, writer).await?)
     }
 }

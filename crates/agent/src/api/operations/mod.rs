@@ -11,6 +11,7 @@ pub mod directory;
 pub mod erase_agents;
 pub mod events;
 pub mod foreign;
+pub mod learning;
 pub mod memory_blocks;
 pub mod memory_entries;
 pub mod memory_prompt;

@@ -91,6 +91,7 @@ impl<'a> Toolbox<'a> {
             session_id: self.session_id,
             turn_id: self.turn_id,
             event_id: self.event_id,
+            ..MemoryWriter::default()
         }
     }
 
