@@ -10,10 +10,10 @@ use crate::base::error::{Error, Result};
 use crate::chat::run::callbacks::{check_callback, check_shape};
 use crate::directory::membership::{self, Member};
 use crate::lifecycle::receipt::Receipt;
-use crate::memory::definitions::load_definitions;
-use crate::memory::source::BlockHome;
 use crate::memory::BlockScope;
+use crate::memory::definitions::load_definitions;
 use crate::memory::label::Label;
+use crate::memory::source::BlockHome;
 use crate::models::choice::ModelName;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
