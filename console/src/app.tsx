@@ -84,8 +84,8 @@ function Agent({ at }: { at: AgentRoute }) {
           {may("getConfig") && (
             <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />
           )}
-          {may("listTools") && (
-            <ViewLink at={at} to={{ view: "manage", agent: at.agent, part: "retention" }} icon="tool" text="Manage" />
+          {(may("getProposals") || may("listTools")) && (
+            <ViewLink at={at} to={{ view: "manage", agent: at.agent, part: "proposals" }} icon="tool" text="Manage" />
           )}
         </nav>
         <SessionList agent={at.agent} chosen={at.view === "session" ? at.session : undefined} />

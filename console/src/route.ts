@@ -8,6 +8,7 @@ export const SESSION_TABS = ["conversation", "branches", "events", "changes", "c
 export type SessionTab = (typeof SESSION_TABS)[number];
 
 export const MANAGE_PARTS = [
+  "proposals",
   "retention",
   "people",
   "tools",
@@ -34,7 +35,7 @@ export function parseRoute(hash: string): Route {
   if (!agent) return { view: "home" };
   if (view === "memory") return { view, agent, ...(name && { label: name }) };
   if (view === "activity" || view === "settings") return { view, agent };
-  if (view === "manage") return { view, agent, part: MANAGE_PARTS.find((part) => part === name) ?? "retention" };
+  if (view === "manage") return { view, agent, part: MANAGE_PARTS.find((part) => part === name) ?? "proposals" };
   if (view !== "sessions" || !name) return { view: "sessions", agent };
   const tab = SESSION_TABS.find((tab) => tab === detail) ?? "conversation";
   const at = new URLSearchParams(query).get("at");

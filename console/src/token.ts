@@ -54,12 +54,13 @@ const TO_BE_NAMED = new Set([
     "loadSkill",
     "deleteSkill",
     "erase",
+    ...["learn", "consolidate", "decideProposal", "revertProposal"],
   ],
   ...["freezePrompt", "refreshPrompt", "compact", "deleteCompaction"],
 ]);
 
 /** What a token of one session does not allow. */
-const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession"]);
+const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession", "getProposals", "listTools"]);
 
 export function allows(rights: Rights, operation: string): boolean {
   if (rights === ALL) return true;

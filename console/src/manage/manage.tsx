@@ -10,6 +10,7 @@ import { Compaction } from "./compaction.tsx";
 import { Copies } from "./copies.tsx";
 import { Defaults } from "./defaults.tsx";
 import { People } from "./people.tsx";
+import { Proposals } from "./proposals.tsx";
 import { Retention } from "./retention.tsx";
 import { Tokens } from "./tokens.tsx";
 import { Tools } from "./tools.tsx";
@@ -22,6 +23,7 @@ interface Part {
 }
 
 const PARTS: Readonly<Record<ManagePart, Part>> = {
+  proposals: { title: "Proposals", needs: "getProposals", View: Proposals },
   retention: { title: "Retention", needs: "applyRetention", View: Retention },
   people: { title: "A person's data", needs: "findMentions", View: People },
   tools: { title: "Tools", needs: "listTools", View: Tools },

@@ -36,6 +36,20 @@ const KINDS: Readonly<Record<string, string>> = {
 
 const keyOf = ({ snippet: _, ...place }: Place): string => JSON.stringify(place);
 
+/** All that stands at a place, as far as an operation shows it. `null`: the snippet is all. */
+async function textOf(agent: string, { kind, sessionId, id, label, key }: Place): Promise<unknown> {
+  const client = openAgent(agent);
+  const of = { ...(sessionId != null && { sessionId }), ...(label != null && { label }), ...(key != null && { key }) };
+  try {
+    if (kind === "event" && sessionId != null && id != null)
+      return await client.session(sessionId).getMessage({ messageId: id });
+    if (label != null) return await client.getBlockVersions(of as never);
+  } catch {
+    // What is gone meanwhile, or lives elsewhere, has its snippet.
+  }
+  return null;
+}
+
 export function People({ agent }: { agent: string }) {
   const [query, setQuery] = useState("");
   const [asked, setAsked] = useState("");
@@ -63,6 +77,13 @@ export function People({ agent }: { agent: string }) {
       setAsked(query.trim());
       setWhole(cursor === null);
       setLeft(new Set());
+    });
+  const saveAll = () =>
+    run(async () => {
+      const whole = [];
+      for (const place of places ?? []) whole.push({ ...place, text: await textOf(agent, place) });
+      const file = { agent, query: asked, at: Date.now(), places: whole };
+      save(`${agent} ${asked}.json`, JSON.stringify(file, null, 2));
     });
   const chosen = (places ?? []).filter((place) => !left.has(keyOf(place)));
   const toggle = (place: Place, isOn: boolean) => {
@@ -105,12 +126,7 @@ export function People({ agent }: { agent: string }) {
       {places !== null && places.length > 0 && (
         <section aria-labelledby="found">
           <Heading title={<span id="found">{counted(places.length, "place")}</span>}>
-            <Button
-              icon="download"
-              onClick={() =>
-                save(`${agent} ${asked}.json`, JSON.stringify({ agent, query: asked, at: Date.now(), places }, null, 2))
-              }
-            >
+            <Button icon="download" disabled={isBusy} onClick={saveAll}>
               Save as a file
             </Button>
             {may("erase") && (
