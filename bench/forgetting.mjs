@@ -100,12 +100,17 @@ async function retention() {
   await ok(agent, "appendEvents", { sessionId: "young", events: [{ action: "user_message", content: "young" }] });
   say(`retention: ${EVENTS} events of one session, imported in ${written.toFixed(0)} s`);
   const dry = await ok(agent, "applyRetention", { dryRun: true, retention: { eventsDays: 30 } });
-  say(`- dry run: at least ${dry.body.gone.events.count} events, ${dry.rowsRead} rows read, ${dry.rowsWritten} written`);
+  say(
+    `- dry run: at least ${dry.body.gone.events.count} events, ${dry.rowsRead} rows read, ${dry.rowsWritten} written`,
+  );
   let seen;
   const cost = await server.metered(agent, async () => {
     await ok(agent, "configureAgent", { retention: { eventsDays: 30 } });
     const took = await timed(async () => {
-      seen = await meanwhile(agent, async () => (await ok(agent, "applyRetention", { dryRun: true })).body.lastRun !== null);
+      seen = await meanwhile(
+        agent,
+        async () => (await ok(agent, "applyRetention", { dryRun: true })).body.lastRun !== null,
+      );
     });
     say(`- the run: ${took.toFixed(0)} s; ${seen.asked} requests meanwhile, the longest ${seen.longest.toFixed(0)} ms`);
   });
@@ -141,9 +146,7 @@ async function whole() {
   let [first, body, took] = [];
   let memory = await withMemory(async () => (took = await timed(async () => (first = await hash(agent)))));
   say(`- export: ${mib(first.bytes)} MiB in ${took.toFixed(1)} s; ${memory}`);
-  memory = await withMemory(
-    async () => (took = await timed(async () => ({ body } = await ok(agent, "backup", {})))),
-  );
+  memory = await withMemory(async () => (took = await timed(async () => ({ body } = await ok(agent, "backup", {})))));
   say(`- backup: ${mib(body.bytes)} MiB in ${took.toFixed(1)} s; ${memory}`);
   const restore = { key: body.key, allowSources: true };
   memory = await withMemory(async () => (took = await timed(() => ok("large again", "restoreBackup", restore))));
@@ -187,16 +190,18 @@ async function mentions() {
   let took;
   const memory = await withMemory(async () => (took = await timed(find)));
   say(`mentions: ${places.length} places in ${length} events`);
-  say(`- found by ${requests} requests in ${took.toFixed(1)} s, the longest ${longest.toFixed(0)} ms and ${rows} rows; ${memory}`);
+  say(
+    `- found by ${requests} requests in ${took.toFixed(1)} s, the longest ${longest.toFixed(0)} ms and ${rows} rows; ${memory}`,
+  );
   let erased = 0;
   longest = 0;
   const erase = async () => {
     for (let from = 0; from < places.length; from += 100) {
-    const part = places.slice(from, from + 100).map(({ snippet: _, ...place }) => place);
-    const began = performance.now();
-    const { body } = await ok(agent, "erase", { places: part });
-    longest = Math.max(longest, performance.now() - began);
-    erased += body.erased.events;
+      const part = places.slice(from, from + 100).map(({ snippet: _, ...place }) => place);
+      const began = performance.now();
+      const { body } = await ok(agent, "erase", { places: part });
+      longest = Math.max(longest, performance.now() - began);
+      erased += body.erased.events;
     }
   };
   const held = await withMemory(erase);
@@ -338,7 +343,11 @@ async function kills() {
   }
   say(`kills: ${KILLS} of kill -9 at random points, seed ${SEED}`);
   for (const [way, outcomes] of Object.entries(found))
-    say(`- ${way}: ${Object.entries(outcomes).map(([outcome, times]) => `${outcome} ${times}`).join(", ")}`);
+    say(
+      `- ${way}: ${Object.entries(outcomes)
+        .map(([outcome, times]) => `${outcome} ${times}`)
+        .join(", ")}`,
+    );
   assert.doesNotMatch(JSON.stringify(found), /WRONG/);
 }
 

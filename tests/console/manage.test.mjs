@@ -111,7 +111,10 @@ describe("manage", { skip }, async () => {
     await page.getByRole("listitem").filter({ hasText: "called again" }).getByRole("checkbox").uncheck();
     await click(page, "Erase 3 places");
     await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
-    await page.getByText(/Erased: .*1 entries/).first().waitFor();
+    await page
+      .getByText(/Erased: .*1 entries/)
+      .first()
+      .waitFor();
     const left = await ask("person", "findMentions", { query: "anna smith" });
     assert.deepEqual(
       left.places.map(({ snippet }) => snippet),
@@ -290,7 +293,8 @@ describe("manage", { skip }, async () => {
         const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
         const faults = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join("; ")}`);
         assert.deepEqual(faults, [], part);
-        if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${part}-${name}.png`, fullPage: true });
+        if (process.env.SHOTS)
+          await page.screenshot({ path: `${process.env.SHOTS}/${part}-${name}.png`, fullPage: true });
       }
     });
   }

@@ -38,7 +38,10 @@ export function Agents({ agent }: { agent: string }) {
   }
   return (
     <>
-      <Heading title="Agents" note="As the directory lists them. Give each person agents of their own, such as user:42:.">
+      <Heading
+        title="Agents"
+        note="As the directory lists them. Give each person agents of their own, such as user:42:."
+      >
         <Button icon="redo" onClick={page.reload}>
           Reload
         </Button>
@@ -61,7 +64,12 @@ export function Agents({ agent }: { agent: string }) {
             setHits(null);
           }}
         />
-        <Field label="Search in them" value={query} onInput={setQuery} hint="In up to 32 agents whose names begin so." />
+        <Field
+          label="Search in them"
+          value={query}
+          onInput={setQuery}
+          hint="In up to 32 agents whose names begin so."
+        />
         <div class="actions">
           <Button type="submit" icon="search" disabled={isBusy || prefix === "" || query.trim() === ""}>
             Search

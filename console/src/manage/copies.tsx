@@ -30,7 +30,10 @@ export function Copies({ agent }: { agent: string }) {
     });
   return (
     <>
-      <Heading title="Copies" note="A backup is the file of the whole agent: settings, memory with its versions, all sessions.">
+      <Heading
+        title="Copies"
+        note="A backup is the file of the whole agent: settings, memory with its versions, all sessions."
+      >
         {data && (
           <Button kind="main" icon="download" onClick={backUp} disabled={isBusy}>
             Back up now
@@ -53,7 +56,10 @@ export function Copies({ agent }: { agent: string }) {
             class="card"
             onSubmit={(event) => {
               event.preventDefault();
-              plan({ everyHours: Number(every), keep: Number(keep) }, "The schedule is set. The first backup begins now.");
+              plan(
+                { everyHours: Number(every), keep: Number(keep) },
+                "The schedule is set. The first backup begins now.",
+              );
             }}
           >
             <p>
@@ -103,8 +109,7 @@ export function Copies({ agent }: { agent: string }) {
             </div>
           )}
           <p class="hint">
-            To restore one, open an agent that is empty and run{" "}
-            <code>npx session-agent restore AGENT --from KEY</code>.
+            To restore one, open an agent that is empty and run <code>npx session-agent restore AGENT --from KEY</code>.
           </p>
         </>
       )}
@@ -161,7 +166,11 @@ function Recovery({ agent }: { agent: string }) {
             </Button>
           )}
         </div>
-        {why !== null && <p class="hint" role="status">{why}</p>}
+        {why !== null && (
+          <p class="hint" role="status">
+            {why}
+          </p>
+        )}
         {found !== null && (
           <p class="note" role="status">
             <Name text={found.bookmark} />

@@ -25,8 +25,8 @@ export function Defaults({ agent }: { agent: string }) {
       {data === undefined && error === undefined && <Loading what="the settings" />}
       {problems.length > 0 && (
         <p class="problem" role="alert">
-          {problems.length} deployed settings have mistakes and are left out. <a href={hashOf({ view: "settings", agent })}>Settings</a> say
-          which.
+          {problems.length} deployed settings have mistakes and are left out.{" "}
+          <a href={hashOf({ view: "settings", agent })}>Settings</a> say which.
         </p>
       )}
       {data && set.length === 0 && <p class="hint">Nothing is deployed and nothing is set: all is as built in.</p>}

@@ -224,8 +224,8 @@ function Erase({ agent, places, onClose, onDone }: EraseProps) {
     <Dialog title={`Erase ${counted(places.length, "place")}?`} onClose={onClose}>
       <Form onSubmit={erase} onClose={onClose} submit="Erase" kind="danger" isBusy={isBusy}>
         <p>
-          This can't be undone. Earlier versions, summaries over erased messages and frozen prompts go, too. Cloudflare's
-          point-in-time recovery holds the old state for 30 days.
+          This can't be undone. Earlier versions, summaries over erased messages and frozen prompts go, too.
+          Cloudflare's point-in-time recovery holds the old state for 30 days.
         </p>
         {isBusy && erased > 0 && (
           <p class="note" role="status">

@@ -74,7 +74,10 @@ export function Proposals({ agent }: { agent: string }) {
     });
   return (
     <>
-      <Heading title="Proposals" note="What a model would have the agent remember. Nothing of it is memory before somebody approves it, unless the settings say so.">
+      <Heading
+        title="Proposals"
+        note="What a model would have the agent remember. Nothing of it is memory before somebody approves it, unless the settings say so."
+      >
         {may("learn") && (
           <Button icon="spark" onClick={learn} disabled={isBusy}>
             Learn now
@@ -250,7 +253,9 @@ function ChangeRow({ agent, change, isOn, text, onText, onChoose }: ChangeProps)
       ) : (
         content != null && before == null && <p class="prose">{shownText(content)}</p>
       )}
-      {supersedes != null && supersedes.length > 0 && <p class="note">It takes the place of {supersedes.join(", ")}.</p>}
+      {supersedes != null && supersedes.length > 0 && (
+        <p class="note">It takes the place of {supersedes.join(", ")}.</p>
+      )}
       {reason != null && <p class="hint">{shownText(reason)}</p>}
       {events.length > 0 && (
         <p class="note">

@@ -54,7 +54,8 @@ export function Receipts({ agent }: { agent: string }) {
   return (
     <section aria-labelledby="receipts">
       <h2 class="part" id="receipts">
-        Receipts <span class="note">{counted(shown.length, "receipt")} in this browser, with counts and no content</span>
+        Receipts{" "}
+        <span class="note">{counted(shown.length, "receipt")} in this browser, with counts and no content</span>
       </h2>
       <ul class="rows">
         {shown.map((receipt) => (
@@ -62,7 +63,8 @@ export function Receipts({ agent }: { agent: string }) {
             <header>
               <b>{shownTime(receipt.at)}</b>
               <span class="note">
-                <Name text={receipt.operation} />, {receipt.signature ? "signed" : "not signed: the Worker has no secret"}
+                <Name text={receipt.operation} />,{" "}
+                {receipt.signature ? "signed" : "not signed: the Worker has no secret"}
               </span>
               <div class="actions">
                 <Button

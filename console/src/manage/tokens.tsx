@@ -126,7 +126,13 @@ export function Tokens({ agent }: { agent: string }) {
               }}
             />
           ))}
-          <Field label="Models that a turn may name" value={models} onInput={setModels} rows={2} hint="One on each line." />
+          <Field
+            label="Models that a turn may name"
+            value={models}
+            onInput={setModels}
+            rows={2}
+            hint="One on each line."
+          />
           <Field
             label="Registered tools that may be called over MCP"
             value={tools}
@@ -196,7 +202,9 @@ function MintedToken({
       <ul class="note">
         <li>It ends {shownTime(expiresAt)}.</li>
         <li>
-          {rights.session === null ? `It sees the whole agent ${agent}.` : `It sees the session ${rights.session} alone.`}
+          {rights.session === null
+            ? `It sees the whole agent ${agent}.`
+            : `It sees the session ${rights.session} alone.`}
         </li>
         <li>
           {rights.operations === null

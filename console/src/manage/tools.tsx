@@ -34,7 +34,10 @@ export function Tools({ agent }: { agent: string }) {
   const servers = data?.servers ?? [];
   return (
     <>
-      <Heading title="Tools" note="What models may call: at an address within TOOL_ORIGINS, behind a service binding, or on a server of the Model Context Protocol.">
+      <Heading
+        title="Tools"
+        note="What models may call: at an address within TOOL_ORIGINS, behind a service binding, or on a server of the Model Context Protocol."
+      >
         {mayChange && (
           <Button kind="main" icon="add" onClick={() => setAdding(true)}>
             Add
@@ -174,7 +177,11 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
     run(async () => {
       const headers = secret.trim() === "" ? {} : { headers: { [header.trim()]: `secret:${secret.trim()}` } };
       const where =
-        place === "mcp" ? { mcp: address.trim() } : place === "mcpService" ? { mcp: { service: address.trim() } } : { [place]: address.trim() };
+        place === "mcp"
+          ? { mcp: address.trim() }
+          : place === "mcpService"
+            ? { mcp: { service: address.trim() } }
+            : { [place]: address.trim() };
       const shape = isServer ? {} : { description, parameters: parsed(parameters) };
       const input = { name: name.trim(), needsApproval, ...where, ...shape, ...headers };
       const defined = await openAgent(agent).defineTool(input as never);
@@ -208,11 +215,20 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
           value={address}
           onInput={setAddress}
           required
-          hint={place === "url" || place === "mcp" ? "Its origin must be in TOOL_ORIGINS." : "As wrangler.toml names it."}
+          hint={
+            place === "url" || place === "mcp" ? "Its origin must be in TOOL_ORIGINS." : "As wrangler.toml names it."
+          }
         />
         {!isServer && (
           <>
-            <Field label="Description" value={description} onInput={setDescription} rows={2} required hint="A model reads it." />
+            <Field
+              label="Description"
+              value={description}
+              onInput={setDescription}
+              rows={2}
+              required
+              hint="A model reads it."
+            />
             <Field label="Parameters, as JSON Schema" value={parameters} onInput={setParameters} rows={4} />
           </>
         )}
