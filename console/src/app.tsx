@@ -8,6 +8,7 @@ import { credential, isLost, isSignInNeeded, signOut } from "./connection.ts";
 import { Above } from "./goto/goto.tsx";
 import { above } from "./goto/keys.ts";
 import { Home } from "./home.tsx";
+import { Manage } from "./manage/manage.tsx";
 import { Memory } from "./memory/memory.tsx";
 import { MemoryPage } from "./memory/page.tsx";
 import { dismiss, notices, tellError } from "./notices.ts";
@@ -123,6 +124,7 @@ function View({ at }: { at: AgentRoute }) {
     );
   if (at.view === "activity") return <Activity agent={at.agent} />;
   if (at.view === "settings") return <Settings agent={at.agent} />;
+  if (at.view === "manage") return <Manage agent={at.agent} part={at.part} />;
   return <SessionsHome agent={at.agent} />;
 }
 

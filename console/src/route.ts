@@ -7,13 +7,27 @@ import { signal } from "@preact/signals";
 export const SESSION_TABS = ["conversation", "turns", "branches", "events", "changes", "context", "memory"] as const;
 export type SessionTab = (typeof SESSION_TABS)[number];
 
+export const MANAGE_PARTS = [
+  "proposals",
+  "retention",
+  "people",
+  "tools",
+  "tokens",
+  "compaction",
+  "copies",
+  "defaults",
+  "agents",
+] as const;
+export type ManagePart = (typeof MANAGE_PARTS)[number];
+
 export type Route =
   | { view: "home" }
   | { view: "sessions"; agent: string }
   | { view: "session"; agent: string; session: string; tab: SessionTab; at?: string }
   | { view: "memory"; agent: string; label?: string }
   | { view: "activity"; agent: string }
-  | { view: "settings"; agent: string };
+  | { view: "settings"; agent: string }
+  | { view: "manage"; agent: string; part: ManagePart };
 
 export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
@@ -21,6 +35,7 @@ export function parseRoute(hash: string): Route {
   if (!agent) return { view: "home" };
   if (view === "memory") return { view, agent, ...(name && { label: name }) };
   if (view === "activity" || view === "settings") return { view, agent };
+  if (view === "manage") return { view, agent, part: MANAGE_PARTS.find((part) => part === name) ?? "proposals" };
   if (view !== "sessions" || !name) return { view: "sessions", agent };
   const tab = SESSION_TABS.find((tab) => tab === detail) ?? "conversation";
   const at = new URLSearchParams(query).get("at");
@@ -32,6 +47,7 @@ export function hashOf(route: Route): string {
   const pieces = [route.agent, route.view === "session" ? "sessions" : route.view];
   if (route.view === "session") pieces.push(route.session, route.tab);
   if (route.view === "memory" && route.label !== undefined) pieces.push(route.label);
+  if (route.view === "manage") pieces.push(route.part);
   const at = route.view === "session" && route.at !== undefined ? `?at=${encoded(route.at)}` : "";
   return `#/${pieces.map(encoded).join("/")}${at}`;
 }

@@ -36,7 +36,10 @@ function textsOf(list: unknown): string[] | null {
 }
 
 /** What needs the secret, whatever a token says. */
-const OF_THE_SECRET = new Set(["configureAgent"]);
+const OF_THE_SECRET = new Set([
+  ...["configureAgent", "applyRetention", "mintToken", "defineTool", "removeTool"],
+  ...["listAgents", "searchAgents", "eraseAgents", "backup", "listBackups", "restoreBookmark"],
+]);
 
 /** What changes prompts: a token without a list of operations does not allow it. */
 const TO_BE_NAMED = new Set([
@@ -50,12 +53,14 @@ const TO_BE_NAMED = new Set([
     "putSkill",
     "loadSkill",
     "deleteSkill",
+    "erase",
+    ...["learn", "consolidate", "decideProposal", "revertProposal"],
   ],
   ...["freezePrompt", "refreshPrompt", "compact", "deleteCompaction"],
 ]);
 
 /** What a token of one session does not allow. */
-const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession", "listTools"]);
+const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession", "getProposals", "listTools"]);
 
 export function allows(rights: Rights, operation: string): boolean {
   if (rights === ALL) return true;

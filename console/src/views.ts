@@ -11,22 +11,23 @@ export interface AgentView {
   view: Exclude<AgentRoute["view"], "session">;
   text: string;
   icon: IconName;
-  /** The operation without which the view shows nothing. */
-  needs?: string;
+  /** The view shows nothing without one of these operations. */
+  needs?: readonly string[];
 }
 
 const VIEWS: readonly AgentView[] = [
   { view: "sessions", text: "Sessions", icon: "chat" },
-  { view: "memory", text: "Memory", icon: "book", needs: "getBlocks" },
+  { view: "memory", text: "Memory", icon: "book", needs: ["getBlocks"] },
   { view: "activity", text: "Activity", icon: "chart" },
-  { view: "settings", text: "Settings", icon: "settings", needs: "getConfig" },
+  { view: "settings", text: "Settings", icon: "settings", needs: ["getConfig"] },
+  { view: "manage", text: "Manage", icon: "tool", needs: ["getProposals", "listTools"] },
 ];
 
 /** Those that the credential opens. */
 export function viewsOf(): readonly AgentView[] {
-  return VIEWS.filter(({ needs }) => needs === undefined || may(needs));
+  return VIEWS.filter(({ needs }) => needs === undefined || needs.some(may));
 }
 
 export function addressOf({ view }: AgentView, agent: string): string {
-  return hashOf({ view, agent });
+  return hashOf(view === "manage" ? { view, agent, part: "proposals" } : { view, agent });
 }

@@ -19,10 +19,7 @@ impl Recovery for Object {
     ) -> LocalBoxFuture<'_, Result<String, RecoveryFailure>> {
         Box::pin(async move {
             match at_ms {
-                Some(at_ms) => {
-                    self.ask("getBookmarkForTime", &(at_ms as f64).into())
-                        .await
-                }
+                Some(at_ms) => self.ask("getBookmarkForTime", &(at_ms as f64).into()).await,
                 None => self.ask("getCurrentBookmark", &JsValue::UNDEFINED).await,
             }
         })

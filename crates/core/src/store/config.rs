@@ -220,11 +220,11 @@ settings! {
     /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
     /// deployed.
     retention: Option<Retention> = None;
-    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
-    learn: Option<LearnSettings> = None;
     /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
     /// `{}` lifts the schedule that is deployed.
     backups: Option<BackupPlan> = None;
+    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    learn: Option<LearnSettings> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {

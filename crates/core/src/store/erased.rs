@@ -128,6 +128,7 @@ impl Erased {
         self.turns += other.turns;
         self.waiting_messages += other.waiting_messages;
         self.callbacks += other.callbacks;
+        self.proposals += other.proposals;
     }
 }
 

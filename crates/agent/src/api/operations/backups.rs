@@ -14,9 +14,9 @@ use crate::base::json::Limit;
 use crate::base::outbound::CallFailure;
 use crate::base::outbound::{Archive, ArchiveUpload};
 use crate::base::settings::Setting;
+use crate::lifecycle::transfer::{PAGE_BYTES, PagedFile as _};
 use crate::store::backup_plan::{BackupPlan, BackupProgress, find_progress};
 use crate::store::config::load_config;
-use crate::lifecycle::transfer::{PAGE_BYTES, PagedFile as _};
 
 /// The bytes of a part. R2 takes parts of 5 MiB and more, at most 10,000 of them: 50 GB,
 /// more than an object stores.

@@ -176,7 +176,10 @@ impl AgentErasure<'_> {
             }
         }
         let gone = |name: &String| {
-            let agents = self.agents.iter().filter_map(|one| one.get("agent")?.as_str());
+            let agents = self
+                .agents
+                .iter()
+                .filter_map(|one| one.get("agent")?.as_str());
             agents.into_iter().any(|agent| agent == name)
         };
         let mut homes_left = std::mem::take(&mut self.homes_left);

@@ -120,15 +120,32 @@ impl ApplyRetention {
     /// else cost a whole agent.
     fn check(&self) -> Result<()> {
         let (field, sentence) = match self {
-            Self { dry_run: false, label: Some(_), .. } => {
-                ("label", "`label` needs `dryRun`: a step goes through a session, or through the agent.")
-            }
-            Self { dry_run: false, session_id: None, retention: Some(_), .. } => {
-                ("retention", "Rules for one call need `dryRun` or a `sessionId`. `configureAgent` sets them for the agent.")
-            }
-            Self { cursor: Some(_), dry_run, session_id, .. } if *dry_run || session_id.is_none() => {
-                ("cursor", "`cursor` goes with `sessionId`, and without `dryRun`.")
-            }
+            Self {
+                dry_run: false,
+                label: Some(_),
+                ..
+            } => (
+                "label",
+                "`label` needs `dryRun`: a step goes through a session, or through the agent.",
+            ),
+            Self {
+                dry_run: false,
+                session_id: None,
+                retention: Some(_),
+                ..
+            } => (
+                "retention",
+                "Rules for one call need `dryRun` or a `sessionId`. `configureAgent` sets them for the agent.",
+            ),
+            Self {
+                cursor: Some(_),
+                dry_run,
+                session_id,
+                ..
+            } if *dry_run || session_id.is_none() => (
+                "cursor",
+                "`cursor` goes with `sessionId`, and without `dryRun`.",
+            ),
             _ => return Ok(()),
         };
         Err(Error::invalid(field, sentence))

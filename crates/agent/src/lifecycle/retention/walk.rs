@@ -234,8 +234,7 @@ impl<'a> RetentionWalk<'a> {
     fn memory_of<'m>(&'m self, scope: &'m str, rules: RetentionRules) -> Result<KeptMemory<'m>> {
         let deployed = self.memory.deployed;
         let shown = self.shown_days;
-        let memory =
-            KeptMemory::load(self.db, deployed, scope, rules.memory, self.now_ms, shown)?;
+        let memory = KeptMemory::load(self.db, deployed, scope, rules.memory, self.now_ms, shown)?;
         Ok(match self.bounds.only_block() {
             Some((block, rules)) => memory.only(block, rules),
             None => memory,

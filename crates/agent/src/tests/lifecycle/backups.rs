@@ -128,7 +128,11 @@ fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
     let before = alice.export_agent();
     let bob = Alice::default();
     let file = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
-    *bob.outbound.shelf.get_or_init(Shelf::default).objects.borrow_mut() = file;
+    *bob.outbound
+        .shelf
+        .get_or_init(Shelf::default)
+        .objects
+        .borrow_mut() = file;
     for imported in [1, 0] {
         let restored = bob.ok("restoreBackup", json!({"key": key}));
         assert_eq!(
@@ -138,8 +142,12 @@ fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
         assert!(bob.export_agent() == before);
     }
     let other = Alice::with_session();
-    *other.outbound.shelf.get_or_init(Shelf::default).objects.borrow_mut() =
-        alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    *other
+        .outbound
+        .shelf
+        .get_or_init(Shelf::default)
+        .objects
+        .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
     assert_eq!(
         other.refused("restoreBackup", json!({"key": key})),
         "already_exists"
@@ -178,10 +186,19 @@ fn a_backup_cut_off_at_any_piece_is_completed_by_the_same_call() {
     let shelf = bob.outbound.shelf.get_or_init(Shelf::default);
     for length in (0..whole.len()).step_by(5 * MIB / 4) {
         let part = whole[..length].to_vec();
-        shelf.objects.borrow_mut().insert(key.as_str().unwrap().to_owned(), part);
-        assert_eq!(bob.refused("restoreBackup", json!({"key": key})), "invalid_request");
+        shelf
+            .objects
+            .borrow_mut()
+            .insert(key.as_str().unwrap().to_owned(), part);
+        assert_eq!(
+            bob.refused("restoreBackup", json!({"key": key})),
+            "invalid_request"
+        );
     }
-    shelf.objects.borrow_mut().insert(key.as_str().unwrap().to_owned(), whole);
+    shelf
+        .objects
+        .borrow_mut()
+        .insert(key.as_str().unwrap().to_owned(), whole);
     bob.ok("restoreBackup", json!({"key": key}));
     assert!(bob.export_agent() == alice.export_agent());
 }
@@ -275,7 +292,10 @@ fn an_object_that_dies_in_a_backup_tries_again() {
         shelf.waits.set(false);
     }
     assert_eq!(keys(&alice), 0);
-    assert_eq!(find_progress(&alice.db).unwrap().unwrap().next_at, now + HOUR);
+    assert_eq!(
+        find_progress(&alice.db).unwrap().unwrap().next_at,
+        now + HOUR
+    );
     alice.host.advance(HOUR);
     assert_eq!(alarm(&alice), Some(now + 25 * HOUR));
     assert_eq!(keys(&alice), 1);

@@ -94,10 +94,7 @@ fn a_dry_run_of_a_place_goes_by_the_rules_that_are_set_there() {
     // Rules of the call stand for those of the place, and the outer ones hold around them.
     let lifted = json!({"sessionId": "t", "retention": {}});
     assert_eq!(dry(&alice, lifted), [0, 1, 0]);
-    alice.ok(
-        "updateSession",
-        json!({"sessionId": "s", "pinned": true}),
-    );
+    alice.ok("updateSession", json!({"sessionId": "s", "pinned": true}));
     assert_eq!(dry(&alice, json!({"sessionId": "s"})), [0, 0, 0]);
 }
 
@@ -155,7 +152,10 @@ fn what_would_delete_more_than_it_names_is_refused() {
         assert_eq!(error.details["field"], field, "{body}");
     }
     let unknown = json!({"dryRun": true, "sessionId": "nobody"});
-    assert_eq!(alice.refused("applyRetention", unknown), "session_not_found");
+    assert_eq!(
+        alice.refused("applyRetention", unknown),
+        "session_not_found"
+    );
     assert!(alice.db.dump() == before);
 }
 
@@ -202,7 +202,9 @@ fn the_versions_are_gone_when_the_deletion_said() {
         versions.as_array().map_or(0, Vec::len)
     };
     let run = || while alice.ok("applyRetention", json!({}))["complete"] != true {};
-    alice.host.advance(until - alice.agent(&alice.db).host.now_ms() - DAY);
+    alice
+        .host
+        .advance(until - alice.agent(&alice.db).host.now_ms() - DAY);
     run();
     assert!(versions() > 0);
     alice.host.advance(DAY + 1);

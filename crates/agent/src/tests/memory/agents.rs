@@ -21,8 +21,8 @@ use crate::context::compaction::auto::CompactionTracker;
 use crate::directory::membership::Member;
 use crate::directory::part::DirectoryPart;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
-use crate::testing::recovery::ToldRecovery;
 use crate::testing::Onlookers;
+use crate::testing::recovery::ToldRecovery;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
 use crate::tests::BegunWorks;
 

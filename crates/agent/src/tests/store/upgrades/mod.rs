@@ -252,6 +252,20 @@ fn opening_an_object_again_changes_nothing() {
 }
 
 #[test]
+fn an_older_object_is_taken_out_whole_and_its_copy_is_the_same_to_the_byte() {
+    for fixture in fixtures() {
+        let file = fixture.opened().export_agent();
+        let copy = Alice {
+            host: FixedHost::later(),
+            outbound: make::outbound(),
+            ..Alice::default()
+        };
+        copy.import_agent(&file).unwrap();
+        assert!(copy.export_agent() == file, "{}", fixture.name);
+    }
+}
+
+#[test]
 fn a_migration_that_fails_leaves_the_old_object_whole() {
     for fixture in fixtures() {
         let whole = fixture.opened();

@@ -1,0 +1,210 @@
+// All agents, where the Worker has a directory: listed, searched, and erased with a receipt.
+
+import { useState } from "preact/hooks";
+import { NotConfiguredError, type Operations } from "session-agent";
+import { Button, Empty, Field, Heading, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Dialog, Form } from "../ui/dialog.tsx";
+import { openAgent } from "../connection.ts";
+import { useLoad } from "../load.ts";
+import { tell } from "../notices.ts";
+import { hashOf } from "../route.ts";
+import { shownText, shownTime } from "../text.ts";
+import { erasedText, keepReceipt, Receipts } from "./receipts.tsx";
+import { useBusy } from "./work.ts";
+
+type Found = Operations["searchAgents"]["output"];
+
+export function Agents({ agent }: { agent: string }) {
+  const [prefix, setPrefix] = useState("");
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [query, setQuery] = useState("");
+  const [hits, setHits] = useState<Found | null>(null);
+  const [isErasing, setErasing] = useState(false);
+  const [isBusy, run] = useBusy();
+  const cursor = cursors.at(-1);
+  const page = useLoad(`${agent}/${prefix}/${cursor ?? ""}`, (signal) =>
+    openAgent(agent).listAgents({ prefix, ...(cursor !== undefined && { cursor }) }, { signal }),
+  );
+  const { data, error } = page;
+  if (error instanceof NotConfiguredError) {
+    return (
+      <Empty title="This Worker keeps no list of its agents" icon="chat">
+        <p>
+          The platform does not say which objects exist. Add the binding <code>DIRECTORY</code> to wrangler.toml and
+          deploy: each agent then writes itself in with its next request.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <Heading
+        title="Agents"
+        note="As the directory lists them. Give each person agents of their own, such as user:42:."
+      >
+        <Button icon="redo" onClick={page.reload}>
+          Reload
+        </Button>
+      </Heading>
+      <form
+        class="card"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isBusy && prefix !== "" && query.trim() !== "")
+            run(async () => setHits(await openAgent(agent).searchAgents({ prefix, query: query.trim() })));
+        }}
+      >
+        <Field
+          label="Names that begin with"
+          value={prefix}
+          placeholder="all agents"
+          onInput={(text) => {
+            setPrefix(text);
+            setCursors([]);
+            setHits(null);
+          }}
+        />
+        <Field
+          label="Search in them"
+          value={query}
+          onInput={setQuery}
+          hint="In up to 32 agents whose names begin so."
+        />
+        <div class="actions">
+          <Button type="submit" icon="search" disabled={isBusy || prefix === "" || query.trim() === ""}>
+            Search
+          </Button>
+          <Button kind="danger" icon="trash" disabled={prefix === ""} onClick={() => setErasing(true)}>
+            Erase these agents
+          </Button>
+        </div>
+      </form>
+      {hits !== null && <Hits hits={hits} />}
+      {error !== undefined && <Problem error={error} retry={page.reload} />}
+      {data === undefined && error === undefined && <Loading what="the agents" />}
+      {data?.agents.length === 0 && <p class="hint">No agent's name begins so.</p>}
+      {data && data.agents.length > 0 && (
+        <ul class="seen" aria-label="Agents">
+          {data.agents.map(({ name, ...listed }) => (
+            <li key={name}>
+              <a href={hashOf({ view: "sessions", agent: name })}>
+                <Name text={name} />
+                <span class="note">{shownTime((listed as { createdAt?: number }).createdAt)}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+      <div class="actions">
+        {cursors.length > 0 && <Button onClick={() => setCursors(cursors.slice(0, -1))}>Earlier</Button>}
+        {data?.cursor != null && <Button onClick={() => setCursors([...cursors, data.cursor!])}>More</Button>}
+      </div>
+      <Receipts agent={agent} />
+      {isErasing && (
+        <Erase
+          agent={agent}
+          prefix={prefix}
+          onClose={() => setErasing(false)}
+          onDone={() => (setErasing(false), page.reload())}
+        />
+      )}
+    </>
+  );
+}
+
+function Hits({ hits }: { hits: Found }) {
+  const results = hits.results as unknown as ReadonlyArray<{
+    agent: string;
+    sessionId: string;
+    id: string;
+    snippet: string;
+  }>;
+  return (
+    <section aria-label="Results" role="status">
+      <p class="note">
+        {results.length} results in {hits.agents.length} agents
+        {hits.more && "; more agents have such names: write more of the name"}
+        {hits.failed.length > 0 && `; no answer from ${hits.failed.join(", ")}`}
+      </p>
+      <ul class="rows">
+        {results.map((hit) => (
+          <li class="card entry" key={`${hit.agent}/${hit.sessionId}/${hit.id}`}>
+            <header>
+              <Name text={hit.agent} />
+              <a
+                class="note"
+                href={hashOf({
+                  view: "session",
+                  agent: hit.agent,
+                  session: hit.sessionId,
+                  tab: "conversation",
+                  at: hit.id,
+                })}
+              >
+                Open
+              </a>
+            </header>
+            <p class="prose">{shownText(hit.snippet)}</p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface EraseProps {
+  agent: string;
+  prefix: string;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
+  const [confirm, setConfirm] = useState("");
+  const [homes, setHomes] = useState("");
+  const [isBusy, run] = useBusy();
+  const erase = () =>
+    run(async () => {
+      if (confirm !== prefix) throw new Error("Write the beginning of the names once more, to the letter.");
+      const named = homes
+        .split("\n")
+        .map((name) => name.trim())
+        .filter((name) => name !== "");
+      let receipt: Operations["eraseAgents"]["output"]["receipt"] | undefined;
+      let count = 0;
+      for (;;) {
+        const told: Operations["eraseAgents"]["output"] = await openAgent(agent).eraseAgents({
+          prefix,
+          confirm,
+          ...(named.length > 0 && { homes: named }),
+          ...(receipt !== undefined && { receipt }),
+        } as never);
+        ({ receipt } = told);
+        count += told.agents.length;
+        if (told.agents.length === 0 && told.failed.length > 0)
+          throw new Error(`Still there, since they gave no answer: ${told.failed.join(", ")}. Try again.`);
+        if (told.more || told.failed.length > 0) continue;
+        const kept = keepReceipt(receipt!);
+        const others = told.homesLeft.length > 0 ? ` Still there, and shared: ${told.homesLeft.join(", ")}.` : "";
+        tell(`${count} agents are gone. Erased: ${erasedText(kept.erased)}.${others}`);
+        return onDone();
+      }
+    });
+  return (
+    <Dialog title="Erase agents" onClose={onClose}>
+      <Form onSubmit={erase} onClose={onClose} submit="Erase" kind="danger" isBusy={isBusy}>
+        <p>
+          All agents whose names begin with <Name text={prefix} /> go, with all that they keep. This can't be undone.
+        </p>
+        <Field label="The beginning of the names once more" value={confirm} onInput={setConfirm} required autofocus />
+        <Field
+          label="Agents that keep what these share"
+          value={homes}
+          onInput={setHomes}
+          rows={2}
+          hint="One on each line. They go at the end. The agent named before a last colon goes without being named."
+        />
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,63 @@
+// What an operator does with an agent: how long it keeps texts, whose data it holds, what it
+// may call, who may call it, and what it has learnt.
+
+import type { FunctionComponent } from "preact";
+import { Empty } from "../ui/basics.tsx";
+import { may } from "../rights.ts";
+import { hashOf, type ManagePart } from "../route.ts";
+import { Agents } from "./agents.tsx";
+import { Compaction } from "./compaction.tsx";
+import { Copies } from "./copies.tsx";
+import { Defaults } from "./defaults.tsx";
+import { People } from "./people.tsx";
+import { Proposals } from "./proposals.tsx";
+import { Retention } from "./retention.tsx";
+import { Tokens } from "./tokens.tsx";
+import { Tools } from "./tools.tsx";
+
+interface Part {
+  title: string;
+  /** The operation without which the part shows nothing. */
+  needs: string;
+  View: FunctionComponent<{ agent: string }>;
+}
+
+const PARTS: Readonly<Record<ManagePart, Part>> = {
+  proposals: { title: "Proposals", needs: "getProposals", View: Proposals },
+  retention: { title: "Retention", needs: "applyRetention", View: Retention },
+  people: { title: "A person's data", needs: "findMentions", View: People },
+  tools: { title: "Tools", needs: "listTools", View: Tools },
+  tokens: { title: "Tokens", needs: "mintToken", View: Tokens },
+  compaction: { title: "Compaction", needs: "configureCompaction", View: Compaction },
+  copies: { title: "Copies", needs: "backup", View: Copies },
+  defaults: { title: "Defaults", needs: "getConfig", View: Defaults },
+  agents: { title: "Agents", needs: "listAgents", View: Agents },
+};
+
+export function Manage({ agent, part }: { agent: string; part: ManagePart }) {
+  const open = (Object.keys(PARTS) as ManagePart[]).filter((name) => may(PARTS[name].needs));
+  const { View } = PARTS[part];
+  return (
+    <section class="page manage">
+      <h1 class="hidden">Manage</h1>
+      <nav class="tabs" aria-label="Manage">
+        {open.map((name) => (
+          <a
+            key={name}
+            href={hashOf({ view: "manage", agent, part: name })}
+            aria-current={name === part ? "page" : undefined}
+          >
+            {PARTS[name].title}
+          </a>
+        ))}
+      </nav>
+      {open.includes(part) ? (
+        <View key={part} agent={agent} />
+      ) : (
+        <Empty title="Your token does not open this" icon="key">
+          <p>It needs the Worker's secret, or a token that names `{PARTS[part].needs}`.</p>
+        </Empty>
+      )}
+    </section>
+  );
+}

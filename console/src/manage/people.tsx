@@ -1,0 +1,238 @@
+// A person's data: where they are mentioned, as a file, and erased with a receipt.
+
+import { useState } from "preact/hooks";
+import type { Operations } from "session-agent";
+import { Button, Check, Empty, Field, Heading, Name } from "../ui/basics.tsx";
+import { Dialog, Form } from "../ui/dialog.tsx";
+import { openAgent } from "../connection.ts";
+import { tell } from "../notices.ts";
+import { may } from "../rights.ts";
+import { hashOf } from "../route.ts";
+import { counted, shownText } from "../text.ts";
+import { save } from "./files.ts";
+import { erasedText, keepReceipt, Receipts } from "./receipts.tsx";
+import { useBusy } from "./work.ts";
+
+type Place = Operations["findMentions"]["output"]["places"][number];
+
+/** Pages of one search. A page looks at 20,000 rows. */
+const MAX_PAGES = 200;
+const PAGE = 100;
+/** Places that one erasure takes. */
+const ERASED_AT_ONCE = 100;
+
+const KINDS: Readonly<Record<string, string>> = {
+  event: "message",
+  summary: "summary",
+  session: "name of a session",
+  block: "definition of a block",
+  version: "version",
+  entry: "entry",
+  document: "document",
+  loadedDocument: "loaded document",
+  prompt: "frozen prompt",
+  report: "report of a turn",
+};
+
+const keyOf = ({ snippet: _, ...place }: Place): string => JSON.stringify(place);
+
+/** All that stands at a place, as far as an operation shows it. `null`: the snippet is all. */
+async function textOf(agent: string, { kind, sessionId, id, label, key }: Place): Promise<unknown> {
+  const client = openAgent(agent);
+  const of = { ...(sessionId != null && { sessionId }), ...(label != null && { label }), ...(key != null && { key }) };
+  try {
+    if (kind === "event" && sessionId != null && id != null)
+      return await client.session(sessionId).getMessage({ messageId: id });
+    if (label != null) return await client.getBlockVersions(of as never);
+  } catch {
+    // What is gone meanwhile, or lives elsewhere, has its snippet.
+  }
+  return null;
+}
+
+export function People({ agent }: { agent: string }) {
+  const [query, setQuery] = useState("");
+  const [asked, setAsked] = useState("");
+  const [places, setPlaces] = useState<readonly Place[] | null>(null);
+  const [isWhole, setWhole] = useState(true);
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  const [isErasing, setErasing] = useState(false);
+  const [isBusy, run] = useBusy();
+  const find = () =>
+    run(async () => {
+      const found: Place[] = [];
+      let cursor: string | null = null;
+      let pages = 0;
+      do {
+        const page: Operations["findMentions"]["output"] = await openAgent(agent).findMentions({
+          query: query.trim(),
+          limit: PAGE,
+          ...(cursor !== null && { cursor }),
+        });
+        found.push(...page.places);
+        ({ cursor } = page);
+        pages += 1;
+        setPlaces([...found]);
+      } while (cursor !== null && pages < MAX_PAGES);
+      setAsked(query.trim());
+      setWhole(cursor === null);
+      setLeft(new Set());
+    });
+  const saveAll = () =>
+    run(async () => {
+      const whole = [];
+      for (const place of places ?? []) whole.push({ ...place, text: await textOf(agent, place) });
+      const file = { agent, query: asked, at: Date.now(), places: whole };
+      save(`${agent} ${asked}.json`, JSON.stringify(file, null, 2));
+    });
+  const chosen = (places ?? []).filter((place) => !left.has(keyOf(place)));
+  const toggle = (place: Place, isOn: boolean) => {
+    const next = new Set(left);
+    if (isOn) next.delete(keyOf(place));
+    else next.add(keyOf(place));
+    setLeft(next);
+  };
+  return (
+    <>
+      <Heading
+        title="A person's data"
+        note="All places where a text stands: conversations, memory with its versions, summaries, prompts. Take them out as a file, or erase them and keep the receipt."
+      />
+      <form
+        class="card"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isBusy && query.trim() !== "") find();
+        }}
+      >
+        <Field
+          label="Name, address or number"
+          value={query}
+          onInput={setQuery}
+          required
+          hint="The text as it stands, in large or small letters. Look for each way to write it."
+        />
+        <div class="actions">
+          <Button type="submit" kind="main" icon="search" disabled={isBusy}>
+            Find
+          </Button>
+        </div>
+      </form>
+      {places !== null && places.length === 0 && !isBusy && (
+        <Empty title={`“${shownText(asked)}” stands nowhere here`} icon="check">
+          <p>Look for another way to write it, and in the person's other agents.</p>
+        </Empty>
+      )}
+      {places !== null && places.length > 0 && (
+        <section aria-labelledby="found">
+          <Heading title={<span id="found">{counted(places.length, "place")}</span>}>
+            <Button icon="download" disabled={isBusy} onClick={saveAll}>
+              Save as a file
+            </Button>
+            {may("erase") && (
+              <Button kind="danger" icon="trash" disabled={chosen.length === 0} onClick={() => setErasing(true)}>
+                Erase {counted(chosen.length, "place")}
+              </Button>
+            )}
+          </Heading>
+          {!isWhole && <p class="hint">There are more. Erase these, and look again.</p>}
+          <ul class="rows">
+            {places.map((place) => (
+              <PlaceRow
+                key={keyOf(place)}
+                agent={agent}
+                place={place}
+                isOn={!left.has(keyOf(place))}
+                onChange={(isOn) => toggle(place, isOn)}
+              />
+            ))}
+          </ul>
+        </section>
+      )}
+      <Receipts agent={agent} />
+      {isErasing && (
+        <Erase
+          agent={agent}
+          places={chosen}
+          onClose={() => setErasing(false)}
+          onDone={() => {
+            setErasing(false);
+            setPlaces((places ?? []).filter((place) => left.has(keyOf(place))));
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function PlaceRow({
+  agent,
+  place,
+  isOn,
+  onChange,
+}: {
+  agent: string;
+  place: Place;
+  isOn: boolean;
+  onChange: (isOn: boolean) => void;
+}) {
+  const { kind, sessionId, label, key, version, snippet } = place;
+  const where = [label, key, version != null && `version ${version}`].filter(Boolean).join(" / ");
+  const link =
+    sessionId != null
+      ? hashOf({ view: "session", agent, session: sessionId, tab: label == null ? "conversation" : "memory" })
+      : label != null
+        ? hashOf({ view: "memory", agent, label })
+        : null;
+  return (
+    <li class="card entry">
+      <header>
+        <Check label={KINDS[kind] ?? kind} isOn={isOn} onChange={onChange} />
+        {where !== "" && <Name text={where} />}
+        {link !== null && (
+          <a class="note" href={link}>
+            {sessionId == null ? "in the agent's memory" : <>in session {<Name text={sessionId} />}</>}
+          </a>
+        )}
+      </header>
+      {snippet != null && <p class="prose">{shownText(snippet)}</p>}
+    </li>
+  );
+}
+
+interface EraseProps {
+  agent: string;
+  places: readonly Place[];
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function Erase({ agent, places, onClose, onDone }: EraseProps) {
+  const [isBusy, run] = useBusy();
+  const [erased, setErased] = useState(0);
+  const erase = () =>
+    run(async () => {
+      for (let from = 0; from < places.length; from += ERASED_AT_ONCE) {
+        const part = places.slice(from, from + ERASED_AT_ONCE).map(({ snippet: _, ...place }) => place);
+        const receipt = keepReceipt(await openAgent(agent).erase({ places: part } as never));
+        setErased(from + part.length);
+        tell(`Erased: ${erasedText(receipt.erased)}. The receipt is below.`);
+      }
+      onDone();
+    });
+  return (
+    <Dialog title={`Erase ${counted(places.length, "place")}?`} onClose={onClose}>
+      <Form onSubmit={erase} onClose={onClose} submit="Erase" kind="danger" isBusy={isBusy}>
+        <p>
+          This can't be undone. Earlier versions, summaries over erased messages and frozen prompts go, too.
+          Cloudflare's point-in-time recovery holds the old state for 30 days.
+        </p>
+        {isBusy && erased > 0 && (
+          <p class="note" role="status">
+            {erased} of {places.length}
+          </p>
+        )}
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,275 @@
+// What the agent has learnt and would learn: each change with the messages that it comes
+// from, approved or rejected one by one, and what was learnt today.
+
+import { useState } from "preact/hooks";
+import type { Operations } from "session-agent";
+import { diff } from "../memory/diff.ts";
+import { Diff } from "../memory/versions.tsx";
+import { Button, Check, Empty, Field, Heading, Loading, Name, Problem, Select } from "../ui/basics.tsx";
+import { openAgent } from "../connection.ts";
+import { useLoad } from "../load.ts";
+import { tell } from "../notices.ts";
+import { may } from "../rights.ts";
+import { hashOf } from "../route.ts";
+import { counted, shownText, shownTime } from "../text.ts";
+import { useBusy } from "./work.ts";
+
+type Proposal = Operations["getProposals"]["output"]["proposals"][number];
+type Change = Proposal["changes"][number];
+type Shown = "pending" | "today" | "applied" | "rejected" | "reverted";
+
+const SHOWN: ReadonlyArray<readonly [Shown, string]> = [
+  ["pending", "what waits for a decision"],
+  ["today", "what was learnt today"],
+  ["applied", "what was learnt"],
+  ["rejected", "what was rejected"],
+  ["reverted", "what was taken back"],
+];
+
+const ACTIONS: Readonly<Record<string, string>> = {
+  add: "A new entry",
+  replace: "Another text",
+  retire: "Holds no longer",
+  forget: "To be deleted",
+  write: "The block's text",
+};
+
+/** Calls of one consolidation, each a bounded step. */
+const MAX_STEPS = 50;
+
+export function Proposals({ agent }: { agent: string }) {
+  const [shown, setShown] = useState<Shown>("pending");
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [isBusy, run] = useBusy();
+  const status = shown === "today" ? "applied" : shown;
+  const cursor = cursors.at(-1);
+  const page = useLoad(`${agent}/${shown}/${cursor ?? ""}`, (signal) =>
+    openAgent(agent).getProposals({ status, ...(cursor !== undefined && { cursor }) }, { signal }),
+  );
+  const { data, error, reload } = page;
+  const midnight = new Date().setHours(0, 0, 0, 0);
+  const proposals = (data?.proposals ?? []).filter(
+    ({ decidedAt, createdAt }) => shown !== "today" || (decidedAt ?? createdAt) >= midnight,
+  );
+  const learn = () =>
+    run(async () => {
+      const told = await openAgent(agent).learn({});
+      tell(`Looked at ${counted(told.events, "event")}: ${counted(told.proposals.length, "proposal")}.`);
+      reload();
+    });
+  const consolidate = () =>
+    run(async () => {
+      for (let step = 0; step < MAX_STEPS; step += 1) {
+        const { proposal, complete } = await openAgent(agent).consolidate({});
+        if (proposal != null) {
+          tell("There is a proposal: look at it below.");
+          break;
+        }
+        if (complete) {
+          tell("Nothing is to be merged.");
+          break;
+        }
+      }
+      reload();
+    });
+  return (
+    <>
+      <Heading
+        title="Proposals"
+        note="What a model would have the agent remember. Nothing of it is memory before somebody approves it, unless the settings say so."
+      >
+        {may("learn") && (
+          <Button icon="spark" onClick={learn} disabled={isBusy}>
+            Learn now
+          </Button>
+        )}
+        {may("consolidate") && (
+          <Button icon="compact" onClick={consolidate} disabled={isBusy}>
+            Consolidate
+          </Button>
+        )}
+      </Heading>
+      <div class="card">
+        <Select
+          label="Show"
+          value={shown}
+          options={SHOWN}
+          onChange={(to) => {
+            setShown(to);
+            setCursors([]);
+          }}
+        />
+      </div>
+      {error !== undefined && <Problem error={error} retry={reload} />}
+      {data === undefined && error === undefined && <Loading what="the proposals" />}
+      {data && proposals.length === 0 && (
+        <Empty title={shown === "pending" ? "Nothing waits for a decision" : "Nothing here"} icon="check">
+          <p>
+            <a href={hashOf({ view: "manage", agent, part: "defaults" })}>Defaults</a> say whether this agent learns by
+            itself: the setting is <code>learn</code>.
+          </p>
+        </Empty>
+      )}
+      <ul class="rows">
+        {proposals.map((proposal) => (
+          <ProposalCard
+            key={`${proposal.id}/${proposal.decidedAt ?? ""}`}
+            agent={agent}
+            proposal={proposal}
+            onChange={reload}
+          />
+        ))}
+      </ul>
+      <div class="actions">
+        {cursors.length > 0 && <Button onClick={() => setCursors(cursors.slice(0, -1))}>Newer</Button>}
+        {data?.cursor != null && <Button onClick={() => setCursors([...cursors, data.cursor!])}>Older</Button>}
+      </div>
+    </>
+  );
+}
+
+function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: Proposal; onChange: () => void }) {
+  const { id, kind, status, sessionId, model, createdAt, refused, changes } = proposal;
+  const pending = changes.filter((change) => change.status === "pending");
+  const [left, setLeft] = useState<ReadonlySet<number>>(new Set());
+  const [texts, setTexts] = useState<ReadonlyMap<number, string>>(new Map());
+  const [isBusy, run] = useBusy();
+  const chosen = pending.filter(({ index }) => !left.has(index));
+  const decide = (approve: boolean) =>
+    run(async () => {
+      const decided = chosen.map(({ index, content }) => {
+        const text = texts.get(index);
+        return { index, ...(approve && text !== undefined && text !== content && { content: text }) };
+      });
+      await openAgent(agent).decideProposal({
+        id,
+        ...(approve ? { approve: true } : { reject: true }),
+        changes: decided,
+      } as never);
+      tell(approve ? `Learnt: ${counted(decided.length, "change")}.` : "Rejected.");
+      onChange();
+    });
+  const revert = () =>
+    run(async () => {
+      await openAgent(agent).revertProposal({ id });
+      tell("Taken back.");
+      onChange();
+    });
+  return (
+    <li class="card">
+      <header class="heading">
+        <div>
+          <h2>{kind === "consolidate" ? "To tidy up" : "To learn"}</h2>
+          <p class="note">
+            {shownTime(createdAt)}
+            {model != null && (
+              <>
+                {" by "}
+                <Name text={model} />
+              </>
+            )}
+            {sessionId != null && (
+              <>
+                {", from "}
+                <a href={hashOf({ view: "session", agent, session: sessionId, tab: "conversation" })}>a conversation</a>
+              </>
+            )}
+            {refused > 0 && `, ${counted(refused, "change")} broke a rule and were left out`}
+          </p>
+        </div>
+        <div class="actions">
+          {pending.length > 0 && may("decideProposal") && (
+            <>
+              <Button disabled={isBusy || chosen.length === 0} onClick={() => decide(false)}>
+                Reject
+              </Button>
+              <Button kind="main" icon="check" disabled={isBusy || chosen.length === 0} onClick={() => decide(true)}>
+                Approve
+              </Button>
+            </>
+          )}
+          {status === "applied" && may("revertProposal") && (
+            <Button disabled={isBusy} onClick={revert}>
+              Take back
+            </Button>
+          )}
+        </div>
+      </header>
+      <ul class="rows">
+        {changes.map((change) => (
+          <ChangeRow
+            key={change.index}
+            agent={agent}
+            change={change}
+            isOn={!left.has(change.index)}
+            text={texts.get(change.index) ?? change.content ?? ""}
+            onText={(text) => setTexts(new Map(texts).set(change.index, text))}
+            onChoose={(isOn) => {
+              const next = new Set(left);
+              if (isOn) next.delete(change.index);
+              else next.add(change.index);
+              setLeft(next);
+            }}
+          />
+        ))}
+      </ul>
+    </li>
+  );
+}
+
+interface ChangeProps {
+  agent: string;
+  change: Change;
+  isOn: boolean;
+  text: string;
+  onText: (text: string) => void;
+  onChoose: (isOn: boolean) => void;
+}
+
+function ChangeRow({ agent, change, isOn, text, onText, onChoose }: ChangeProps) {
+  const { action, label, key, content, before, events, source, status, reason, supersedes } = change;
+  const isPending = status === "pending";
+  const name = `${label}${key == null ? "" : ` / ${key}`}`;
+  return (
+    <li class="entry">
+      <header>
+        {isPending ? (
+          <Check label={ACTIONS[action] ?? action} isOn={isOn} onChange={onChoose} />
+        ) : (
+          <b>{ACTIONS[action] ?? action}</b>
+        )}
+        <a href={hashOf({ view: "memory", agent, label })}>
+          <Name text={name} />
+        </a>
+        <span class="note">
+          from {source}
+          {!isPending && `, ${status}`}
+        </span>
+      </header>
+      {before != null && content != null && <Diff rows={diff(before.content, text)} />}
+      {before != null && content == null && <p class="prose">{shownText(before.content)}</p>}
+      {isPending && content != null && may("decideProposal") ? (
+        <Field label={`Text of ${name}`} isLabelHidden value={text} onInput={onText} rows={2} />
+      ) : (
+        content != null && before == null && <p class="prose">{shownText(content)}</p>
+      )}
+      {supersedes != null && supersedes.length > 0 && (
+        <p class="note">It takes the place of {supersedes.join(", ")}.</p>
+      )}
+      {reason != null && <p class="hint">{shownText(reason)}</p>}
+      {events.length > 0 && (
+        <p class="note">
+          Because of{" "}
+          {events.map(({ sessionId, id }, n) => (
+            <span key={id}>
+              {n > 0 && ", "}
+              <a href={hashOf({ view: "session", agent, session: sessionId, tab: "conversation", at: id })}>
+                message {n + 1}
+              </a>
+            </span>
+          ))}
+        </p>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,84 @@
+// Receipts of erasures. A receipt has counts and no content, so this browser keeps it.
+
+import { signal } from "@preact/signals";
+import { Button, Name } from "../ui/basics.tsx";
+import { counted, shownTime } from "../text.ts";
+import { save } from "./files.ts";
+
+const STORED = "session-agent.receipts";
+const KEPT = 100;
+
+export interface Receipt {
+  agent: string;
+  operation: string;
+  at: number;
+  digest: string;
+  erased: Readonly<Record<string, number>>;
+  signature?: string | null;
+}
+
+function load(): Receipt[] {
+  try {
+    const list: unknown = JSON.parse(localStorage.getItem(STORED) ?? "[]");
+    return Array.isArray(list) ? list.filter((one) => typeof one?.digest === "string" && one.erased !== null) : [];
+  } catch {
+    return [];
+  }
+}
+
+export const receipts = signal<readonly Receipt[]>(load());
+
+/** `told`: an answer with a receipt. What else it says is no part of the receipt. */
+export function keepReceipt(told: object): Receipt {
+  const { found: _, deleted: __, destroyed: ___, ...receipt } = told as Receipt & Record<string, unknown>;
+  receipts.value = [receipt as Receipt, ...receipts.peek()].slice(0, KEPT);
+  try {
+    localStorage.setItem(STORED, JSON.stringify(receipts.value));
+  } catch {
+    // The page still has it, and the reader can save it.
+  }
+  return receipt as Receipt;
+}
+
+/** "2 events, 1 entry". */
+export function erasedText(erased: Receipt["erased"]): string {
+  const parts = Object.entries(erased).filter(([, n]) => typeof n === "number" && n > 0);
+  return parts.length === 0 ? "nothing" : parts.map(([what, n]) => `${n} ${words(what)}`).join(", ");
+}
+
+const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+export function Receipts({ agent }: { agent: string }) {
+  const shown = receipts.value.filter((receipt) => receipt.agent === agent);
+  if (shown.length === 0) return null;
+  return (
+    <section aria-labelledby="receipts">
+      <h2 class="part" id="receipts">
+        Receipts{" "}
+        <span class="note">{counted(shown.length, "receipt")} in this browser, with counts and no content</span>
+      </h2>
+      <ul class="rows">
+        {shown.map((receipt) => (
+          <li key={receipt.digest} class="card entry">
+            <header>
+              <b>{shownTime(receipt.at)}</b>
+              <span class="note">
+                <Name text={receipt.operation} />,{" "}
+                {receipt.signature ? "signed" : "not signed: the Worker has no secret"}
+              </span>
+              <div class="actions">
+                <Button
+                  icon="download"
+                  onClick={() => save(`receipt-${receipt.digest.slice(0, 12)}.json`, JSON.stringify(receipt, null, 2))}
+                >
+                  Save the receipt
+                </Button>
+              </div>
+            </header>
+            <p>Erased: {erasedText(receipt.erased)}.</p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

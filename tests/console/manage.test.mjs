@@ -1,0 +1,301 @@
+// Managing an agent in the console: retention with its dry run, a person's data, tools,
+// tokens, compaction, copies, defaults and the list of agents.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { after, describe, test } from "node:test";
+import { skip, startConsole, until } from "./browser.mjs";
+
+const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SECRET = "the secret of this test, long enough";
+const DAY_MS = 86_400_000;
+
+/** A tool and a server of tools, both at one address. */
+const tools = createServer(async (request, response) => {
+  let text = "";
+  for await (const piece of request) text += piece;
+  const { method, id, arguments: input } = JSON.parse(text || "{}");
+  response.setHeader("content-type", "application/json");
+  if (request.url === "/weather") return response.end(JSON.stringify({ sky: "clear", of: input }));
+  const listed = { name: "hello", description: "Says hello.", inputSchema: { type: "object", properties: {} } };
+  const results = {
+    initialize: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "t", version: "1" } },
+    "tools/list": { tools: [listed] },
+  };
+  if (id === undefined) return response.writeHead(202).end();
+  response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] ?? {} }));
+});
+await new Promise((resolve) => tools.listen(0, "127.0.0.1", resolve));
+const origin = `http://127.0.0.1:${tools.address().port}`;
+after(() => tools.close());
+
+describe("manage", { skip }, async () => {
+  const site = skip
+    ? null
+    : await startConsole({
+        directory: true,
+        vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: origin },
+        defaults: { maxSteps: 3 },
+      });
+  after(() => site?.stop());
+  const ask = (...given) => site.ask(...given);
+  const click = (page, name) => page.getByRole("button", { name, exact: true }).click();
+  const fill = (page, label, text) => page.getByLabel(label, { exact: true }).fill(text);
+
+  /** A session whose three events are forty days old. */
+  async function importOld(agent, id) {
+    const at = Date.now() - 40 * DAY_MS;
+    const head = {
+      ...{ type: "session", format: 1, id, agentId: "a", name: null, parentSessionId: null, metadata: null },
+      ...{ createdAt: at, updatedAt: at, usage: { inputTokens: 0, outputTokens: 0, cost: 0 }, seqFloor: 3 },
+    };
+    const events = [1, 2, 3].map((seq) => ({
+      ...{ type: "event", seq, id: `e${seq}`, parentId: seq === 1 ? null : `e${seq - 1}`, action: "user_message" },
+      ...{ content: `old ${seq}`, createdAt: at, writtenAt: at },
+    }));
+    const lines = [head, ...events, { type: "end", events: 3, leafId: null }];
+    const body = `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`;
+    const path = `/agents/session-agent/${agent}/sessions/${id}/import`;
+    const response = await site.server.fetch(path, { method: "POST", body });
+    assert.equal(response.status, 200, await response.clone().text());
+  }
+
+  test("what_would_go_is_shown_before_rules_are_set_for_the_agent_and_for_a_session", async (t) => {
+    await importOld("keep", "s");
+    await importOld("keep", "t");
+    const page = await site.open(t, "#/keep/manage/retention");
+    await fill(page, "Days after which an event goes", "30");
+    await click(page, "What would go");
+    await page.getByRole("cell", { name: "6", exact: true }).waitFor();
+    assert.equal((await ask("keep", "getConfig")).retention, null, "nothing is set");
+    await page.getByLabel("The rules of").selectOption("session");
+    await page.getByLabel("Session's id").fill("t");
+    await page.getByLabel(/^Pinned/).check();
+    await click(page, "Set the rules");
+    await page.getByText("The rules are set.").waitFor();
+    assert.equal((await ask("keep", "getSession", { sessionId: "t" })).pinned, true);
+    await page.getByLabel("The rules of").selectOption("agent");
+    await fill(page, "Days after which an event goes", "30");
+    await click(page, "What would go");
+    await page.getByRole("cell", { name: "3", exact: true }).waitFor();
+    await click(page, "Set the rules");
+    await until(
+      () => ask("keep", "getConfig"),
+      ({ retention }) => retention?.eventsDays === 30,
+    );
+    await until(
+      () => ask("keep", "loadEvents", { sessionId: "s" }),
+      (events) => events.length === 0,
+    );
+    assert.equal((await ask("keep", "loadEvents", { sessionId: "t" })).length, 3);
+  });
+
+  test("a_person_is_found_saved_and_erased_and_the_receipt_stays_in_the_browser", async (t) => {
+    await ask("person", "createSession", { id: "s", name: "Call with Anna Smith" });
+    const said = ["Anna Smith called.", "Nobody called.", "anna smith called again."];
+    const events = said.map((content) => ({ action: "user_message", content }));
+    await ask("person", "appendEvents", { sessionId: "s", events });
+    await ask("person", "defineBlock", { label: "facts", kind: "searchable" });
+    await ask("person", "setEntry", { label: "facts", key: "anna", content: "Anna Smith likes figs." });
+    const page = await site.open(t, "#/person/manage/people");
+    await fill(page, "Name, address or number", "anna smith");
+    await click(page, "Find");
+    await page.getByText("4 places").waitFor();
+    const [download] = await Promise.all([page.waitForEvent("download"), click(page, "Save as a file")]);
+    const file = JSON.parse(await readFile(await download.path(), "utf8"));
+    assert.equal(file.places.length, 4);
+    assert.ok(file.places.some(({ text }) => JSON.stringify(text)?.includes("likes figs")));
+    // One of them stays.
+    await page.getByRole("listitem").filter({ hasText: "called again" }).getByRole("checkbox").uncheck();
+    await click(page, "Erase 3 places");
+    await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
+    await page
+      .getByText(/Erased: .*1 entries/)
+      .first()
+      .waitFor();
+    const left = await ask("person", "findMentions", { query: "anna smith" });
+    assert.deepEqual(
+      left.places.map(({ snippet }) => snippet),
+      ["anna smith called again."],
+    );
+    await page.reload();
+    const [receipt] = await Promise.all([page.waitForEvent("download"), click(page, "Save the receipt")]);
+    const saved = JSON.parse(await readFile(await receipt.path(), "utf8"));
+    assert.equal(saved.erased.entries, 1);
+    assert.deepEqual(await ask("person", "verifyReceipt", { receipt: saved }), { valid: true, signed: false });
+  });
+
+  test("tools_and_servers_are_added_tried_and_removed_and_a_secret_is_named_alone", async (t) => {
+    const page = await site.open(t, "#/tools/manage/tools");
+    await page.getByText("No tools yet").waitFor();
+    await click(page, "Add a tool");
+    await fill(page, "Name", "weather");
+    await fill(page, "Address", `${origin}/weather`);
+    await fill(page, "Description", "The weather of a place.");
+    await page.getByLabel("Each call needs the user's approval").uncheck();
+    await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByText("The weather of a place.").waitFor();
+    await click(page, "Try weather");
+    await fill(page, "Input, as JSON", '{"place": "Oslo"}');
+    await click(page, "Call");
+    await page.getByText("The tool answered:").waitFor();
+    await page.getByText(/"sky":"clear"/).waitFor();
+    await page.keyboard.press("Escape");
+    await click(page, "Add");
+    await page.getByLabel("Where").selectOption("mcp");
+    await fill(page, "Name", "friend");
+    await fill(page, "Address", `${origin}/mcp`);
+    await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByText(/Added a server with 1 tool/).waitFor();
+    // A secret that TOOL_SECRETS does not map is refused by the Worker, in its words.
+    await click(page, "Add");
+    await fill(page, "Name", "locked");
+    await fill(page, "Address", `${origin}/weather`);
+    await fill(page, "Description", "Locked.");
+    await fill(page, "Name of the secret for it", "NO_SUCH_SECRET");
+    await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
+    await page.locator(".notice.failed").waitFor();
+    await page.keyboard.press("Escape");
+    await click(page, "Remove weather");
+    await until(
+      () => ask("tools", "listTools"),
+      ({ tools }) => tools.every(({ name }) => name !== "weather"),
+    );
+  });
+
+  test("a_token_is_shown_once_with_what_it_may_and_does_no_more", async (t) => {
+    const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+    try {
+      const headers = { authorization: `Bearer ${SECRET}` };
+      await locked.server.call("t", "createSession", { id: "s" }, { headers });
+      const page = await locked.open(t, "#/t/manage/tokens");
+      await page.getByLabel("Secret or token").fill(SECRET);
+      await page.keyboard.press("Enter");
+      await fill(page, "Session", "s");
+      await page.getByLabel("add system instructions to a turn").check();
+      await fill(page, "Turns in a minute", "5");
+      await fill(page, "Holder", "user-42");
+      await click(page, "Make a token");
+      await page.getByText("It sees the session s alone.").waitFor();
+      const token = await page.getByLabel("Token", { exact: true }).inputValue();
+      const asToken = { headers: { authorization: `Bearer ${token}` } };
+      assert.equal((await locked.server.call("t", "getPathLength", { sessionId: "s" }, asToken)).status, 200);
+      assert.equal((await locked.server.call("t", "deleteSession", { sessionId: "s" }, asToken)).status, 403);
+      await click(page, "Forget");
+      assert.ok(!(await page.content()).includes(token));
+      const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+      assert.ok(!kept.includes(token), "the page keeps no token");
+    } finally {
+      await locked.stop();
+    }
+  });
+
+  test("compaction_is_set_for_the_agent_and_an_empty_field_is_given_up", async (t) => {
+    const page = await site.open(t, "#/compact/manage/compaction");
+    await fill(page, "Compact when a conversation has so many tokens", "30000");
+    await click(page, "Set");
+    await page.getByText("Set.", { exact: true }).waitFor();
+    assert.equal((await ask("compact", "configureCompaction")).compactAfter, 30_000);
+    await fill(page, "Compact when a conversation has so many tokens", "");
+    await click(page, "Set");
+    await until(
+      () => ask("compact", "configureCompaction"),
+      ({ compactAfter }) => compactAfter === null,
+    );
+  });
+
+  test("a_backup_is_made_planned_and_listed_and_without_recovery_a_sentence_says_so", async (t) => {
+    await ask("copies", "createSession", { id: "s" });
+    const page = await site.open(t, "#/copies/manage/copies");
+    await page.getByText("No backup yet.").waitFor();
+    await click(page, "Back up now");
+    await page.getByText(/Backed up: /).waitFor();
+    await page.getByText(/^copies\/\d+\.ndjson$/).waitFor();
+    await fill(page, "Every so many hours", "12");
+    await click(page, "Set the schedule");
+    await until(
+      () => ask("copies", "listBackups"),
+      ({ nextAt, backups }) => nextAt > Date.now() && backups.length === 2,
+    );
+    await click(page, "Find the state");
+    await page.getByText(/no point-in-time recovery/).waitFor();
+  });
+
+  test("defaults_say_what_is_deployed_and_what_this_agent_has_put_aside", async (t) => {
+    await ask("own", "configureAgent", { temperature: 0.5 });
+    const page = await site.open(t, "#/own/manage/defaults");
+    const row = (name) => page.getByRole("row").filter({ hasText: name });
+    await row("maxSteps").getByText("deployed for all agents").waitFor();
+    await row("temperature").getByText("set for this agent").waitFor();
+    await ask("own", "configureAgent", { maxSteps: 9 });
+    await page.reload();
+    await row("maxSteps").getByText("set for this agent").waitFor();
+  });
+
+  test("agents_are_listed_searched_and_erased_with_one_receipt", async (t) => {
+    for (const name of ["u:7:a", "u:7:b", "u:7"]) {
+      await ask(name, "createSession", { id: "s" });
+      const events = [{ action: "user_message", content: `A window seat for ${name}.` }];
+      await ask(name, "appendEvents", { sessionId: "s", events });
+    }
+    const page = await site.open(t, "#/operator/manage/agents");
+    await fill(page, "Names that begin with", "u:7:");
+    await page.getByRole("link", { name: "u:7:a" }).waitFor();
+    await fill(page, "Search in them", "window");
+    await click(page, "Search");
+    await page.getByText("2 results in 2 agents").waitFor();
+    await click(page, "Erase these agents");
+    await fill(page, "The beginning of the names once more", "u:7:");
+    await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
+    await page.getByText(/3 agents are gone/).waitFor();
+    assert.deepEqual((await ask("operator", "listAgents", { prefix: "u:7" })).agents, []);
+  });
+
+  test("without_a_directory_a_sentence_says_what_to_add", async (t) => {
+    const bare = await startConsole();
+    try {
+      const page = await bare.open(t, "#/a/manage/agents");
+      await page.getByText("This Worker keeps no list of its agents").waitFor();
+    } finally {
+      await bare.stop();
+    }
+  });
+
+  for (const [name, options] of [
+    ["light", { colorScheme: "light" }],
+    ["dark", { colorScheme: "dark" }],
+    ["phone", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
+  ]) {
+    test(`axe_finds_nothing_on_any_part_in_${name}`, async (t) => {
+      await ask("axe", "createSession", { id: "s" });
+      await ask("axe", "defineTool", {
+        ...{ name: "weather", description: "The weather.", url: `${origin}/weather`, needsApproval: true },
+      });
+      const page = await site.open(t, "", { ...options, bypassCSP: true });
+      for (const [part, text] of [
+        ["proposals", "Nothing waits for a decision"],
+        ["retention", "What would go"],
+        ["people", "Name, address or number"],
+        ["tools", "needs approval"],
+        ["tokens", "Make a token"],
+        ["compaction", "Compact when"],
+        ["copies", "Back to a time"],
+        ["defaults", "maxSteps"],
+        ["agents", "Search in them"],
+      ]) {
+        await page.goto(site.at(`#/axe/manage/${part}`));
+        await page.getByText(text).first().waitFor();
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${part} is ${wide} pixels wider than the screen`);
+        await page.evaluate(AXE);
+        const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+        const faults = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join("; ")}`);
+        assert.deepEqual(faults, [], part);
+        if (process.env.SHOTS)
+          await page.screenshot({ path: `${process.env.SHOTS}/${part}-${name}.png`, fullPage: true });
+      }
+    });
+  }
+});
