@@ -74,7 +74,7 @@ fn one_wrong_message_or_another_leaf_leaves_nothing_written() {
     assert_eq!(error.code.name(), "invalid_request");
     assert_eq!(error.details["field"], "messages[1].role");
     assert!(error.message.contains("`messages[1].role`"), "{error:?}");
-    let long = "x".repeat(5 << 20);
+    let long = "x".repeat((4 << 20) + 1);
     let error = refused(
         json!({"messages": [message("b", "user"), {"role": "user", "parts": [{"type": "text", "text": long}]}]}),
     );
