@@ -76,6 +76,36 @@ for (const length of [3, 16, 21, 384, 1_027]) {
   });
 }
 
+for (const length of [16, 384, 1_027]) {
+  test(`messages_that_point_the_same_way_come_before_the_others_by_bits_of_${length}_numbers`, async () => {
+    const agent = `talk of ${length}`;
+    const roll = dice(length);
+    const query = Array.from({ length }, roll);
+    vectors.set("anything", query);
+    await ok(agent, "configureAgent", { vectors: true });
+    await ok(agent, "createSession", { id: "s" });
+    const nearness = new Map();
+    const events = [];
+    for (let n = 0; n < 20; n += 1) {
+      const share = ((n * 7) % 20) / 10 - 0.95;
+      const vector = query.map((number) => roll() * 0.2 + number * share);
+      vectors.set(`text ${n}`, vector);
+      nearness.set(`e${n}`, share);
+      // Tools' events between the messages, so that no message has a neighbour that lends.
+      events.push({ id: `e${n}`, action: "user_message", content: `text ${n}` });
+      events.push({ action: "tool_result", toolCallId: `c${n}`, toolName: "t", content: "-" });
+    }
+    await ok(agent, "appendEvents", { sessionId: "s", events });
+    await ok(agent, "search", { query: "anything" });
+    const { results } = await ok(agent, "search", { query: "anything", limit: 20 });
+    const found = results.map(({ id }) => nearness.get(id));
+    assert.equal(found.length, 20);
+    assert.deepEqual([found.slice(0, 8).every((share) => share > 0), found.slice(12).every((share) => share < 0)], [true, true], found);
+    const rows = await server.sql(agent, "SELECT DISTINCT typeof(vector), length(vector) FROM cf_agents_event_vectors");
+    assert.deepEqual(rows.map((row) => Object.values(row)), [["blob", Math.ceil(length / 8)]]);
+  });
+}
+
 test("a_model_that_is_down_costs_meanings_and_nothing_else", async () => {
   await ok("down", "defineBlock", { label: "kb", kind: "searchable" });
   isDown = true;

@@ -16,14 +16,22 @@
     reason = "a program that measures may panic and print"
 )]
 
-use std::collections::BTreeMap;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 use session_agent_core::base::database::Database;
+use session_agent_core::base::error::Result;
 use session_agent_core::base::numbers::{place, split_place};
 use session_agent_core::search::build::{BuildScope, advance};
-use session_agent_core::search::find::find_by;
-use session_agent_core::search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
+use session_agent_core::search::candidates::{IndexMatch, IndexMatches, load_candidates};
+use session_agent_core::search::counter::Candidate;
+use session_agent_core::search::find::TextReader;
+use session_agent_core::search::fuse::{
+    NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbours,
+};
+use session_agent_core::search::order::{CandidateSource, order};
+use session_agent_core::search::query::WordQuery;
 use session_agent_core::search::request::SearchRequest;
 use session_agent_core::search::weights::{WEIGHTS, Weights};
 use session_agent_core::testing::{Sqlite, migrated};
@@ -36,7 +44,11 @@ struct Group {
 struct Question {
     kind: String,
     text: String,
-    gold: Vec<String>,
+    /// The places of the messages that answer it.
+    gold: Vec<(i64, i64)>,
+    /// What the index offered, and the texts that were read: the same for all weights.
+    offered: OnceCell<IndexMatches>,
+    read: RefCell<HashMap<(i64, i64), Option<Candidate>>>,
     /// How near each message is by meaning, if vectors were given.
     nearness: Vec<(i64, f64)>,
 }
@@ -86,25 +98,66 @@ const SWITCHES: &[Switch] = &[
     ("questions", |weights| weights.question = 1.0),
     ("numbers", |weights| weights.number = 1.0),
     ("the speaker's name", |weights| weights.speaker = 1.0),
+    ("words of time", |weights| weights.time = 1.0),
 ];
+
+/// The texts of one question: each is read once.
+struct ReadTexts<'a> {
+    reader: TextReader<'a>,
+    read: &'a RefCell<HashMap<(i64, i64), Option<Candidate>>>,
+}
+
+impl CandidateSource for ReadTexts<'_> {
+    fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>> {
+        let mut known = self.read.borrow_mut();
+        let is_new = |event: &&IndexMatch| !known.contains_key(&event.place);
+        let places = events.iter().filter(is_new);
+        let new: Vec<IndexMatch> = places
+            .map(|IndexMatch { place, score }| IndexMatch {
+                place: *place,
+                score: *score,
+            })
+            .collect();
+        for event in &new {
+            known.insert(event.place, None);
+        }
+        for candidate in self.reader.read(&new)? {
+            known.insert((candidate.session, candidate.seq), Some(candidate));
+        }
+        let found = events
+            .iter()
+            .filter_map(|event| known[&event.place].clone());
+        Ok(found.collect())
+    }
+}
+
+/// The shares by which words and meanings are fused.
+#[derive(Clone, Copy)]
+struct Shares {
+    words: f64,
+    neighbours: f64,
+}
+
+const SHARES: Shares = Shares {
+    words: WORDS_SHARE,
+    neighbours: NEIGHBOUR_SHARE,
+};
 
 fn main() {
     let switches = std::env::var("SWITCHES").is_ok();
+    let tries = std::env::var("TRY").unwrap_or_default();
     for path in std::env::args().skip(1) {
         let vectors = std::fs::read(path.replace(".json", ".vec")).unwrap_or_default();
         let groups = read(&path, &vectors);
         println!("{path}");
-        for (kind, sums) in measure(&groups, &WEIGHTS, None) {
+        let known = measure(&groups, &WEIGHTS, None);
+        for (kind, sums) in &known {
             println!("  {kind:10} {sums}");
         }
         if !vectors.is_empty() {
-            for (kind, sums) in measure(&groups, &WEIGHTS, Some(NEIGHBOUR_SHARE)) {
+            for (kind, sums) in measure(&groups, &WEIGHTS, Some(SHARES)) {
                 println!("  with meanings {kind:10} {sums}");
             }
-            println!(
-                "  with meanings, without neighbours {}",
-                measure(&groups, &WEIGHTS, Some(0.0))["all"]
-            );
         }
         for (name, switch_off) in SWITCHES.iter().filter(|_| switches) {
             let mut weights = WEIGHTS;
@@ -112,7 +165,79 @@ fn main() {
             let kinds = measure(&groups, &weights, None);
             println!("  without {name:28} {}", kinds["all"]);
         }
+        for change in tries.split(';').filter(|change| !change.is_empty()) {
+            let (mut weights, mut shares) = (WEIGHTS, SHARES);
+            for part in change.split(',') {
+                set(&mut weights, &mut shares, part);
+            }
+            let is_of_shares = change.contains("neighbours=") || change.contains("words=");
+            match is_of_shares {
+                false => tell_change(change, &known, &measure(&groups, &weights, None)),
+                true => {
+                    let before = measure(&groups, &WEIGHTS, Some(SHARES));
+                    tell_change(change, &before, &measure(&groups, &weights, Some(shares)));
+                }
+            }
+        }
     }
+}
+
+/// Changes a number of the ranking: `TRY="before=0.2;together=0,question=1"` measures two
+/// changes, the second of two numbers.
+fn set(weights: &mut Weights, shares: &mut Shares, change: &str) {
+    let (name, value) = change.split_once('=').unwrap();
+    let number = match name {
+        "repeats" => &mut weights.repeats,
+        "most" => &mut weights.most,
+        "typical_words" => &mut weights.typical_words,
+        "length_share" => &mut weights.length_share,
+        "about" => &mut weights.about,
+        "after_question" => &mut weights.after_question,
+        "after" => &mut weights.after,
+        "before" => &mut weights.before,
+        "two_after" => &mut weights.two_after,
+        "two_before" => &mut weights.two_before,
+        "three_away" => &mut weights.three_away,
+        "together" => &mut weights.together,
+        "least_coverage" => &mut weights.least_coverage,
+        "found" => &mut weights.found,
+        "long_words" => &mut weights.long_words,
+        "long_power" => &mut weights.long_power,
+        "role_power" => &mut weights.role_power,
+        "asked_agent" => &mut weights.asked_agent,
+        "question" => &mut weights.question,
+        "number" => &mut weights.number,
+        "speaker" => &mut weights.speaker,
+        "time" => &mut weights.time,
+        "words" => &mut shares.words,
+        "neighbours" => &mut shares.neighbours,
+        _ => panic!("no number is called {name}"),
+    };
+    *number = value.parse().unwrap();
+}
+
+/// How R@5 and R@10 change, in points of a hundred: of all questions, of both halves of the
+/// groups, and of the kinds for which R@10 changes.
+fn tell_change(change: &str, before: &BTreeMap<String, Sums>, after: &BTreeMap<String, Sums>) {
+    let points = |kind: &str, of: fn(&Sums) -> f64| match (before.get(kind), after.get(kind)) {
+        (Some(before), Some(after)) => 100.0 * (of(after) - of(before)) / after.questions,
+        _ => 0.0,
+    };
+    let at_10 = |kind: &str| points(kind, |sums| sums.at_10);
+    let is_kind = |kind: &&String| !["all", "half 1", "half 2"].contains(&kind.as_str());
+    let kinds: String = after
+        .keys()
+        .filter(is_kind)
+        .filter(|kind| at_10(kind).abs() > 0.3)
+        .map(|kind| format!(" {kind} {:+.1}", at_10(kind)))
+        .collect();
+    println!(
+        "  {change:32} R@5 {:+.1}  R@10 {:+.1} ({:+.1} {:+.1}) {kinds}",
+        points("all", |sums| sums.at_5),
+        at_10("all"),
+        at_10("half 1"),
+        at_10("half 2"),
+    );
 }
 
 impl std::fmt::Display for Sums {
@@ -129,21 +254,24 @@ impl std::fmt::Display for Sums {
     }
 }
 
-/// What is nearest to a question; `None`: words alone are asked.
-fn by_meaning(question: &Question, share: Option<f64>) -> Vec<Nearest<(i64, i64)>> {
-    let Some(share) = share else {
-        return Vec::new();
-    };
-    let items = with_neighbours(question.nearness.clone(), share)
+/// What is nearest to a question.
+fn by_meaning(question: &Question, shares: Shares) -> Nearest<(i64, i64)> {
+    let items = with_neighbours(question.nearness.clone(), shares.neighbours)
         .into_iter()
         .map(|(number, near)| (split_place(number), near))
         .collect();
-    vec![Nearest::new(items)]
+    Nearest::new(items)
 }
 
-fn measure(groups: &[Group], weights: &Weights, meanings: Option<f64>) -> BTreeMap<String, Sums> {
+fn measure(
+    groups: &[Group],
+    weights: &Weights,
+    meanings: Option<Shares>,
+) -> BTreeMap<String, Sums> {
     let mut kinds: BTreeMap<String, Sums> = BTreeMap::new();
-    for Group { db, questions } in groups {
+    for (half, group) in groups.iter().enumerate() {
+        let Group { db, questions } = group;
+        let half = ["half 1", "half 2"][half % 2];
         for question in questions {
             let search = SearchRequest {
                 queries: std::slice::from_ref(&question.text),
@@ -153,13 +281,23 @@ fn measure(groups: &[Group], weights: &Weights, meanings: Option<f64>) -> BTreeM
                 since_ms: None,
                 until_ms: None,
             };
-            let nearest: Vec<Nearest<(i64, i64)>> = by_meaning(question, meanings);
-            let hits = find_by(db, &search, &nearest, weights).unwrap();
+            let query = &WordQuery::parse_all(search.queries)[0];
+            let load = || load_candidates(db, &search, query, None).unwrap();
+            let offer = question.offered.get_or_init(load);
+            let mut texts = ReadTexts {
+                reader: TextReader::new(db, &search, query, offer),
+                read: &question.read,
+            };
+            let ranked = order(&mut texts, query, offer, weights, 1).unwrap();
+            let hits = match meanings {
+                Some(shares) => fuse_with(&ranked, &by_meaning(question, shares), shares.words),
+                None => ranked,
+            };
             let share = |most: usize| {
-                let found = |gold: &&String| hits.iter().take(most).any(|hit| hit.id == **gold);
+                let found = |gold: &&(i64, i64)| hits.iter().take(most).any(|hit| hit.0 == **gold);
                 question.gold.iter().filter(found).count() as f64 / question.gold.len() as f64
             };
-            for kind in ["all", &question.kind] {
+            for kind in ["all", half, &question.kind] {
                 let sums = kinds.entry(kind.to_owned()).or_default();
                 sums.questions += 1.0;
                 sums.at_5 += share(5);
@@ -199,17 +337,31 @@ fn read(path: &str, vectors: &[u8]) -> Vec<Group> {
     groups
         .iter()
         .map(|group| {
-            let said = take(count(group, "messages"));
+            let mut said = take(count(group, "messages"));
+            if std::env::var("SIGNS").is_ok() {
+                said.iter_mut().for_each(to_signs);
+            }
             let asked = take(count(group, "questions"));
             read_group(group, &said, &asked)
         })
         .collect()
 }
 
+/// A bit per number, as messages' vectors are stored (`recall/signs.rs`).
+fn to_signs(vector: &mut Vec<f32>) {
+    let numbers = vector.len() as f32;
+    let average = vector.iter().sum::<f32>() / numbers;
+    for number in vector {
+        let sign = if *number > average { 1.0 } else { -1.0 };
+        *number = sign / numbers.sqrt();
+    }
+}
+
 fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
     let db = migrated();
     let mut seqs: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     let mut places: Vec<i64> = Vec::new();
+    let mut of_ids: HashMap<String, i64> = HashMap::new();
     for message in group["messages"].as_array().unwrap() {
         let text = |field: &str| message[field].as_str().unwrap_or_default();
         let session = text("sessionId");
@@ -225,6 +377,7 @@ fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
         let (number, seq) = seqs.entry(session.to_owned()).or_insert((next, 0));
         *seq += 1;
         places.push(place(*number, *seq));
+        of_ids.insert(text("id").to_owned(), place(*number, *seq));
         let metadata = message["name"]
             .as_str()
             .map(|name| format!("{{\"name\":\"{name}\"}}"));
@@ -261,18 +414,19 @@ fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
             .map(|(place, said)| (*place, dot(asked, said)))
             .collect(),
         // What is asked in another language counts under its language.
-        kind: text(&question["kind"])
-            .split(' ')
-            .next_back()
-            .unwrap()
-            .to_owned(),
+        kind: match group["language"].as_str() {
+            Some("en") => text(&question["kind"]),
+            language => language.unwrap().to_owned(),
+        },
         text: text(&question["question"]),
         gold: question["gold"]
             .as_array()
             .unwrap()
             .iter()
-            .map(text)
+            .map(|id| split_place(of_ids[&text(id)]))
             .collect(),
+        offered: OnceCell::new(),
+        read: RefCell::default(),
     });
     Group {
         db,

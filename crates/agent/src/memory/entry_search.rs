@@ -327,7 +327,7 @@ pub fn find(
 
 /// The numbers of the entries, best first, as a query's words rank them.
 fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, f64)> {
-    let mut asked = asked(terms, &query.prefixes);
+    let mut asked = asked(terms, &query.prefixes, &[]);
     let candidates: Vec<Candidate> = rows
         .iter()
         .map(|row| to_candidate(row, &mut asked))
@@ -336,6 +336,7 @@ fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, 
         weights: &WEIGHTS,
         terms,
         asks_agent: false,
+        asks_when: false,
     };
     let scores = ranking.scores(&candidates);
     let mut ranked: Vec<(i64, f64)> = rows.iter().map(|row| row.number).zip(scores).collect();

@@ -233,7 +233,7 @@ impl VectorStore for Events<'_> {
         let Some((vectors, row)) = self.db.find_bytes_and_text(&sql, &params)? else {
             return Ok(VectorBatch::default());
         };
-        let (last, count, numbers, earlier, characters): StoredBatch = 
+        let (last, count, numbers, earlier, characters): StoredBatch =
             json::decode(&row).map_err(|_| Error::storage("a batch of vectors is not a list"))?;
         let dimensions = usize::try_from(wanted.dimensions).unwrap_or(0).max(1);
         let earlier = read_numbers(&earlier.unwrap_or_default());

@@ -90,10 +90,7 @@ mod tests {
     fn a_bit_is_set_where_a_number_is_above_the_average() {
         assert_eq!(pack(&[1.0, -1.0, 0.5]), [0b101]);
         assert_eq!(pack(&[0.9, 0.1, 0.2]), [0b001]);
-        assert_eq!(
-            pack(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 9.0]),
-            [0, 1]
-        );
+        assert_eq!(pack(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 9.0]), [0, 1]);
         assert_eq!(pack(&[0.0, 0.0]), [0]);
         assert_eq!(pack(&[]), [0; 0]);
         assert_eq!([0, 1, 8, 9, 384].map(bytes_of), [0, 1, 1, 2, 48]);

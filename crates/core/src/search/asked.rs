@@ -9,7 +9,10 @@ use super::stem::{may_begin_stem, may_have_stem, stem};
 const MAX_KNOWN: usize = 64;
 
 pub struct AskedWords<'a> {
+    /// The query's stems, then the marks.
     stems: Vec<&'a str>,
+    /// How many of them are the query's.
+    terms: usize,
     prefixes: &'a [String],
     pub first_bytes: FirstBytes,
     /// Words that were looked at before, and which of the stems each has.
@@ -20,25 +23,27 @@ impl<'a> AskedWords<'a> {
     /// `stems` and the beginnings of words are in lower case, as the words of a text.
     pub fn new(stems: impl IntoIterator<Item = &'a str>, prefixes: &'a [String]) -> Self {
         let stems: Vec<&str> = stems.into_iter().collect();
-        let mut first_bytes = [false; 256];
-        for (byte, may_be_asked) in (0..=u8::MAX).zip(&mut first_bytes) {
-            let small = byte.to_ascii_lowercase();
-            *may_be_asked = stems.iter().any(|stem| may_begin_stem(small, stem))
-                || prefixes
-                    .iter()
-                    .any(|prefix| prefix.bytes().next() == Some(small));
-        }
         Self {
+            terms: stems.len(),
+            first_bytes: first_bytes_of(&stems, prefixes),
             stems,
             prefixes,
-            first_bytes,
             known: Vec::new(),
         }
     }
 
-    /// How many stems and how many beginnings are asked for.
+    /// Asks for further stems, whose places follow those of the query's.
+    pub fn with_marks(mut self, marks: &[&'a str]) -> Self {
+        if !marks.is_empty() {
+            self.stems.extend(marks);
+            self.first_bytes = first_bytes_of(&self.stems, self.prefixes);
+        }
+        self
+    }
+
+    /// How many stems and how many beginnings the query asks for.
     pub fn counts(&self) -> (usize, usize) {
-        (self.stems.len(), self.prefixes.len())
+        (self.terms, self.prefixes.len())
     }
 
     /// Which of the stems a word has.
@@ -78,4 +83,16 @@ impl<'a> AskedWords<'a> {
         let first = word.bytes().next().unwrap_or_default();
         self.first_bytes.get(usize::from(first)) == Some(&true)
     }
+}
+
+fn first_bytes_of(stems: &[&str], prefixes: &[String]) -> FirstBytes {
+    let mut first_bytes = [false; 256];
+    for (byte, may_be_asked) in (0..=u8::MAX).zip(&mut first_bytes) {
+        let small = byte.to_ascii_lowercase();
+        *may_be_asked = stems.iter().any(|stem| may_begin_stem(small, stem))
+            || prefixes
+                .iter()
+                .any(|prefix| prefix.bytes().next() == Some(small));
+    }
+    first_bytes
 }

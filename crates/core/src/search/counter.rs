@@ -26,6 +26,8 @@ pub struct Candidate {
     pub other_hits: usize,
     pub is_question: bool,
     pub has_number: bool,
+    /// Whether the text holds one of the marks.
+    pub is_marked: bool,
     /// Whether the query names who spoke.
     pub is_by_named: bool,
     pub created_at: i64,
@@ -46,13 +48,20 @@ pub struct TermCounter<'q, 'a> {
     is_together: Vec<bool>,
     /// Which of the prefixes begin one of the words.
     is_begun: Vec<bool>,
+    is_marked: bool,
     /// The terms that the two previous words matched.
     before: [Option<usize>; 2],
 }
 
 /// The query's words, and the beginnings of words that it asks for, ready to be counted.
-pub fn asked<'a>(terms: &'a [QueryTerm], prefixes: &'a [String]) -> AskedWords<'a> {
-    AskedWords::new(terms.iter().map(|term| term.stem.as_str()), prefixes)
+/// `marks` are stems that don't count: a text that holds one is only marked.
+pub fn asked<'a>(
+    terms: &'a [QueryTerm],
+    prefixes: &'a [String],
+    marks: &'a [&'a str],
+) -> AskedWords<'a> {
+    let stems = terms.iter().map(|term| term.stem.as_str());
+    AskedWords::new(stems, prefixes).with_marks(marks)
 }
 
 impl<'q, 'a> TermCounter<'q, 'a> {
@@ -67,6 +76,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
             is_about: vec![false; terms],
             is_together: vec![false; terms],
             is_begun: vec![false; prefixes],
+            is_marked: false,
             before: [None; 2],
         }
     }
@@ -110,10 +120,12 @@ impl<'q, 'a> TermCounter<'q, 'a> {
     /// Counts a word, and the term that the word matches.
     fn count(&mut self, found: Option<usize>) {
         if let Some(found) = found {
-            if let Some(count) = self.counts.get_mut(found) {
-                *count += 1;
+            match self.counts.get_mut(found) {
+                Some(count) => *count += 1,
+                None => self.is_marked = true,
             }
             if let Some(first) = found.checked_sub(1)
+                && found < self.counts.len()
                 && self.before.contains(&Some(first))
                 && let Some(is_together) = self.is_together.get_mut(first)
             {
@@ -143,6 +155,12 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         }
     }
 
+    /// Whether the query asks for a stem.
+    pub fn asks_for(&self, stem: &str) -> bool {
+        let found = self.asked.find_stem(stem);
+        found.is_some_and(|found| found < self.counts.len())
+    }
+
     pub fn end(mut self, session: i64, seq: i64, created_at: i64, index_score: f64) -> Candidate {
         let mut splitter = std::mem::take(&mut self.splitter);
         splitter.end(&mut |word| self.take(0, word));
@@ -157,6 +175,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
             other_hits: self.is_begun.iter().filter(|is_begun| **is_begun).count(),
             is_question: false,
             has_number: false,
+            is_marked: self.is_marked,
             is_by_named: false,
             created_at,
             index_score,
@@ -202,6 +221,7 @@ mod tests {
     fn what_is_counted_is_what_every_word_says() {
         let forms = [
             "deploy",
+            "marks",
             "Deploying",
             "deployment",
             "deploys",
@@ -271,7 +291,7 @@ mod tests {
                 .filter(|_| roll(4) == 0)
                 .map(|prefix| (*prefix).to_owned())
                 .collect();
-            let mut asked = asked(&terms, &prefixes);
+            let mut asked = asked(&terms, &prefixes, &["mark"]);
             // One after the other, as a search reads its candidates.
             for _ in 0..3 {
                 let pieces: Vec<String> = (0..roll(4))

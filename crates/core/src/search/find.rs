@@ -1,7 +1,7 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
 use crate::search::request::SearchRequest;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde::Serialize;
 
@@ -11,31 +11,26 @@ use super::counter::{Candidate, TermCounter, asked};
 use super::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
 use super::fuse::{Nearest, fuse_found};
 use super::merge::merge;
+use super::order::{CandidateSource, order};
 use super::progress::find_number;
 use super::query::WordQuery;
-use super::rank::Ranking;
 use super::read::PageRow;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
+use super::speaker::named_at_start;
 use super::stem::stem;
 use super::texts::{PAGE, from_places, read_texts};
-use super::weights::{WEIGHTS, Weights};
+use super::time_words::TIME_STEMS;
+use super::weights::WEIGHTS;
 use super::words::words;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 
-/// If the query is a question: the most candidates, best first, whose neighbours become
-/// candidates too, and how far a neighbour may stand away. 80 more texts are read at most.
-/// Several queries share them.
-const MAX_SURROUNDED: usize = 20;
-const SURROUNDING: i64 = 2;
-
-/// If the query is not a question: the most candidates that ask something, best first, whose
-/// next turn becomes a candidate too.
-const MAX_ANSWERED: usize = 10;
-
 /// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
 const INLINE_BYTES: usize = 16 << 10;
+
+/// Bytes of a text's beginning in which the speaker's name is looked for.
+const MAX_BEGINNING: usize = 64;
 
 /// The most hits that one statement reads.
 const HITS_PAGE: usize = 128;
@@ -102,16 +97,6 @@ pub fn find(
     search: &SearchRequest<'_>,
     nearest: &[Nearest<(i64, i64)>],
 ) -> Result<Vec<Hit>> {
-    find_by(db, search, nearest, &WEIGHTS)
-}
-
-/// As [`find`], by other weights, to measure what a weight is worth.
-pub fn find_by(
-    db: &dyn Database,
-    search: &SearchRequest<'_>,
-    nearest: &[Nearest<(i64, i64)>],
-    weights: &Weights,
-) -> Result<Vec<Hit>> {
     let number = match search.session_id {
         Some(session_id) => find_number(db, session_id.as_str())?,
         None => None,
@@ -127,7 +112,8 @@ pub fn find_by(
             continue;
         }
         let offer = load_candidates(db, search, query, number)?;
-        let ranked = rank(db, search, query, &offer, weights)?;
+        let mut texts = TextReader::new(db, search, query, &offer);
+        let ranked = order(&mut texts, query, &offer, &WEIGHTS, queries.len())?;
         rankings.push(fuse_found(ranked, nearest.get(place)));
         stems.extend(offer.terms.into_iter().map(|term| term.stem));
     }
@@ -139,55 +125,33 @@ pub fn find_by(
     to_hits(db, search, &merge(rankings), &mut asked)
 }
 
-/// The ranking of one query by words, best first.
-fn rank(
-    db: &dyn Database,
-    search: &SearchRequest<'_>,
-    query: &WordQuery,
-    offer: &IndexMatches,
-    weights: &Weights,
-) -> Result<Vec<((i64, i64), f64)>> {
-    let mut reader = CandidateReader {
-        db,
-        search,
-        ranking: Ranking {
-            weights,
-            terms: &offer.terms,
-            asks_agent: query.asks_agent,
-        },
-        asked: asked(&offer.terms, &query.prefixes),
-        candidates: Vec::new(),
-    };
-    reader.read(&offer.events)?;
-    // An answer to a question, or the rest of a thought, may repeat none of its words.
-    if query.is_open() {
-        let neighbours = reader.find_neighbours(query.is_question);
-        reader.read(&neighbours)?;
-    }
-    let scores = reader.ranking.scores(&reader.candidates);
-    let mut ranked: Vec<((i64, i64), f64)> = reader
-        .candidates
-        .iter()
-        .map(|candidate| (candidate.session, candidate.seq))
-        .zip(scores)
-        .collect();
-    ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
-    Ok(ranked)
-}
-
 /// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the
 /// query.
-struct CandidateReader<'a> {
+pub struct TextReader<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
-    ranking: Ranking<'a>,
     asked: AskedWords<'a>,
-    candidates: Vec<Candidate>,
 }
 
-impl CandidateReader<'_> {
+impl<'a> TextReader<'a> {
+    pub fn new(
+        db: &'a dyn Database,
+        search: &'a SearchRequest<'a>,
+        query: &'a WordQuery,
+        offer: &'a IndexMatches,
+    ) -> Self {
+        let marks = if query.asks_when { TIME_STEMS } else { &[] };
+        Self {
+            db,
+            search,
+            asked: asked(&offer.terms, &query.prefixes, marks),
+        }
+    }
+}
+
+impl CandidateSource for TextReader<'_> {
     /// Skips events that are gone or that the filters exclude.
-    fn read(&mut self, events: &[IndexMatch]) -> Result<()> {
+    fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>> {
         let offered: HashMap<(i64, i64), (usize, f64)> = (0..)
             .zip(events)
             .map(|(index, offered)| (offered.place, (index, offered.score)))
@@ -203,48 +167,7 @@ impl CandidateReader<'_> {
             })?;
         }
         read.sort_by_key(|(a, _)| *a);
-        let candidates = read.into_iter().map(|(_, candidate)| candidate);
-        self.candidates.extend(candidates);
-        Ok(())
-    }
-
-    /// The turns around the best candidates that are not candidates yet. If the query is not
-    /// a question: only the turns right after candidates that are questions.
-    fn find_neighbours(&self, query_asks: bool) -> Vec<IndexMatch> {
-        let scores = self.ranking.scores(&self.candidates);
-        let mut best: Vec<(f64, &Candidate)> = scores
-            .into_iter()
-            .zip(&self.candidates)
-            .filter(|(_, candidate)| query_asks || candidate.is_question)
-            .collect();
-        best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let (most, distances): (usize, Vec<i64>) = match query_asks {
-            true => (
-                MAX_SURROUNDED,
-                (-SURROUNDING..=SURROUNDING)
-                    .filter(|distance| *distance != 0)
-                    .collect(),
-            ),
-            false => (MAX_ANSWERED, vec![1]),
-        };
-        let mut known: HashSet<(i64, i64)> = self
-            .candidates
-            .iter()
-            .map(|candidate| (candidate.session, candidate.seq))
-            .collect();
-        let around = |(_, candidate): (f64, &Candidate)| -> Vec<(i64, i64)> {
-            let (session, seq) = (candidate.session, candidate.seq);
-            distances
-                .iter()
-                .map(|distance| (session, seq + distance))
-                .collect()
-        };
-        best.into_iter()
-            .take((most / self.search.queries.len().max(1)).max(1))
-            .flat_map(around)
-            .filter(|place| known.insert(*place))
-            .map(|place| IndexMatch { place, score: 0.0 })
-            .collect()
+        Ok(read.into_iter().map(|(_, candidate)| candidate).collect())
     }
 }
 
@@ -290,7 +213,15 @@ fn to_candidate(
     let mut counter = TermCounter::new(asked);
     let mut last_char = None;
     let mut has_number = false;
+    let mut beginning = String::new();
     read_text(event, MAX_TEXT_BYTES, &mut |piece| {
+        if beginning.len() < MAX_BEGINNING {
+            beginning.push_str(
+                piece
+                    .get(..piece.floor_char_boundary(MAX_BEGINNING))
+                    .unwrap_or_default(),
+            );
+        }
         last_char = piece.trim_end().chars().next_back().or(last_char);
         has_number |= piece.bytes().any(|byte| byte.is_ascii_digit());
         counter.read(piece);
@@ -304,6 +235,10 @@ fn to_candidate(
         .flat_map(|name| words(name))
     {
         is_by_named |= counter.take_about(&stem(&word));
+    }
+    // Of several people in one log, some write who speaks before what is said.
+    for word in named_at_start(&beginning).into_iter().flat_map(words) {
+        is_by_named |= counter.asks_for(&stem(&word));
     }
     let mut candidate = counter.end(session, seq, event.created_at, index_score);
     candidate.role = event.role;

@@ -7,16 +7,28 @@
 //! is hardly above it. A text that words did not find has a word score of 0. A text that
 //! has no vector yet counts as average by meaning.
 //!
-//! Words and meanings count nearly half each. With exactly half, the only hits of a word
-//! among thousands of texts outweigh every meaning, whatever they mean. Two alternatives were
-//! worse. With scores as a share of the best possible score, meanings always won over short
-//! turns. With deviations without a bend, words always won in thousands of texts.
+//! Words and meanings count half each. Among thousands of texts, words count a little less:
+//! with exactly half, the only hits of a word there outweigh every meaning, whatever they
+//! mean. Two alternatives were worse. With scores as a share of the best possible score,
+//! meanings always won over short turns. With deviations without a bend, words always won in
+//! thousands of texts.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 /// The weight of words; meanings have the rest.
-const WORDS_SHARE: f64 = 0.45;
+pub const WORDS_SHARE: f64 = 0.5;
+
+/// From so many texts on, the weight of words falls, by [`MANY_LESS`] at `MANY_TEXTS` times
+/// `MANY_TIMES`.
+const MANY_TEXTS: f64 = 1_000.0;
+const MANY_TIMES: f64 = 5.0;
+const MANY_LESS: f64 = 0.05;
+
+fn words_share_among(texts: usize, most: f64) -> f64 {
+    let more = (texts as f64 / MANY_TEXTS).max(1.0).ln() / MANY_TIMES.ln();
+    most - MANY_LESS * more.min(1.0)
+}
 
 /// Beyond this many deviations, further deviations count less and less. In ten thousand
 /// texts the only hit is a hundred deviations above the average, but not that much
@@ -114,6 +126,7 @@ pub fn fuse_with<T: Copy + Ord + Hash>(
         by_words.iter().map(|(_, score)| *score),
         nearest.items.len() + without_vector,
     );
+    let words_share = words_share_among(nearest.items.len() + without_vector, words_share);
     let meanings = ScoreSpread::of(
         nearest.items.iter().map(|(_, nearness)| *nearness),
         nearest.items.len(),

@@ -2,6 +2,7 @@
 //! receives nothing of a query but letters and digits in quotes.
 
 use super::stem::stem;
+use super::time_words::asks_when;
 use super::words::{is_stop_word, words};
 use crate::base::action::Role;
 
@@ -31,6 +32,8 @@ pub struct WordQuery {
     pub is_question: bool,
     /// Whether the query asks for what the agent itself said.
     pub asks_agent: bool,
+    /// Whether the query asks when something was.
+    pub asks_when: bool,
 }
 
 impl WordQuery {
@@ -68,6 +71,7 @@ impl WordQuery {
         }
         query.is_question = text.trim_end().ends_with(['?', '？']);
         query.asks_agent = asks_agent(&loose);
+        query.asks_when = asks_when(&text);
         let frame_header: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
         // A query of nothing but stop words keeps them.
         let nothing_else =
@@ -159,10 +163,13 @@ const AGENT_WORDS: &[&str] = &[
     "您",
 ];
 
-/// Words after which `you` begins a polite request: `could you remind me`.
+/// Words after which `you` begins a polite request: `could you remind me`, `do you think`.
 const POLITE_WORDS: &[&str] = &[
-    "can", "could", "kannst", "konntest", "pouvez", "will", "would",
+    "can", "could", "do", "kannst", "konntest", "pouvez", "will", "would",
 ];
+
+/// Words before which `you` begins one: `if you could remind me`.
+const POLITE_AFTER: &[&str] = &["can", "could", "think"];
 
 fn asks_agent(words: &[String]) -> bool {
     let is_agent = |word: &String| {
@@ -172,7 +179,10 @@ fn asks_agent(words: &[String]) -> bool {
     };
     words.iter().enumerate().any(|(place, word)| {
         let before = place.checked_sub(1).and_then(|place| words.get(place));
-        is_agent(word) && !before.is_some_and(|word| POLITE_WORDS.contains(&word.as_str()))
+        let after = words.get(place + 1);
+        is_agent(word)
+            && !before.is_some_and(|word| POLITE_WORDS.contains(&word.as_str()))
+            && !after.is_some_and(|word| POLITE_AFTER.contains(&word.as_str()))
     })
 }
 
@@ -218,6 +228,9 @@ mod tests {
             ("can you remind me of your third tip", true),
             ("Could you find my sister's name?", false),
             ("my sister's name", false),
+            ("I wonder if you could suggest a hotel", false),
+            ("Do you have any ideas for my sister's party?", false),
+            ("Do you remember what you said about Basel?", true),
             ("Was hast du über Basel gesagt?", true),
             ("你推荐的第一个地方", true),
         ] {

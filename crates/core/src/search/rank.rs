@@ -17,6 +17,8 @@ pub struct Ranking<'a> {
     pub terms: &'a [QueryTerm],
     /// The query asks for what the agent itself said.
     pub asks_agent: bool,
+    /// The query asks when something was. Then marked texts say a time.
+    pub asks_when: bool,
 }
 
 impl Ranking<'_> {
@@ -115,6 +117,7 @@ impl Ranking<'_> {
             (candidate.is_question, weights.question),
             (candidate.has_number, weights.number),
             (candidate.is_by_named, weights.speaker),
+            (self.asks_when && candidate.is_marked, weights.time),
         ] {
             if holds {
                 score *= factor;
@@ -164,7 +167,7 @@ mod tests {
     use crate::search::weights::WEIGHTS;
 
     fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
-        let mut asked = asked(terms, &[]);
+        let mut asked = asked(terms, &[], &[]);
         let mut reading = TermCounter::new(&mut asked);
         for stem in text.split_whitespace() {
             reading.count_stem(stem);
@@ -178,6 +181,7 @@ mod tests {
             weights: &WEIGHTS,
             terms,
             asks_agent: false,
+            asks_when: true,
         };
         ranking.scores(candidates)
     }
@@ -277,6 +281,7 @@ mod tests {
                 weights: &WEIGHTS,
                 terms: &terms,
                 asks_agent,
+                asks_when: false,
             };
             ranking.scores(candidates)
         };
@@ -294,7 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_a_question_a_number_and_a_named_speaker_change_a_score_by_their_factors() {
+    fn a_long_text_a_question_a_number_a_time_and_a_named_speaker_change_a_score_by_their_factors()
+    {
         let terms = terms(&[("lisbon", 4.0)]);
         let score = |change: &dyn Fn(&mut Candidate)| {
             let mut changed = candidate(1, "lisbon", "", &terms);
@@ -306,6 +312,7 @@ mod tests {
             (score(&|candidate| candidate.is_question = true), 0.8),
             (score(&|candidate| candidate.has_number = true), 1.1),
             (score(&|candidate| candidate.is_by_named = true), 1.2),
+            (score(&|candidate| candidate.is_marked = true), 1.2),
         ] {
             assert!((changed / plain - factor).abs() < 1e-3, "{changed} {plain}");
         }

@@ -40,6 +40,8 @@ pub struct Weights {
     pub question: f64,
     pub number: f64,
     pub speaker: f64,
+    /// The factor of a text that says a time, if the query asks when.
+    pub time: f64,
 }
 
 pub const WEIGHTS: Weights = Weights {
@@ -64,4 +66,5 @@ pub const WEIGHTS: Weights = Weights {
     question: 0.8,
     number: 1.1,
     speaker: 1.2,
+    time: 1.2,
 };

@@ -496,7 +496,10 @@ fn seqs(hits: &[Value]) -> Vec<i64> {
 fn vectors_of_any_age_are_compared_and_what_is_older_than_all_gets_its_own_last() {
     let alice = with_messages(11);
     // The vector of event 11,000 has another length.
-    store_vectors(&alice, &[(11_000, "x'0505'"), (9_000, "x'01'"), (500, "x'03'")]);
+    store_vectors(
+        &alice,
+        &[(11_000, "x'0505'"), (9_000, "x'01'"), (500, "x'03'")],
+    );
     alice.embeds(&[[1.0, 0.2, 0.0]]);
     assert_eq!(seqs(&alice.search("wet")), [9_000, 500]);
     // No vectors are missing among the newest 10,000.
@@ -516,6 +519,22 @@ fn vectors_of_any_age_are_compared_and_what_is_older_than_all_gets_its_own_last(
     let row = &alice.db.rows(sql, &[]).unwrap()[0];
     let made = [0, 1, 2].map(|column| row.integer(column).unwrap());
     assert_eq!(made, [436, 499, 64]);
+}
+
+#[test]
+fn a_search_compares_the_newest_80_000_messages() {
+    let alice = with_messages(11);
+    // Most of these events are gone: their vectors alone count.
+    let sql = "WITH RECURSIVE seqs (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM seqs WHERE seq < 90000)
+               INSERT INTO cf_agents_event_vectors (place, model, vector)
+               SELECT (1 << 32) | seq, 'workers-ai:@cf/m', iif(seq IN (10000, 10001), x'01', x'04')
+                 FROM seqs";
+    alice.db.rows(sql, &[]).unwrap();
+    alice.embeds(&[RAIN]);
+    let found = alice.ok("search", json!({"query": "wet", "limit": 2}));
+    assert_eq!(found["results"][0]["seq"], 10_001);
+    assert_ne!(found["results"][1]["seq"], 10_000);
+    assert_eq!(found["vectors"], json!({"pending": false}));
 }
 
 #[test]
