@@ -254,7 +254,8 @@ impl Outbound for Bindings {
             let fetched = within(&clock, fetching).await;
             drop(slot);
             if traced.is_some() {
-                let status = |answer: &JsValue| answer.unchecked_ref::<web_sys::Response>().status();
+                let status =
+                    |answer: &JsValue| answer.unchecked_ref::<web_sys::Response>().status();
                 let times = (left_at, Runtime.now_ms());
                 let outcome = fetched.as_ref().map(status);
                 note_call(self.spans(), traced.as_ref(), &call.place, times, outcome);

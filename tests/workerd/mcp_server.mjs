@@ -124,6 +124,7 @@ async function serve() {
       session: request.headers["mcp-session-id"],
       version: request.headers["mcp-protocol-version"],
       key: request.headers["idempotency-key"],
+      trace: request.headers.traceparent,
     });
     const id = request.headers["mcp-session-id"];
     let transport = sessions.get(id);

@@ -34,6 +34,8 @@ class ModelServer {
   #heard = new EventEmitter();
   /** The bodies of the requests so far, in order. */
   requests = [];
+  /** Their headers. */
+  headers = [];
   /** How many clients went away before their answer's end. */
   abandoned = 0;
   /** The address for `OPENAI_BASE_URL`. */
@@ -78,6 +80,7 @@ class ModelServer {
     }
     const asked = JSON.parse(body);
     this.requests.push(asked);
+    this.headers.push(request.headers);
     this.#heard.emit("asked");
     const answer = this.#answers.shift();
     if (answer === undefined) return fail(response, 500, "The test has no answer to this request.");

@@ -22,11 +22,13 @@ impl Object {
             return Err(route::nothing_here());
         }
         let mut state = socket::open(agent, session_id)?;
-        state.trace = trace::current().map(|trace| StoredTrace::of(&Trace {
-            // What is kept with a socket is short.
-            state: None,
-            ..(*trace).clone()
-        }));
+        state.trace = trace::current().map(|trace| {
+            StoredTrace::of(&Trace {
+                // What is kept with a socket is short.
+                state: None,
+                ..(*trace).clone()
+            })
+        });
         socket::check_sockets(self.sockets.count(&state.session_id))?;
         let offered = http::find_header(request, "sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());

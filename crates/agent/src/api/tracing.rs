@@ -92,7 +92,10 @@ mod tests {
                 agent: "alice".to_owned(),
                 operation: operation.to_owned(),
             };
-            assert_eq!(request_span(&trace, "alice", &route, (0, 1), None).name, name);
+            assert_eq!(
+                request_span(&trace, "alice", &route, (0, 1), None).name,
+                name
+            );
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::base::outbound::{
     WriteLocks,
 };
 use crate::base::settings::Setting;
-use crate::base::trace::span::SpanQueue;
 use crate::base::trace;
+use crate::base::trace::span::SpanQueue;
 use crate::chat::run::deployed::Deployed;
 use crate::testing::FixedHost;
 

@@ -16,8 +16,8 @@ use sha2::{Digest as _, Sha256};
 use crate::base::error::{Code, Error};
 use crate::base::owner::Owner;
 use crate::base::settings::Setting;
-use crate::base::trace::span::SpanQueue;
 use crate::base::slots::{HolderKind, QueueBounds, Slot, Slots};
+use crate::base::trace::span::SpanQueue;
 
 /// The most calls to models and tools that may wait for the heads of their answers at
 /// once. The platform allows six such connections per object. It holds further calls back

@@ -135,6 +135,7 @@ impl<'a> NewRow<'a> {
         self.body_bytes()
             + self.id.len()
             + length(self.note)
+            + length(self.ends_turn)
             + length(self.parent_id)
             + length(self.media)
     }

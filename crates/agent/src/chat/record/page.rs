@@ -14,9 +14,7 @@ use crate::base::json::{self, MAX_INTEGER};
 use crate::base::packed::{pack, unpack};
 use crate::log::sessions::ACTIVE_AT;
 use crate::log::turn_ends::{Found, TurnWalk, find_turn_end};
-use crate::store::failed_turns::{
-    FailedTurn, FailurePlace, load_of_agent, load_of_session,
-};
+use crate::store::failed_turns::{FailedTurn, FailurePlace, load_of_agent, load_of_session};
 
 /// The most events that a page looks at where no link leads from turn to turn.
 const MAX_LOOKED_AT: i64 = 1_000;
@@ -93,7 +91,10 @@ impl SessionTurns {
         // The event that ended a failed turn tells of it already.
         let is_told = |one: &FailedTurn| one.has_answer && Some(one.seq) == ended;
         self.failed.retain(|one| !is_told(one));
-        if let Some(failed) = self.failed.pop_if(|one| ended.is_none_or(|seq| one.seq > seq)) {
+        if let Some(failed) = self
+            .failed
+            .pop_if(|one| ended.is_none_or(|seq| one.seq > seq))
+        {
             self.next = Some(found);
             let place = place_of(&failed);
             return Ok(Next::Turn(Box::new(ShownTurn::of_failed(&failed)), place));
@@ -251,7 +252,10 @@ fn load_namesakes(db: &dyn Database, beginning: &Id) -> Result<Vec<Id>> {
                 LIMIT ?2";
     let params = [beginning.as_str().into(), MAX_NAMESAKES.into()];
     let ids: Vec<String> = load_values(db, sql, &params)?;
-    Ok(ids.into_iter().filter_map(|id| Id::parse(id).ok()).collect())
+    Ok(ids
+        .into_iter()
+        .filter_map(|id| Id::parse(id).ok())
+        .collect())
 }
 
 fn render_place(place: TurnPlace) -> String {
@@ -289,12 +293,7 @@ struct AgentCursor {
 
 impl AgentCursor {
     fn render(&self) -> String {
-        let mut numbers = vec![
-            self.began_at,
-            self.shown_at,
-            self.opened.0,
-            self.opened.1,
-        ];
+        let mut numbers = vec![self.began_at, self.shown_at, self.opened.0, self.opened.1];
         for (number, place) in &self.open {
             numbers.extend([*number, place.seq, place.ended_at]);
         }

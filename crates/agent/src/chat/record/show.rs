@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for id in ["", "t-1", "1", "1.", "1.2", "1.2.", "x.2.s", "1.zz.s", "1.2 .s"] {
+        for id in [
+            "", "t-1", "1", "1.", "1.2", "1.2.", "x.2.s", "1.zz.s", "1.2 .s",
+        ] {
             assert!(TurnName::parse(id).is_none(), "{id}");
         }
     }

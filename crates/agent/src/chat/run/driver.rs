@@ -165,10 +165,7 @@ impl TurnDriver<'_> {
         let meter = self.meter(&config, &turn);
         let part = part_of(&chat_part(turn.record.steps.len()));
         let reading = self.read_answer(&meter, &turn, &turn_tools, &mut heard);
-        let outcome = self
-            .running
-            .unless_cancelled(run_in(part, reading))
-            .await;
+        let outcome = self.running.unless_cancelled(run_in(part, reading)).await;
         let ended = EndedCall {
             usage: heard.usage,
             heard_tokens: heard.tokens(),

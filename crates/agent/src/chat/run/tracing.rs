@@ -79,7 +79,10 @@ impl TurnSpans<'_> {
             .text("gen_ai.provider.name", provider(spent.model.as_deref()))
             .number("gen_ai.usage.input_tokens", spent.input_tokens)
             .number("gen_ai.usage.output_tokens", spent.output_tokens)
-            .number("gen_ai.usage.cache_read.input_tokens", spent.cached_input_tokens)
+            .number(
+                "gen_ai.usage.cache_read.input_tokens",
+                spent.cached_input_tokens,
+            )
             .number("session_agent.turn.recoveries", record.turn.recoveries)
             .texts("gen_ai.response.finish_reasons", &[&finish_of(record)]);
         if spent.cost > 0.0 {
@@ -101,29 +104,49 @@ impl TurnSpans<'_> {
         let times = (sent_at, step.started_at + step.duration_ms);
         let trace = self.trace.part(&chat_part(number));
         let mut span = self
-            .span(&trace, format!("chat {}", bare(model)), SpanKind::Client, times)
+            .span(
+                &trace,
+                format!("chat {}", bare(model)),
+                SpanKind::Client,
+                times,
+            )
             .text("gen_ai.operation.name", "chat")
             .text("gen_ai.provider.name", provider(Some(model)))
             .text("gen_ai.request.model", bare(model))
             .flag("gen_ai.request.stream", true)
             .number("gen_ai.usage.input_tokens", step.input_tokens)
             .number("gen_ai.usage.output_tokens", step.output_tokens)
-            .number("gen_ai.usage.cache_read.input_tokens", step.cached_input_tokens)
+            .number(
+                "gen_ai.usage.cache_read.input_tokens",
+                step.cached_input_tokens,
+            )
             .number("session_agent.step.prepared_ms", step.prepared_ms);
         if let Some(reason) = step.finish_reason {
             let reason = json::encode(&reason).unwrap_or_default();
-            span = span.texts("gen_ai.response.finish_reasons", &[reason.trim_matches('"')]);
+            span = span.texts(
+                "gen_ai.response.finish_reasons",
+                &[reason.trim_matches('"')],
+            );
         }
         if let Some(first_ms) = step.time_to_first_token_ms {
-            span = span.real("gen_ai.response.time_to_first_chunk", first_ms as f64 / 1_000.0);
+            span = span.real(
+                "gen_ai.response.time_to_first_chunk",
+                first_ms as f64 / 1_000.0,
+            );
         }
         if let Some(context) = &step.context {
             span = span
-                .number("session_agent.context.system_prompt_tokens", context.system_prompt)
+                .number(
+                    "session_agent.context.system_prompt_tokens",
+                    context.system_prompt,
+                )
                 .number("session_agent.context.tools_tokens", context.tools)
                 .number("session_agent.context.messages_tokens", context.messages)
                 .number("session_agent.context.window_tokens", context.window_tokens)
-                .number("session_agent.context.left_out_messages", context.left_out_messages);
+                .number(
+                    "session_agent.context.left_out_messages",
+                    context.left_out_messages,
+                );
         }
         if let (true, Some(said)) = (self.shows_content, self.find_said(step)) {
             span = span.content("gen_ai.output.messages", &said, MAX_CONTENT_BYTES);
@@ -142,7 +165,12 @@ impl TurnSpans<'_> {
             ToolKind::Class | ToolKind::Client | ToolKind::Registered => "function",
         };
         let mut span = self
-            .span(trace, format!("execute_tool {}", tool.name), SpanKind::Internal, times)
+            .span(
+                trace,
+                format!("execute_tool {}", tool.name),
+                SpanKind::Internal,
+                times,
+            )
             .text("gen_ai.operation.name", "execute_tool")
             .text("gen_ai.tool.name", &tool.name)
             .text("gen_ai.tool.call.id", &tool.tool_call_id)
@@ -172,14 +200,21 @@ impl TurnSpans<'_> {
             .span(&trace, "compact_context", SpanKind::Internal, times)
             .text("gen_ai.operation.name", "compact_context");
         for (name, tokens) in [
-            ("session_agent.compaction.tokens_before", compaction.tokens_before),
-            ("session_agent.compaction.tokens_after", compaction.tokens_after),
+            (
+                "session_agent.compaction.tokens_before",
+                compaction.tokens_before,
+            ),
+            (
+                "session_agent.compaction.tokens_after",
+                compaction.tokens_after,
+            ),
         ] {
             if let Some(tokens) = tokens {
                 span = span.number(name, tokens);
             }
         }
-        self.queue.push(with_failure(span, compaction.failure.as_ref()));
+        self.queue
+            .push(with_failure(span, compaction.failure.as_ref()));
     }
 
     fn span(
@@ -211,7 +246,12 @@ impl TurnSpans<'_> {
         let place = answers
             .filter(|other| other.model.is_some() && other.failure.is_none())
             .position(|other| std::ptr::eq(other, step))?;
-        let said = self.turn.steps.iter().filter(|step| !step.is_logged).nth(place)?;
+        let said = self
+            .turn
+            .steps
+            .iter()
+            .filter(|step| !step.is_logged)
+            .nth(place)?;
         let mut parts = vec![json!({"type": "text", "content": said.text})];
         for call in &said.calls {
             let arguments = json::decode_tree(call.arguments.as_str()).ok();
@@ -246,7 +286,10 @@ fn bare(model: &str) -> &str {
 /// The provider, in the conventions' words where these have one.
 fn provider(model: Option<&str>) -> &str {
     let model = model.unwrap_or_default();
-    match model.split_once(':').map_or(model, |(provider, _)| provider) {
+    match model
+        .split_once(':')
+        .map_or(model, |(provider, _)| provider)
+    {
         "openai" => "openai",
         "anthropic" => "anthropic",
         "workers-ai" => "cloudflare.workers_ai",

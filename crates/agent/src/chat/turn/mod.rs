@@ -29,10 +29,10 @@ use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::chat::record::TurnRecord;
-use crate::chat::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::chat::turn::call::{
     AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event,
 };
+use crate::chat::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::chat::turn::room::TurnRoom;
 use crate::log::event::NewEvent;
 use crate::log::note::{Kept, MAX_REASONING_BYTES, Note};

@@ -164,6 +164,13 @@ fn session_of(operation: &str, body: &Value) -> Option<String> {
             return session.as_str().filter(|_| is_one).map(str::to_owned);
         }
         "createSession" => "id",
+        "getTurn" => {
+            return body["turnId"]
+                .as_str()?
+                .split('.')
+                .nth(2)
+                .map(str::to_owned);
+        }
         _ => "sessionId",
     };
     body[field].as_str().map(str::to_owned)

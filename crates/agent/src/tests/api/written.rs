@@ -179,6 +179,9 @@ fn asks() -> Vec<(&'static str, Value)> {
         ("getSession", s(json!({}))),
         ("listSessions", json!({"limit": 500})),
         ("getUsage", json!({"by": "model"})),
+        ("getTurns", s(json!({"limit": 100}))),
+        ("getTurns", json!({"failed": true, "limit": 100})),
+        ("getTurn", json!({"turnId": "1.1.s"})),
         ("loadEvents", s(json!({"limit": 1000}))),
         ("loadEvents", s(json!({"limit": 40, "tail": true}))),
         (

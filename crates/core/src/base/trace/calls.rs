@@ -37,7 +37,10 @@ pub fn note_call(
         Ok(status) => {
             let span = span.number("http.response.status_code", i64::from(status));
             match status {
-                400.. => span.failed(&status.to_string(), "The answer's status says that it failed."),
+                400.. => span.failed(
+                    &status.to_string(),
+                    "The answer's status says that it failed.",
+                ),
                 _ => span,
             }
         }
@@ -70,7 +73,10 @@ mod tests {
         let spans = queue.take_batch();
         assert_eq!(spans.len(), 1);
         let told = format!("{:?}", spans[0]);
-        assert!(told.contains("tools.example") && !told.contains("secret"), "{told}");
+        assert!(
+            told.contains("tools.example") && !told.contains("secret"),
+            "{told}"
+        );
         assert_eq!(spans[0].failure.as_ref().unwrap().0, "503");
     }
 }

@@ -147,7 +147,11 @@ async fn send(outbound: &dyn Outbound, address: &str, spans: &[Span], dropped: u
         purpose: CallPurpose::Trace,
         place: Endpoint::Url(address.to_owned()),
         headers: parse_headers(headers.as_deref().unwrap_or_default()),
-        body: otlp::render(service.as_deref().unwrap_or("session-agent"), spans, dropped),
+        body: otlp::render(
+            service.as_deref().unwrap_or("session-agent"),
+            spans,
+            dropped,
+        ),
         limits: LIMITS,
     };
     let Ok(mut answer) = outbound.send(request).await else {
@@ -167,9 +171,19 @@ mod tests {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
             parse_headers("Authorization=Basic%20YTpi, x-team = memory ,=no,bad name=1,y"),
-            [header("authorization", "Basic YTpi"), header("x-team", "memory")]
+            [
+                header("authorization", "Basic YTpi"),
+                header("x-team", "memory")
+            ]
         );
-        for text in ["", "a=%0d%0ab", "a=%zz", "a=%4", "content-type=text/plain", "a=é"] {
+        for text in [
+            "",
+            "a=%0d%0ab",
+            "a=%zz",
+            "a=%4",
+            "content-type=text/plain",
+            "a=é",
+        ] {
             assert_eq!(parse_headers(text), [], "{text}");
         }
         assert_eq!(parse_headers(&"a=1,".repeat(4_000)), []);

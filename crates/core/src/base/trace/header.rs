@@ -68,7 +68,8 @@ fn is_state(state: &str) -> bool {
         (1..=256).contains(&value.len()) && value.bytes().all(is_char) && !value.ends_with(' ')
     };
     let is_name = |name: &str| {
-        let is_char = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'*' | b'/' | b'@');
+        let is_char =
+            |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'*' | b'/' | b'@');
         (1..=256).contains(&name.len()) && name.bytes().all(is_char)
     };
     let is_entry = |entry: &str| {
@@ -140,7 +141,17 @@ mod tests {
         }
         let many = vec!["a=1"; 33].join(",");
         let long = format!("a={}", "x".repeat(511));
-        for bad in ["", "a", "a=", "A=1", "a=é", "a=1\r\nx: y", "a=1,,", &many, &long] {
+        for bad in [
+            "",
+            "a",
+            "a=",
+            "A=1",
+            "a=é",
+            "a=1\r\nx: y",
+            "a=1,,",
+            &many,
+            &long,
+        ] {
             assert_eq!(state(bad), None, "{bad}");
         }
     }

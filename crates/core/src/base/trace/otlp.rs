@@ -15,7 +15,10 @@ const FAILED: i64 = 2;
 
 /// The body of a request to `/v1/traces`. `service`: the name of the service.
 pub fn render(service: &str, spans: &[Span], dropped: u64) -> String {
-    let mut resource = vec![attribute("service.name", &AttributeValue::Text(service.to_owned()))];
+    let mut resource = vec![attribute(
+        "service.name",
+        &AttributeValue::Text(service.to_owned()),
+    )];
     if dropped > 0 {
         let dropped = AttributeValue::Number(i64::try_from(dropped).unwrap_or(i64::MAX));
         resource.push(attribute("session_agent.spans.dropped", &dropped));
@@ -97,13 +100,18 @@ mod tests {
             is_sampled: true,
             state: None,
         };
-        let span = Span::new(&trace, "chat m", SpanKind::Client, (1_544_712_660_000, 1_544_712_661_000))
-            .text("gen_ai.operation.name", "chat")
-            .number("gen_ai.usage.input_tokens", 7)
-            .real("x", 0.5)
-            .flag("y", true)
-            .texts("z", &["stop"])
-            .failed("model_failed", "It failed.");
+        let span = Span::new(
+            &trace,
+            "chat m",
+            SpanKind::Client,
+            (1_544_712_660_000, 1_544_712_661_000),
+        )
+        .text("gen_ai.operation.name", "chat")
+        .number("gen_ai.usage.input_tokens", 7)
+        .real("x", 0.5)
+        .flag("y", true)
+        .texts("z", &["stop"])
+        .failed("model_failed", "It failed.");
         let body: Value = serde_json::from_str(&render("agents", &[span], 0)).unwrap();
         let scope = &body["resourceSpans"][0]["scopeSpans"][0];
         assert_eq!(

@@ -102,6 +102,10 @@ mod tests {
         assert!(!off.samples(id(0), None) && off.samples(id(0), Some(true)));
         let none = Sampler::parse("always_off", None).unwrap();
         assert!(!none.samples(id(0), Some(true)));
-        assert!(Sampler::parse("traceidratio", Some("1")).unwrap().samples(id(u64::MAX), None));
+        assert!(
+            Sampler::parse("traceidratio", Some("1"))
+                .unwrap()
+                .samples(id(u64::MAX), None)
+        );
     }
 }

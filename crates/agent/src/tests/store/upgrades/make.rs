@@ -104,6 +104,7 @@ pub fn make(is_searched: bool) -> Alice {
     play(&alice);
     fill_session(&alice);
     talk(&alice);
+    fail(&alice);
     alice.ok(
         "forkSession",
         json!({"sessionId": "talked", "name": "a fork"}),
@@ -117,6 +118,19 @@ pub fn make(is_searched: bool) -> Alice {
     put_long_rows(&alice, is_searched);
     assert_eq!(alice.turn_rows(), CUT_OFF.len());
     alice
+}
+
+/// Turns that failed: one before the model said anything, and one after some words.
+fn fail(alice: &Alice) {
+    let chunk = json!({"choices": [{"delta": {"content": "Well, "}}]});
+    let broken_off = Said::stream(&format!("data: {chunk}\n\n"));
+    for (text, answer) in [("Why?", None), ("And now?", Some(broken_off))] {
+        alice.outbound.answers.borrow_mut().clear();
+        if let Some(answer) = answer {
+            alice.outbound.answer(Ok(answer));
+        }
+        alice.chat(json!({"id": "failed", "message": user(text)}));
+    }
 }
 
 fn configure(alice: &Alice) {

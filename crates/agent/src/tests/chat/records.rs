@@ -1,0 +1,488 @@
+//! The records of turns: what `getTurns` and `getTurn` tell of turns that are over, whatever
+//! became of them, and to whom.
+
+use serde_json::{Value, json};
+
+use crate::access::{Caller, TokenScope};
+use crate::base::database::Database;
+use crate::base::ids::Id;
+use crate::base::outbound::CallFailure;
+use crate::store::failed_turns::{MAX_FAILED, MAX_FAILED_EACH};
+use crate::testing::Said;
+use crate::tests::Alice;
+use crate::tests::chat::turns::{calls, define, said, user};
+
+impl Alice {
+    /// All turns of a request, page by page.
+    pub fn turns_of(&self, request: Value, limit: usize) -> Vec<Value> {
+        let mut turns: Vec<Value> = Vec::new();
+        let mut cursor = Value::Null;
+        for _ in 0..200 {
+            let mut body = request.clone();
+            body["limit"] = json!(limit);
+            body["cursor"] = cursor;
+            let page = self.ok("getTurns", body);
+            let shown = page["turns"].as_array().unwrap();
+            assert!(shown.len() <= limit);
+            turns.extend(shown.iter().cloned());
+            cursor = page["cursor"].clone();
+            if cursor.is_null() {
+                for turn in &turns {
+                    let one = self.ok("getTurn", json!({"turnId": turn["turnId"]}));
+                    assert_eq!(one, *turn);
+                }
+                return turns;
+            }
+        }
+        panic!("the pages have no end");
+    }
+
+    pub fn turns(&self, session: &str) -> Vec<Value> {
+        let all = self.turns_of(json!({"sessionId": session}), 100);
+        assert_eq!(self.turns_of(json!({"sessionId": session}), 1), all);
+        all
+    }
+
+    fn turn_in(&self, session: &str, text: &str) {
+        self.outbound.answer(said("Yes."));
+        self.chat(json!({"id": session, "message": user(text)}));
+    }
+
+    /// A turn whose model gives no answer.
+    fn fail_in(&self, session: &str, text: &str) {
+        self.outbound.answer(Err(CallFailure::Unreachable {
+            cause: "away".to_owned(),
+        }));
+        self.chat(json!({"id": session, "message": user(text)}));
+    }
+
+    fn count(&self, table: &str) -> usize {
+        let sql = format!("SELECT 1 FROM {table}");
+        self.db.rows(&sql, &[]).unwrap().len()
+    }
+
+    fn is_of(&mut self, session: &str) {
+        self.caller = Caller::Scoped(TokenScope {
+            session_id: Some(Id::parse(session.to_owned()).unwrap()),
+            expires_at: i64::MAX,
+            ..TokenScope::default()
+        });
+    }
+}
+
+fn asked(turns: &[Value]) -> Vec<&str> {
+    let ids = turns.iter().map(|turn| turn["sessionId"].as_str().unwrap());
+    ids.collect()
+}
+
+#[test]
+fn a_plain_turn_tells_what_it_did_and_writes_no_row_for_it() {
+    let alice = Alice::with_model();
+    alice.turn_in("s", "hi");
+    let turns = alice.turns("s");
+    let [turn] = turns.as_slice() else {
+        panic!("{turns:?}");
+    };
+    let events = alice.events();
+    assert_eq!(turn["messageId"], events[1]["id"]);
+    assert_eq!(turn["askedBy"], json!({"kind": "secret"}));
+    assert_eq!(turn["model"], "openai:m");
+    assert_eq!(turn["finishReason"], "stop");
+    assert_eq!(turn["failure"], Value::Null);
+    assert_eq!(turn["startedAt"], 1_000_000);
+    assert_eq!(turn["traceId"], Value::Null);
+    assert_eq!(
+        turn["usage"],
+        json!({"inputTokens": 10, "outputTokens": 2, "cachedInputTokens": 0, "cost": 0.0})
+    );
+    let step = &turn["steps"][0];
+    assert_eq!(step["model"], "openai:m");
+    assert_eq!(
+        (&step["inputTokens"], &step["outputTokens"]),
+        (&json!(10), &json!(2))
+    );
+    assert_eq!(step["timeToFirstTokenMs"], 0);
+    assert_eq!(step["context"]["sentMessages"], 1);
+    let part = |name: &str| step["context"][name].as_i64().unwrap();
+    let sum = part("systemPrompt") + part("tools") + part("messages") + part("reminder");
+    assert_eq!(part("total"), sum);
+    assert!(part("messages") > 0 && part("windowTokens") > part("total"));
+    assert_eq!(step["tools"], json!([]));
+    assert_eq!(alice.count("cf_agents_failed_turns"), 0);
+    let told = turn.to_string();
+    assert!(!told.contains("Yes.") && !told.contains("hi\""), "{told}");
+}
+
+#[test]
+fn a_turns_tools_are_told_with_their_kinds_and_without_their_content() {
+    let alice = Alice::with_model();
+    define(&alice, "weather", false);
+    define(&alice, "asks", true);
+    alice.ok("defineBlock", json!({"label": "notes", "kind": "writable"}));
+    alice.outbound.answer(calls(&[
+        ("c1", "weather", json!({"city": "Atlantis"})),
+        (
+            "c2",
+            "set_context",
+            json!({"label": "notes", "content": "Atlantis"}),
+        ),
+        ("c3", "nothing", json!({})),
+    ]));
+    alice.outbound.answer(Ok(Said::text(500, "Atlantis sank")));
+    alice.outbound.answer(said("It sank."));
+    alice.says("weather?");
+    let turn = &alice.turns("s")[0];
+    assert_eq!(turn["steps"].as_array().unwrap().len(), 2);
+    assert_eq!(turn["steps"][0]["finishReason"], "tool-calls");
+    let tools = turn["steps"][0]["tools"].as_array().unwrap();
+    let told: Vec<_> = tools
+        .iter()
+        .map(|tool| {
+            (
+                tool["name"].as_str().unwrap(),
+                tool["kind"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("weather", "registered"),
+            ("set_context", "memory"),
+            ("nothing", "registered")
+        ]
+    );
+    assert_eq!(
+        tools[0]["error"],
+        "The call failed. Its result in the log says why."
+    );
+    assert_eq!(
+        (&tools[1]["error"], &tools[1]["durationMs"]),
+        (&Value::Null, &json!(0))
+    );
+    assert_eq!(
+        (&tools[2]["error"], &tools[2]["startedAt"]),
+        (
+            &json!("The call was not made. Its result in the log says why."),
+            &Value::Null
+        )
+    );
+    assert!(!turn.to_string().contains("Atlantis"));
+    // A call that waits for the user is made in the turn that goes on.
+    alice.outbound.answer(calls(&[("c4", "asks", json!({}))]));
+    alice.says("ask");
+    let waiting = &alice.turns("s")[0];
+    assert_eq!(waiting["finishReason"], "tool-calls");
+    assert_eq!(waiting["steps"][0]["tools"][0]["startedAt"], Value::Null);
+    let mut message = alice.shown()[3].clone();
+    let approval = message["parts"][1]["approval"]["id"].clone();
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"] = json!({"id": approval, "approved": true});
+    alice.outbound.answer(Ok(Said::text(200, "done")));
+    alice.outbound.answer(said("Done."));
+    alice.chat(json!({"id": "s", "messages": [message]}));
+    let turns = alice.turns("s");
+    assert_eq!(turns.len(), 3);
+    let made = &turns[0]["steps"][0];
+    assert_eq!(
+        (&made["model"], &made["tools"][0]["name"]),
+        (&Value::Null, &json!("asks"))
+    );
+    assert_eq!(made["tools"][0]["durationMs"], 0);
+    assert_eq!(turns[0]["steps"][1]["model"], "openai:m");
+}
+
+#[test]
+fn a_failure_that_said_nothing_has_a_record_with_code_and_sentence_and_costs_one_row() {
+    let alice = Alice::with_model();
+    alice.fail_in("s", "hi");
+    assert_eq!(alice.count("cf_agents_failed_turns"), 1);
+    let turns = alice.turns("s");
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0]["failure"]["code"], "model_failed");
+    let sentence = turns[0]["failure"]["message"].as_str().unwrap();
+    assert!(sentence.contains("could not be reached"), "{sentence}");
+    assert_eq!(turns[0]["messageId"], Value::Null);
+    assert_eq!(turns[0]["finishReason"], "error");
+    assert_eq!(turns[0]["steps"][0]["failure"], turns[0]["failure"]);
+    alice.turn_in("s", "again");
+    alice.fail_in("s", "and again");
+    let turns = alice.turns("s");
+    let finished: Vec<_> = turns.iter().map(|turn| &turn["finishReason"]).collect();
+    assert_eq!(finished, ["error", "stop", "error"]);
+    for limit in [1, 100] {
+        for session in [json!({"sessionId": "s"}), json!({})] {
+            let mut request = session;
+            request["failed"] = json!(true);
+            let failed = alice.turns_of(request, limit);
+            assert_eq!(failed, [turns[0].clone(), turns[2].clone()]);
+        }
+    }
+}
+
+#[test]
+fn a_failure_after_some_words_is_told_once() {
+    let alice = Alice::with_model();
+    let chunk = json!({"choices": [{"delta": {"content": "Well, "}}]});
+    alice
+        .outbound
+        .answer(Ok(Said::stream(&format!("data: {chunk}\n\n"))));
+    alice.says("hi");
+    let turns = alice.turns("s");
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0]["failure"]["code"], "model_failed");
+    assert_eq!(turns[0]["messageId"], alice.events()[1]["id"]);
+    let failed = alice.turns_of(json!({"sessionId": "s", "failed": true}), 5);
+    assert_eq!(failed, turns);
+    // Without its answer, the failure is still told.
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": [turns[0]["messageId"]]}),
+    );
+    let kept = alice.turns("s");
+    assert_eq!((kept.len(), &kept[0]["failure"]), (1, &turns[0]["failure"]));
+}
+
+#[test]
+fn a_turn_that_was_given_up_after_deaths_says_so() {
+    let mut alice = Alice::with_turns_cut_off(1);
+    for _ in 0..2 {
+        assert_eq!(alice.look(&alice.db).works.len(), 1);
+        alice.dies();
+    }
+    for work in alice.look(&alice.db).works {
+        alice.run_work(work);
+    }
+    let turns = alice.turns("s0");
+    assert_eq!(turns[0]["recoveries"], 3);
+    assert_eq!(turns[0]["failure"]["code"], "model_failed");
+    let sentence = turns[0]["failure"]["message"].as_str().unwrap();
+    assert!(
+        sentence.contains("interrupted again and again"),
+        "{sentence}"
+    );
+    // One that can't be read.
+    let alice = Alice::with_turns_cut_off(1);
+    let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
+    alice.db.run(sql, &[]).unwrap();
+    assert_eq!(alice.look(&alice.db).works.len(), 0);
+    let turns = alice.turns("s0");
+    assert_eq!(turns[0]["failure"]["code"], "corrupt_row");
+}
+
+#[test]
+fn a_turn_that_was_taken_up_says_how_often_and_who_asked() {
+    let mut alice = Alice::with_model();
+    drop(
+        alice
+            .begin(&json!({"id": "s", "message": user("Go.")}))
+            .unwrap(),
+    );
+    alice.dies();
+    alice.host.advance(5_000);
+    for work in alice.look(&alice.db).works {
+        alice.outbound.answer(said("Here."));
+        alice.run_work(work);
+    }
+    let turn = &alice.turns("s")[0];
+    assert_eq!(
+        (&turn["recoveries"], &turn["durationMs"]),
+        (&json!(1), &json!(5_000))
+    );
+    assert_eq!(turn["askedBy"], json!({"kind": "secret"}));
+    assert_eq!(turn["steps"][0]["startedAt"], 1_005_000);
+}
+
+#[test]
+fn turns_of_all_sessions_come_newest_first_at_any_length_of_page() {
+    let alice = Alice::with_model();
+    let order = [0, 1, 0, 2, 2, 1, 0, 3, 0];
+    for (n, session) in order.iter().enumerate() {
+        alice.host.advance(1_000);
+        let (session, text) = (format!("s{session}"), format!("n{n}"));
+        match n % 4 {
+            3 => alice.fail_in(&session, &text),
+            _ => alice.turn_in(&session, &text),
+        }
+    }
+    let expected: Vec<String> = order.iter().rev().map(|n| format!("s{n}")).collect();
+    for limit in [1, 2, 3, 100] {
+        let turns = alice.turns_of(json!({}), limit);
+        assert_eq!(asked(&turns), expected, "{limit}");
+        let times: Vec<i64> = turns
+            .iter()
+            .map(|turn| turn["endedAt"].as_i64().unwrap())
+            .collect();
+        assert!(times.is_sorted_by(|a, b| a > b), "{times:?}");
+    }
+    // A session that goes on while somebody pages loses none of its older turns.
+    let first = alice.ok("getTurns", json!({"limit": 1}));
+    alice.host.advance(1_000);
+    alice.turn_in("s1", "meanwhile");
+    let mut cursor = first["cursor"].clone();
+    let mut rest = Vec::new();
+    while !cursor.is_null() {
+        let page = alice.ok("getTurns", json!({"limit": 2, "cursor": cursor}));
+        rest.extend(page["turns"].as_array().unwrap().clone());
+        cursor = page["cursor"].clone();
+    }
+    assert_eq!(asked(&rest), expected[1..]);
+}
+
+#[test]
+fn a_page_follows_the_turns_and_not_the_events_between_them() {
+    let alice = Alice::with_model();
+    alice.turn_in("s", "first");
+    let texts: Vec<String> = (0..1_000).map(|n| format!("text {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for _ in 0..4 {
+        alice.say(&texts);
+    }
+    alice.turn_in("s", "second");
+    alice.say(&texts);
+    alice.db.take_steps();
+    let page = alice.ok("getTurns", json!({"sessionId": "s"}));
+    let steps = alice.db.take_steps();
+    assert_eq!(page["turns"].as_array().unwrap().len(), 2);
+    // Below the first turn, one event is left to look at.
+    assert!(steps < 2_000, "{steps}");
+    // Without the named events, a page looks for them, a bounded number at a time.
+    alice
+        .db
+        .run(
+            "UPDATE cf_agents_events SET ends_turn = json_remove(ends_turn, '$.record.before')",
+            &[],
+        )
+        .unwrap();
+    let turns = alice.turns_of(json!({"sessionId": "s"}), 5);
+    assert_eq!(turns.len(), 2);
+}
+
+#[test]
+fn an_older_turn_stays_told_whatever_becomes_of_newer_ones() {
+    let alice = Alice::with_model();
+    for text in ["a", "b", "c", "d"] {
+        alice.turn_in("s", text);
+    }
+    let all = alice.turns("s");
+    assert_eq!(all.len(), 4);
+    // The middle of the chain goes.
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": [all[1]["messageId"]]}),
+    );
+    assert_eq!(
+        alice.turns("s"),
+        [all[0].clone(), all[2].clone(), all[3].clone()]
+    );
+    alice.turn_in("s", "e");
+    assert_eq!(alice.turns("s").len(), 4);
+    // An answer that lost its place to an append is told, too.
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("f")}))
+        .unwrap();
+    alice.say(&["meanwhile"]);
+    alice.outbound.answer(said("Late."));
+    alice.run_work(begun.work.unwrap());
+    alice.turn_in("s", "g");
+    assert_eq!(alice.turns("s").len(), 6);
+    let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
+    assert_eq!(alice.turns(fork["id"].as_str().unwrap()), [] as [Value; 0]);
+    let file = alice.export("s").unwrap();
+    assert!(!file.contains("timeToFirstToken"));
+    let bob = Alice::with_model();
+    bob.import("s", &file).unwrap();
+    assert_eq!(bob.turns("s"), [] as [Value; 0]);
+    alice.fail_in("s", "h");
+    alice.ok("clearMessages", json!({"sessionId": "s"}));
+    assert_eq!(alice.turns("s"), [] as [Value; 0]);
+    assert_eq!(alice.count("cf_agents_failed_turns"), 0);
+}
+
+#[test]
+fn nobody_forges_a_record_by_an_import_or_an_append() {
+    let alice = Alice::with_model();
+    alice.turn_in("s", "hi");
+    let file = alice.export("s").unwrap();
+    let forged = r#""ends_turn":{"inputTokens":9},"endsTurn":{"inputTokens":9},"action":"#;
+    let file = file.replace("\"action\":", forged);
+    let bob = Alice::with_model();
+    let _ = bob.import("s", &file);
+    assert_eq!(bob.turns_of(json!({}), 5), [] as [Value; 0]);
+}
+
+#[test]
+fn a_session_keeps_its_newest_failures_and_an_agent_a_bounded_number() {
+    let alice = Alice::with_model();
+    let each = usize::try_from(MAX_FAILED_EACH).unwrap();
+    for n in 0..each + 3 {
+        alice.host.advance(1_000);
+        alice.fail_in("s", &format!("n{n}"));
+    }
+    let failed = alice.turns_of(json!({"sessionId": "s", "failed": true}), 7);
+    assert_eq!(failed.len(), each);
+    let newest = failed[0]["endedAt"].as_i64().unwrap();
+    assert_eq!(
+        failed[each - 1]["endedAt"],
+        newest - 1_000 * (each as i64 - 1)
+    );
+    let sql = format!(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {})
+         INSERT INTO cf_agents_failed_turns
+         SELECT 'other-' || n, 0, 1, 1000000 + n, 0, '{{}}' FROM numbers",
+        MAX_FAILED - MAX_FAILED_EACH
+    );
+    alice.db.run(&sql, &[]).unwrap();
+    alice.fail_in("t", "more");
+    let most = usize::try_from(MAX_FAILED).unwrap();
+    assert_eq!(alice.count("cf_agents_failed_turns"), most);
+    let sql = "SELECT 1 FROM cf_agents_failed_turns WHERE session_id = 'other-1'";
+    assert!(
+        alice.db.rows(sql, &[]).unwrap().is_empty(),
+        "the oldest went"
+    );
+}
+
+#[test]
+fn a_token_of_one_session_sees_its_turns_alone() {
+    let mut alice = Alice::with_model();
+    alice.turn_in("s", "mine");
+    alice.turn_in("t", "theirs");
+    alice.fail_in("t", "theirs, too");
+    let theirs = alice.turns("t");
+    alice.is_of("s");
+    assert_eq!(alice.turns("s").len(), 1);
+    for request in [
+        json!({}),
+        json!({"sessionId": "t"}),
+        json!({"failed": true}),
+        json!({"sessionId": "t", "failed": true}),
+    ] {
+        assert_eq!(alice.refused("getTurns", request), "forbidden");
+    }
+    for turn in theirs {
+        let id = &turn["turnId"];
+        assert_eq!(alice.refused("getTurn", json!({"turnId": id})), "forbidden");
+        // Nor under the name of its own session.
+        let body = json!({"turnId": id, "sessionId": "s"});
+        assert_eq!(alice.ok("getTurn", body), Value::Null);
+    }
+    // Who asked is told, and no token.
+    alice.turn_in("s", "again");
+    assert_eq!(alice.turns("s")[0]["askedBy"], json!({"kind": "token"}));
+}
+
+#[test]
+fn a_very_long_session_id_leads_back_to_its_turn() {
+    let alice = Alice::with_model();
+    let long = "é".repeat(200);
+    alice.turn_in(&long, "hi");
+    alice.turn_in(&"é".repeat(199), "hello");
+    let turns = alice.turns(&long);
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0]["sessionId"], long);
+    assert_eq!(
+        alice.refused("getTurn", json!({"turnId": "t-1"})),
+        "invalid_request"
+    );
+}

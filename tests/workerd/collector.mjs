@@ -1,0 +1,147 @@
+// A receiver of OpenTelemetry's spans, in a server of its own. It takes what the protobuf
+// messages of OTLP allow in their JSON form, and nothing else: an unknown field, a number
+// where a text belongs, or an id of another length is a mistake of the sender.
+//
+//   const collector = await startCollector();
+//   startServer({ vars: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
+//   await collector.spans((spans) => spans.some(({ name }) => name === "chat test"))
+//   collector.mode = "refuse";   // or "silent", or "take"
+
+import { EventEmitter, once } from "node:events";
+import { createServer } from "node:http";
+
+export async function startCollector() {
+  const collector = new Collector();
+  await collector.start();
+  return collector;
+}
+
+class Collector {
+  #server = createServer((request, response) =>
+    this.#take(request, response).catch((error) => {
+      this.mistakes.push(error.message);
+      response.writeHead(400).end();
+    }),
+  );
+  #heard = new EventEmitter().setMaxListeners(0);
+  #spans = [];
+  /** What was wrong with requests. After a good test, nothing. */
+  mistakes = [];
+  /** The headers and the bodies of all requests. */
+  requests = [];
+  mode = "take";
+  url;
+
+  async start() {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    this.url = `http://127.0.0.1:${this.#server.address().port}`;
+  }
+
+  async stop() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** All spans so far, once they are as `are` says. */
+  async spans(are) {
+    while (!are(this.#spans)) await once(this.#heard, "spans");
+    return this.#spans;
+  }
+
+  /** Waits until there were so many requests in all. */
+  async asked(times) {
+    while (this.requests.length < times) await once(this.#heard, "asked");
+  }
+
+  forget() {
+    this.#spans = [];
+    this.requests = [];
+    this.mode = "take";
+  }
+
+  async #take(request, response) {
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    this.requests.push({ headers: request.headers, text, url: request.url });
+    this.#heard.emit("asked");
+    if (this.mode === "silent") return;
+    if (this.mode === "refuse") return response.writeHead(503).end("later");
+    expect(request.method === "POST" && request.url === "/v1/traces", `${request.method} ${request.url}`);
+    expect(request.headers["content-type"] === "application/json", "the content type");
+    const body = JSON.parse(text);
+    check(body, REQUEST, "request");
+    const spans = body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
+    for (const span of spans) {
+      expect(BigInt(span.endTimeUnixNano) >= BigInt(span.startTimeUnixNano), `${span.name} ends before it begins`);
+    }
+    this.#spans.push(...spans.map((span) => ({ ...span, attributes: valuesOf(span.attributes) })));
+    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+    this.#heard.emit("spans");
+  }
+}
+
+function expect(holds, mistake) {
+  if (!holds) throw new Error(mistake);
+}
+
+const text = (value) => typeof value === "string";
+const hex = (bytes) => (value) => text(value) && value.length === 2 * bytes && /^[0-9a-f]*[1-9a-f][0-9a-f]*$/.test(value);
+/** 64-bit integers are texts in protobuf's JSON. */
+const int64 = (value) => text(value) && /^-?\d{1,19}$/.test(value);
+const list = (of) => ({ list: of });
+
+const ANY_VALUE = {};
+Object.assign(ANY_VALUE, {
+  one: {
+    stringValue: text,
+    boolValue: (value) => typeof value === "boolean",
+    intValue: int64,
+    doubleValue: Number.isFinite,
+    arrayValue: { fields: { values: list(ANY_VALUE) } },
+  },
+});
+const ATTRIBUTES = list({ fields: { key: text, value: ANY_VALUE }, required: ["key", "value"] });
+const SPAN = {
+  fields: {
+    traceId: hex(16),
+    spanId: hex(8),
+    parentSpanId: hex(8),
+    name: text,
+    kind: (value) => [1, 2, 3, 4, 5].includes(value),
+    startTimeUnixNano: int64,
+    endTimeUnixNano: int64,
+    attributes: ATTRIBUTES,
+    status: { fields: { code: (value) => [0, 1, 2].includes(value), message: text } },
+  },
+  required: ["traceId", "spanId", "name", "kind", "startTimeUnixNano", "endTimeUnixNano"],
+};
+const SCOPE_SPANS = { fields: { scope: { fields: { name: text, version: text } }, spans: list(SPAN) }, required: ["spans"] };
+const RESOURCE_SPANS = {
+  fields: { resource: { fields: { attributes: ATTRIBUTES } }, scopeSpans: list(SCOPE_SPANS) },
+  required: ["resource", "scopeSpans"],
+};
+const REQUEST = { fields: { resourceSpans: list(RESOURCE_SPANS) }, required: ["resourceSpans"] };
+
+/** Holds a value against its shape: a function, a list, fields, or one of several fields. */
+function check(value, shape, place) {
+  if (typeof shape === "function") return expect(shape(value), `${place}: ${JSON.stringify(value)}`);
+  if (shape.list) {
+    expect(Array.isArray(value), `${place} is not a list`);
+    return value.forEach((item, index) => check(item, shape.list, `${place}[${index}]`));
+  }
+  expect(value !== null && typeof value === "object" && !Array.isArray(value), `${place} is not an object`);
+  const fields = shape.one ?? shape.fields;
+  if (shape.one) expect(Object.keys(value).length === 1, `${place} has not one value`);
+  for (const name of shape.required ?? []) expect(name in value, `${place} has no ${name}`);
+  for (const [name, part] of Object.entries(value)) {
+    expect(name in fields, `${place}.${name} is unknown`);
+    check(part, fields[name], `${place}.${name}`);
+  }
+}
+
+const valuesOf = (attributes) =>
+  Object.fromEntries(attributes.map(({ key, value: { stringValue, intValue, ...rest } }) => [
+    key,
+    stringValue ?? (intValue === undefined ? Object.values(rest)[0] : Number(intValue)),
+  ]));

@@ -1,0 +1,192 @@
+// Traces on the real runtime: from a caller's `traceparent` to the headers of a model, a tool
+// and a server of tools, and to the receiver of spans. A receiver that is silent or refuses
+// changes nothing for a request. Records of turns outlive deaths.
+
+import assert from "node:assert/strict";
+import { after, afterEach, test } from "node:test";
+import { call, startChatServer, until } from "./chat_server.mjs";
+import { allOf } from "./chat_stream.mjs";
+import { startCollector } from "./collector.mjs";
+import { startMcpServer } from "./mcp_server.mjs";
+import { callTools, gate, say } from "./model_server.mjs";
+import { startTools } from "./tool_server.mjs";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER = "00f067aa0ba902b7";
+const traceparent = `00-${TRACE}-${CALLER}-01`;
+
+const collector = await startCollector();
+const tools = await startTools();
+const mcp = await startMcpServer();
+const { server, model, stop } = await startChatServer({
+  vars: {
+    TOOL_ORIGINS: `${tools.origin} ${mcp.origin}`,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20of-the-collector",
+  },
+});
+after(async () => {
+  await stop();
+  await tools.stop();
+  await mcp.stop();
+  await collector.stop();
+});
+afterEach(() => {
+  model.forget();
+  assert.deepEqual(collector.mistakes, []);
+  collector.forget();
+});
+
+/** Begins a turn in session `s`, in a trace if `headers` name one. */
+const begin = (agent, id, headers = {}) =>
+  server.fetch(`/agents/session-agent/${agent}/chat`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ id: "s", message: { id, role: "user", parts: [{ type: "text", text: "Go to Atlantis." }] } }),
+  });
+
+const spanOf = (header) => header.split("-")[2];
+const inTrace = (spans) => spans.filter(({ traceId }) => traceId === TRACE);
+const isOver = (spans) => inTrace(spans).some(({ name }) => name.startsWith("invoke_agent"));
+
+test("a_trace_goes_from_the_caller_to_tools_and_servers_and_to_the_receiver", async () => {
+  await call(server, "traced", "defineTool", { name: "walk", description: "Walks.", url: `${tools.origin}/walk` });
+  await call(server, "traced", "defineTool", { name: "calc", mcp: mcp.url, needsApproval: false });
+  const before = (await mcp.asked()).length;
+  model.next(callTools(["walk", { to: "Rome" }, "a"], ["calc_add", { a: 1, b: 2 }, "b"]), say("Done."));
+  const response = await begin("traced", "u1", { traceparent, tracestate: "vendor=1" });
+  assert.match(response.headers.get("traceparent"), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`));
+  await allOf(response);
+  const spans = inTrace(await collector.spans(isOver));
+  const named = (name) => spans.find((span) => span.name === name) ?? assert.fail(`${name}: ${spans.map((s) => s.name)}`);
+  const parentOf = (span) => spans.find(({ spanId }) => spanId === span.parentSpanId);
+  // The request, the turn, its steps and its calls hang together, below the caller's span.
+  const request = named("chat");
+  assert.equal(request.parentSpanId, CALLER);
+  assert.equal(spanOf(response.headers.get("traceparent")), request.spanId);
+  const turn = named("invoke_agent traced");
+  assert.equal(turn.parentSpanId, request.spanId);
+  assert.equal(turn.attributes["gen_ai.conversation.id"], "s");
+  const chats = spans.filter(({ name }) => name === "chat test");
+  assert.equal(chats.length, 2);
+  for (const span of [...chats, named("execute_tool walk"), named("execute_tool calc_add")]) {
+    assert.equal(parentOf(span), turn);
+  }
+  // Each call that left is a span, whose id its receiver was told.
+  const received = [
+    ...model.headers.slice(-2).map((headers) => [headers, "chat test"]),
+    [tools.headers.at(-1), "execute_tool walk"],
+  ];
+  for (const [headers, parent] of received) {
+    assert.equal(headers.tracestate, "vendor=1");
+    const left = spans.find(({ spanId }) => spanId === spanOf(headers.traceparent));
+    assert.equal(left.kind, 3);
+    assert.equal(parentOf(left).name, parent);
+  }
+  const asked = (await mcp.asked()).slice(before).find(({ method }) => method === "tools/call");
+  assert.equal(parentOf(spans.find(({ spanId }) => spanId === spanOf(asked.trace))).name, "execute_tool calc_add");
+  // The receiver has its own header, and is told no word of the conversation.
+  for (const { headers, text } of collector.requests) {
+    assert.equal(headers.authorization, "Bearer of-the-collector");
+    assert.equal(headers.traceparent, undefined);
+    assert.doesNotMatch(text, /Atlantis|Rome|Done\./);
+  }
+  const { turns } = await call(server, "traced", "getTurns", { sessionId: "s" });
+  assert.equal(turns[0].traceId, TRACE);
+  if (process.env.SHOW_TRACE) console.log(JSON.stringify(spans, null, 1));
+});
+
+test("operations_take_a_trace_over_http_and_rpc_and_have_the_names_of_memory", async () => {
+  const headers = { traceparent };
+  await call(server, "ops", "defineBlock", { label: "notes", kind: "writable" }, headers);
+  const given = [JSON.stringify({ label: "notes", content: "x" }), { traceparent }];
+  const answer = await server.rpc("ops", "setBlock", given, { via: "object" });
+  assert.equal(JSON.parse(answer).label, "notes");
+  const spans = inTrace(await collector.spans((spans) => spans.some(({ name }) => name === "upsert_memory")));
+  assert.deepEqual(
+    spans.map(({ name, parentSpanId, kind }) => [name, parentSpanId, kind]),
+    [
+      ["create_memory_store", CALLER, 2],
+      ["upsert_memory", CALLER, 2],
+    ],
+  );
+  // Another form is no trace of the caller's, and no error.
+  for (const bad of ["00-x", traceparent.toUpperCase(), `${traceparent}-00`]) {
+    const { status } = await server.call("ops", "getBlock", { label: "notes" }, { headers: { traceparent: bad } });
+    assert.equal(status, 200);
+  }
+});
+
+test("a_receiver_that_refuses_or_is_silent_changes_nothing_for_a_turn", async () => {
+  for (const mode of ["refuse", "silent"]) {
+    const agent = `receiver-${mode}`;
+    collector.mode = mode;
+    model.next(say("One."), say("Two."));
+    const began = performance.now();
+    assert.equal((await allOf(await begin(agent, "u1", { traceparent }))).text, "One.");
+    await collector.asked(1);
+    assert.equal((await allOf(await begin(agent, "u2", { traceparent }))).text, "Two.");
+    const took = performance.now() - began;
+    // The second turn runs while the receiver says nothing: no turn waits for it.
+    if (mode === "silent") assert.ok(took < 5_000, `${took} ms`);
+    const { turns } = await call(server, agent, "getTurns", { sessionId: "s" });
+    assert.deepEqual(
+      turns.map(({ finishReason }) => finishReason),
+      ["stop", "stop"],
+    );
+    collector.forget();
+  }
+});
+
+test("a_turn_that_ended_by_kills_has_a_record_with_code_and_sentence_in_its_trace", async () => {
+  await call(server, "killed", "createSession", { id: "s" });
+  for (let life = 0; life < 3; life += 1) {
+    const at = gate();
+    model.next(say("One ", at, "two."));
+    const asked = model.requests.length + 1;
+    if (life === 0) void begin("killed", "u1", { traceparent }).then((response) => response.body?.cancel(), () => {});
+    else void call(server, "killed", "getSession", { sessionId: "s" }).catch(() => {});
+    await model.asked(asked);
+    await server.kill9();
+  }
+  let turns = [];
+  await until(
+    () => turns.length > 0,
+    (check) => {
+      const timer = setInterval(async () => {
+        ({ turns } = await call(server, "killed", "getTurns", { sessionId: "s", failed: true }));
+        check();
+      }, 200);
+      return () => clearInterval(timer);
+    },
+    () => "the turn is not over",
+  );
+  const [turn] = turns;
+  assert.equal(turn.failure.code, "model_failed");
+  assert.match(turn.failure.message, /interrupted again and again/);
+  assert.deepEqual([turn.recoveries, turn.traceId, turn.requestId !== null], [3, TRACE, true]);
+  const spans = inTrace(await collector.spans(isOver));
+  const over = spans.find(({ name }) => name === "invoke_agent killed");
+  assert.equal(over.attributes["error.type"], "model_failed");
+  assert.equal(over.status.code, 2);
+});
+
+test("a_plain_turn_writes_four_rows_and_a_failed_one_a_row_more", async () => {
+  await call(server, "rows", "createSession", { id: "s" });
+  const written = async (...answers) => {
+    model.next(...answers);
+    const id = `u-${model.requests.length}`;
+    const { written } = await server.metered("rows", async () => {
+      await allOf(await begin("rows", id));
+      await call(server, "rows", "getSession", { sessionId: "s" });
+    });
+    return written;
+  };
+  await written(say("First."));
+  const plain = await written(say("Hello."));
+  const failed = await written({ status: 400, message: "no" });
+  console.log(`rows: a plain turn ${plain}, a failed one that says nothing ${failed}`);
+  assert.equal(plain, 4);
+  // The message with its index entry, the turn's row twice, and the record.
+  assert.equal(failed, 5);
+});
