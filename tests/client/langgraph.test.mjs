@@ -178,6 +178,32 @@ test("a_graph_in_a_graph_has_its_own_namespace_and_a_thread_goes_whole", async (
   assert.ok(await saverOf("nested").getTuple(inThread("other")));
 });
 
+test("prune_keeps_the_newest_checkpoint_of_each_namespace_with_what_it_uses", async () => {
+  const saver = saverOf("pruned");
+  const graph = new StateGraph(State)
+    .addNode("say", () => ({ said: ["and more"] }))
+    .addEdge(START, "say")
+    .compile({ checkpointer: saver });
+  for (const thread of ["t", "other"])
+    for (const said of ["one", "two", "three"]) await graph.invoke({ said: [said] }, inThread(thread));
+  const newest = await saver.getTuple(inThread("t"));
+  const all = async (thread) => {
+    const found = [];
+    for await (const tuple of saver.list(inThread(thread))) found.push(tuple);
+    return found;
+  };
+  const others = (await all("other")).length;
+  assert.ok((await all("t")).length > 3);
+  await saver.prune(["t", "a thread that is not there"]);
+  assert.deepEqual(await all("t"), [newest]);
+  assert.equal((await all("other")).length, others);
+  // The thread goes on from there.
+  await graph.invoke({ said: ["four"] }, inThread("t"));
+  assert.ok((await saver.getTuple(inThread("t"))).checkpoint.channel_values.said.includes("one"));
+  await saver.prune(["t"], { strategy: "delete" });
+  assert.deepEqual(await all("t"), []);
+});
+
 test("names_that_are_long_or_full_of_signs_stay_apart", async () => {
   const saver = saverOf("names");
   const threads = ["a", 'a","b', "a/b", "", "é🙂".repeat(100), `${"é🙂".repeat(100)}!`];

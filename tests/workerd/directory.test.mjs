@@ -139,14 +139,25 @@ test("the_command_line_lists_agents_and_erases_them_with_receipts", async () => 
   assert.deepEqual([refused.code, refused.lines], [1, []]);
   assert.match(refused.stderr, /Nothing was destroyed\..*--confirm cli:1:/);
   const erased = await run("erase", "cli:1:", "--confirm", "cli:1:");
-  assert.deepEqual([erased.code, erased.lines.map(({ agent }) => agent)], [0, ["cli:1:a", "cli:1:b"]], erased.stderr);
-  assert.ok(erased.lines.every(({ signature }) => typeof signature === "string"));
+  assert.equal(erased.code, 0, erased.stderr);
+  const [{ receipt }, ...each] = erased.lines.reverse();
+  assert.deepEqual(each.map(({ agent }) => agent).sort(), ["cli:1:a", "cli:1:b"]);
+  assert.ok([receipt, ...each].every(({ signature }) => typeof signature === "string"));
+  assert.deepEqual([receipt.agents, receipt.erased.sessions], [{ prefix: "cli:1:", count: 2 }, 2]);
+  assert.deepEqual(await ok("operator", "verifyReceipt", { receipt }), { valid: true, signed: true });
   assert.deepEqual(await names("cli:"), ["cli:2:a"]);
   // Whoever is asked stays unused.
   assert.deepEqual(await names("operator"), []);
   const backup = await run("backup", "cli:2:a", "--keep", "2");
   assert.equal(backup.code, 0, backup.stderr);
   assert.equal(backup.lines.length, 1);
+  const restored = await run("restore", "cli:4", "--from", backup.lines[0].key);
+  assert.deepEqual([restored.code, restored.lines[0]?.sessions], [0, 1], restored.stderr);
+  assert.deepEqual(await names("cli:4"), ["cli:4"]);
+  const again = await run("restore", "cli:2:a");
+  assert.deepEqual([again.code, again.lines[0]?.imported], [0, 0], again.stderr);
+  assert.match((await run("restore", "cli:5")).stderr, /has no backup/);
+  assert.match((await run("backup", "cli:2:a", "--from", "x")).stderr, /Usage/);
   assert.match((await run("erase")).stderr, /Usage/);
 });
 

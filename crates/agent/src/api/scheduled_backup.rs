@@ -9,7 +9,7 @@ use super::operations::backups::{back_up, load_plan};
 use crate::base::database::atomically;
 use crate::base::error::Result;
 use crate::store::backup_plan::{
-    BackupPlan, BackupProgress, find_progress, forget_progress, write_progress,
+    BackupPlan, BackupProgress, begin_at, find_progress, forget_progress, write_progress,
 };
 
 /// The pause after a backup that failed, or that the object did not live to end.
@@ -74,7 +74,11 @@ fn begin(agent: &Agent<'_>, now_ms: i64) -> Result<Option<(Option<BackupPlan>, i
             }
             return Ok(None);
         };
-        let progress = progress.unwrap_or_default();
+        let Some(progress) = progress else {
+            // A deployed schedule. The agent is new, and may still be imported.
+            begin_at(agent.db, now_ms + every_ms)?;
+            return Ok(Some((None, now_ms + every_ms)));
+        };
         if progress.next_at > now_ms {
             return Ok(Some((None, progress.next_at)));
         }

@@ -216,6 +216,22 @@ pub struct ListedTool {
     pub parameters: Object,
 }
 
+words! {
+    /// Who a text comes from.
+    pub enum Origin {
+        /// A user, or a caller with a minted token.
+        User = "user",
+        /// A model, by its tools.
+        Agent = "agent",
+        /// The result of a tool.
+        Tool = "tool",
+        /// A file, or another system.
+        Import = "import",
+        /// Who holds the secret.
+        Operator = "operator",
+    }
+}
+
 /// What a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]

@@ -67,14 +67,19 @@ pub fn forget_progress(db: &dyn Database) -> Result<()> {
     delete_stored(db, KEY)
 }
 
-/// Has the schedule be looked at anew. Part of the transaction that sets it.
-pub fn ask(db: &dyn Database) -> Result<()> {
+/// Has the next backup begin at this time. Part of a transaction.
+pub fn begin_at(db: &dyn Database, next_at: i64) -> Result<()> {
     let progress = find_progress(db)?.unwrap_or_default();
     write_progress(
         db,
         &BackupProgress {
-            next_at: 0,
+            next_at,
             ..progress
         },
     )
+}
+
+/// Has the schedule be looked at anew. Part of the transaction that sets it.
+pub fn ask(db: &dyn Database) -> Result<()> {
+    begin_at(db, 0)
 }

@@ -40,6 +40,7 @@ use crate::lifecycle::transfer::lines::{LineKind, SessionLine};
 use crate::lifecycle::transfer::memory::import::MemoryImport;
 use crate::lifecycle::transfer::rights::ImportSender;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
+use crate::store::backup_plan;
 use crate::store::config::{ConfigureAgent, change_config};
 use crate::store::stored::{REMOVED_TOOLS, RESTORING, delete_stored, write_stored};
 use crate::store::usage_days::{DayUsage, count_for_agent};
@@ -319,7 +320,12 @@ impl<'a> AgentImport<'a> {
         atomically(db, || {
             check_restoring(db, self.mark.as_deref())?;
             if let Some(change) = change {
+                let plan = change.backups.given().cloned().flatten();
                 change_config(db, &self.agent.deployed.memory.config, change)?;
+                // A copy of half an import would take the place of a good one.
+                if let Some(every_ms) = plan.and_then(|plan| plan.every_ms()) {
+                    backup_plan::begin_at(db, self.agent.host.now_ms() + every_ms)?;
+                }
             }
             if let Some(own) = compaction {
                 change_settings(db, &self.agent.deployed.compaction, None, own)?;

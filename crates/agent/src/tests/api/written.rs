@@ -13,7 +13,7 @@ use crate::store::erased::Erased;
 use crate::testing::archive::Shelf;
 use crate::testing::wait_for;
 use crate::tests::Alice;
-use crate::tests::api::examples::READS;
+use crate::tests::api::examples::{BACKUP, READS};
 
 /// Characters that are written longer than they are stored, or stored longer than they count.
 const WORST: &[(&str, &str)] = &[
@@ -176,6 +176,11 @@ fn asks() -> Vec<(&'static str, Value)> {
         body
     };
     let mut asks = vec![
+        // Before a read freezes a prompt, which the backup does not have.
+        (
+            "restoreBackup",
+            json!({"key": BACKUP, "allowSources": true}),
+        ),
         ("getSession", s(json!({}))),
         ("listSessions", json!({"limit": 500})),
         ("getUsage", json!({"by": "model"})),
@@ -209,6 +214,10 @@ fn asks() -> Vec<(&'static str, Value)> {
         ("backup", json!({"to": "r2"})),
         ("listBackups", json!({})),
         ("getBookmark", json!({})),
+        (
+            "restoreBookmark",
+            json!({"bookmark": "state-1", "confirm": "alice"}),
+        ),
         ("applyRetention", json!({"dryRun": true})),
         ("listAgents", json!({"limit": 1000})),
         ("searchAgents", json!({"prefix": "a", "query": "x"})),
@@ -311,7 +320,10 @@ fn no_answer_is_written_longer_than_its_bound() {
         let alice = full_of(worst);
         let directory = "DIRECTORY".to_owned();
         alice.outbound.bindings.borrow_mut().push(directory);
-        alice.outbound.shelf.get_or_init(Shelf::default);
+        alice.recovery.since_ms.set(Some(0));
+        let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+        let file = alice.export_agent().into_bytes();
+        shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
         for (operation, body) in asks() {
             let agent = alice.agent(&alice.db);
             let bytes = match wait_for(dispatch(&agent, operation, body.to_string())) {

@@ -300,3 +300,44 @@ fn an_object_that_dies_in_a_backup_tries_again() {
     assert_eq!(alarm(&alice), Some(now + 25 * HOUR));
     assert_eq!(keys(&alice), 1);
 }
+
+#[test]
+fn a_restored_agent_is_not_backed_up_before_all_of_it_is_there() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.ok("configureAgent", json!({"backups": {"everyHours": 6}}));
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let bob = Alice::default();
+    *bob.outbound
+        .shelf
+        .get_or_init(Shelf::default)
+        .objects
+        .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    bob.ok("restoreBackup", json!({"key": key}));
+    assert!(!is_due(&bob.agent(&bob.db)).unwrap());
+    assert_eq!(alarm(&bob), Some(bob.host.now_ms() + 6 * HOUR));
+    assert_eq!(keys(&bob), 1);
+    bob.host.advance(6 * HOUR);
+    alarm(&bob);
+    assert_eq!(keys(&bob), 2);
+}
+
+#[test]
+fn a_deployed_schedule_begins_with_a_pause_since_the_agent_is_new() {
+    let alice = Alice::default();
+    let defaults = json!({"backups": {"everyHours": 2}}).to_string();
+    alice
+        .outbound
+        .settings
+        .borrow_mut()
+        .insert("AGENT_DEFAULTS".to_owned(), defaults);
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.ok("createSession", json!({"id": "s"}));
+    let began = alice.host.now_ms();
+    assert!(is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), Some(began + 2 * HOUR));
+    assert_eq!(keys(&alice), 0);
+    alice.host.advance(2 * HOUR);
+    assert_eq!(alarm(&alice), Some(began + 4 * HOUR));
+    assert_eq!(keys(&alice), 1);
+}

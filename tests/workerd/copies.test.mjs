@@ -1,0 +1,85 @@
+// Copies of an agent in the runtime: a schedule that the alarm keeps, a restore from the bucket,
+// and the refusal where the platform has no point-in-time recovery.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { startServer } from "./harness.mjs";
+
+const server = await startServer();
+after(() => server.stop());
+
+const at = (agent, what) => `/agents/session-agent/${encodeURIComponent(agent)}/${what}`;
+
+async function ok(agent, operation, input = {}) {
+  const { status, body } = await server.call(agent, operation, input);
+  assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
+  return body;
+}
+
+async function until(ask, isRight) {
+  for (let left = 400; left > 0; left -= 1) {
+    const answer = await ask();
+    if (isRight(answer)) return answer;
+    await pause(50);
+  }
+  assert.fail("it did not come");
+}
+
+const fileOf = async (agent) => await (await server.fetch(at(agent, "export"))).text();
+
+async function furnished(agent) {
+  await ok(agent, "createSession", { id: "s" });
+  const events = Array.from({ length: 1000 }, (_, n) => ({
+    action: "user_message",
+    content: `${n} ${"said ".repeat(300)}`,
+  }));
+  for (let n = 0; n < 6; n += 1) await ok(agent, "appendEvents", { sessionId: "s", events });
+}
+
+test("the_alarm_backs_the_agent_up_when_a_schedule_is_set_and_again_after_an_eviction", async () => {
+  await furnished("planned");
+  await ok("planned", "configureAgent", { backups: { everyHours: 24, keep: 2 } });
+  const list = () => ok("planned", "listBackups");
+  const { nextAt } = await until(list, ({ backups, nextAt }) => backups.length === 1 && nextAt > Date.now());
+  assert.ok(nextAt > Date.now() + 23 * 3_600_000);
+  // The next one is due while the object sleeps: a request wakes it.
+  for (const count of [2, 2]) {
+    await server.sql(
+      "planned",
+      "UPDATE cf_agents_config SET value = json_set(value, '$.nextAt', 1) WHERE key = 'backups'",
+    );
+    await server.evict("planned");
+    await ok("planned", "getSession", { sessionId: "s" });
+    await until(list, ({ backups, nextAt }) => backups.length === count && nextAt > Date.now());
+  }
+});
+
+test("a_backup_of_many_parts_is_restored_to_the_byte_and_a_full_agent_refuses_it", async () => {
+  await furnished("large");
+  const { key, bytes } = await ok("large", "backup");
+  assert.ok(bytes > 8 * 2 ** 20, `${bytes}`);
+  assert.deepEqual(await ok("large again", "restoreBackup", { key }), {
+    ...{ sessions: 1, imported: 1, skipped: 0, events: 6000 },
+  });
+  assert.equal(await fileOf("large again"), await fileOf("large"));
+  await ok("full", "createSession", { id: "other" });
+  const refused = await server.call("full", "restoreBackup", { key });
+  assert.deepEqual([refused.status, refused.body.error.code], [409, "already_exists"]);
+  const unknown = await server.call("nobody", "restoreBackup", { key: "nobody/000000000000001.ndjson" });
+  assert.deepEqual([unknown.status, unknown.body.error.details], [400, { field: "key" }]);
+});
+
+test("a_developers_machine_has_no_point_in_time_recovery_and_says_so", async () => {
+  await ok("local", "createSession", { id: "s" });
+  for (const [operation, input] of [
+    ["getBookmark", {}],
+    ["getBookmark", { at: Date.now() - 60_000 }],
+    ["restoreBookmark", { bookmark: "0000007b-0000b26e", confirm: "local" }],
+  ]) {
+    const { status, body } = await server.call("local", operation, input);
+    assert.deepEqual([status, body.error.code], [501, "not_configured"], JSON.stringify(body));
+    assert.match(body.error.message, /no point-in-time recovery/);
+  }
+  assert.equal((await ok("local", "getSession", { sessionId: "s" })).id, "s");
+});
