@@ -20,7 +20,11 @@ const ASKED = "operator";
 const OPTIONS = { url: { type: "string" }, confirm: { type: "string" }, keep: { type: "string" } };
 
 /** Runs a command. Returns what is to be said of a failure. */
-export async function runAgents(command, args, { env = process.env, stdout = process.stdout, stderr = process.stderr } = {}) {
+export async function runAgents(
+  command,
+  args,
+  { env = process.env, stdout = process.stdout, stderr = process.stderr } = {},
+) {
   let parsed;
   try {
     parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true });

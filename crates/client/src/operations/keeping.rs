@@ -97,6 +97,44 @@ impl Operation for ListBackups {
     const READS: bool = false;
 }
 
+/// Checks whether what the agent stores holds together, and names what is wrong: events, branches,
+/// summaries, media, the index of words, memory, its versions and its counts.
+///
+/// It only reads. A request checks a bounded part of the tables: ask again with the answer's
+/// `cursor` until it is `null`. A finding names a row by its ids and never shows what the row
+/// holds. Homes outside this agent are not checked.
+///
+/// A token that is narrowed to a session sees that session only.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Verify {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Check this session's rows alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl Verify {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Verify:
+    cursor: impl Into<String>;
+    session_id: impl Into<String>;
+}
+
+impl Operation for Verify {
+    type Output = Verified;
+    const NAME: &'static str = "verify";
+    const READS: bool = true;
+}
+
 /// What `listBackups` answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -109,6 +147,121 @@ words! {
     /// Where a backup is written to.
     pub enum BackupPlace {
         R2 = "r2",
+    }
+}
+
+/// A damaged row.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    pub code: FindingCode,
+    /// The same as a sentence.
+    pub message: String,
+    /// The table that the row stands in; docs/storage.md describes the tables.
+    pub table: String,
+    /// The id of the event, the summary, the media, the setting or the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The entry or the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The block, in lower case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The event's `seq`, or the row's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<i64>,
+    /// The session that the row belongs to. Absent: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+}
+
+words! {
+    /// What is wrong. The codes are stable.
+    pub enum FindingCode {
+        /// The rows' session is not there. Said of the first of them.
+        RowsWithoutSession = "rows_without_session",
+        /// The event's id leads to no row, so reads by this id miss the event.
+        EventUnreachable = "event_unreachable",
+        /// Another event of the session has the same id.
+        EventIdTwice = "event_id_twice",
+        /// A column of the event is not the JSON that it must be.
+        EventDamaged = "event_damaged",
+        /// The event follows an event that is not there.
+        ParentMissing = "parent_missing",
+        /// The event follows itself, or an event that was written later.
+        ParentNotBefore = "parent_not_before",
+        /// The event names its parent by another id than the parent has.
+        ParentIdWrong = "parent_id_wrong",
+        /// The event begins a branch and does not say so, so reads miss the branch.
+        BranchUnmarked = "branch_unmarked",
+        /// A part of the event's long text is missing.
+        SlicesIncomplete = "slices_incomplete",
+        /// A part of a long text that no event has.
+        SliceStray = "slice_stray",
+        /// The session's chosen leaf is not there.
+        LeafMissing = "leaf_missing",
+        /// A column of the session is not the JSON that it must be.
+        SessionDamaged = "session_damaged",
+        /// A change stands after the session's next append, so a follower of the feed would miss
+        /// that append.
+        ChangeAhead = "change_ahead",
+        /// The event shows media that is not stored.
+        MediaMissing = "media_missing",
+        /// The event's use of media is not noted, so the media may go before the event does.
+        MediaUseMissing = "media_use_missing",
+        /// A use of media by an event that does not show it.
+        MediaUseStray = "media_use_stray",
+        /// Media that no event uses.
+        MediaUnused = "media_unused",
+        /// Stored media is not what its hash says, or a part of it is missing.
+        MediaDamaged = "media_damaged",
+        /// The event is not in the index of words, so searches miss it.
+        IndexMissing = "index_missing",
+        /// A row of the index of words that no event or entry has.
+        IndexStray = "index_stray",
+        /// A vector of an event or an entry that is not there.
+        VectorStray = "vector_stray",
+        /// The first or the last event of the summary's range is not there.
+        OverlayEdgeMissing = "overlay_edge_missing",
+        /// The events of the summary's range do not lie on one path.
+        OverlayOffPath = "overlay_off_path",
+        /// The summary's range follows another event than its first event does.
+        OverlayAboveWrong = "overlay_above_wrong",
+        /// A column of the block's definition is not the JSON that it must be.
+        BlockDamaged = "block_damaged",
+        /// The version's number is below 1.
+        VersionNumberWrong = "version_number_wrong",
+        /// What an entry, a document or a version says of its writer is not the JSON that it must
+        /// be.
+        NoteDamaged = "note_damaged",
+        /// The version stands where another version belongs.
+        VersionMisplaced = "version_misplaced",
+        /// An earlier version has the number of the newest or a higher one.
+        VersionNotNewest = "version_not_newest",
+        /// The block's entries or its deleted items are counted wrong.
+        CountsWrong = "counts_wrong",
+        /// The entry has a number that is not its block's, so searches in the block miss it.
+        EntryNumberWrong = "entry_number_wrong",
+        /// It is not noted that the entry replaces another.
+        ReplacementMissing = "replacement_missing",
+        /// A note that an entry replaces another, although it does not.
+        ReplacementStray = "replacement_stray",
+        /// A column of the frozen prompt is not the JSON that it must be.
+        PromptDamaged = "prompt_damaged",
+        /// The stored turn is not JSON, so it can't be taken up.
+        TurnDamaged = "turn_damaged",
+        /// A part of a waiting message or of an early answer is missing.
+        WaitingIncomplete = "waiting_incomplete",
+        /// The report of a turn's end is not JSON.
+        CallbackDamaged = "callback_damaged",
+        /// A value of the agent's configuration is not JSON.
+        SettingDamaged = "setting_damaged",
+        /// A column of the tool's definition is not the JSON that it must be.
+        ToolDamaged = "tool_damaged",
     }
 }
 
@@ -197,6 +350,19 @@ pub struct RetentionCounts {
     pub deleted: KindCount,
     /// Default: `{"count":0,"oldestAt":null}`.
     pub entries: KindCount,
+}
+
+/// What `verify` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Verified {
+    /// What is wrong. Empty: nothing among the rows that this request checked.
+    pub findings: Vec<Finding>,
+    /// How many rows this request checked.
+    pub checked: i64,
+    /// Where the next request goes on. `null`: all is checked.
+    pub cursor: Option<String>,
 }
 
 /// A backup that is in the bucket.
