@@ -68,8 +68,16 @@ export const GROUPS = {
   "Memory tools": ["getTools", "callTool"],
   Forgetting: ["findMentions", "erase", "verifyReceipt"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
-  Agent: ["configureAgent", "getConfig", "getStats", "verify", "loadForeignRows", "mintToken", "destroy"],
-  "Keeping and copies": ["applyRetention", "backup", "listBackups", "restoreBackup", "getBookmark", "restoreBookmark"],
+  Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  "Keeping and copies": [
+    "applyRetention",
+    "backup",
+    "listBackups",
+    "restoreBackup",
+    "getBookmark",
+    "restoreBookmark",
+    "verify",
+  ],
   "Agents of a directory": ["listAgents", "searchAgents", "eraseAgents"],
   "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "exportAgent", "importAgent", "health"],
 };

@@ -125,13 +125,7 @@ impl RequestNote {
         self.end(agent, error.code.status(), Some(error.code.name()), cost);
     }
 
-    fn end(
-        &self,
-        agent: &str,
-        status: u16,
-        code: Option<&'static str>,
-        cost: Option<&Statements>,
-    ) {
+    fn end(&self, agent: &str, status: u16, code: Option<&'static str>, cost: Option<&Statements>) {
         if self.log.is_off() {
             return;
         }

@@ -1,6 +1,6 @@
 // A line of each request in the Worker's log, and a point in the data set `METRICS`.
 
-import { strict as assert } from "node:assert";
+import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
@@ -9,7 +9,9 @@ const AUTHORIZED = { authorization: `Bearer ${SECRET}` };
 const NEEDLE = "the-words-of-a-user";
 
 let server;
-before(async () => (server = await startServer({ secrets: { SESSION_AGENT_TOKEN: SECRET }, vars: { REQUEST_LOG: "all" } })));
+before(
+  async () => (server = await startServer({ secrets: { SESSION_AGENT_TOKEN: SECRET }, vars: { REQUEST_LOG: "all" } })),
+);
 after(() => server?.stop());
 
 /** The lines that `work` leaves in the log, once there are `count`. */

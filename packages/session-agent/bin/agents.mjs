@@ -33,7 +33,11 @@ const OPTIONS = {
 const COMMAND_OF = { confirm: "erase", home: "erase", keep: "backup", from: "restore", "allow-sources": "restore" };
 
 /** Runs a command. Returns what is to be said of a failure. */
-export async function runAgents(command, args, { env = process.env, stdout = process.stdout, stderr = process.stderr } = {}) {
+export async function runAgents(
+  command,
+  args,
+  { env = process.env, stdout = process.stdout, stderr = process.stderr } = {},
+) {
   let parsed;
   try {
     parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true });

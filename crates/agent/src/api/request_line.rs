@@ -159,9 +159,8 @@ mod tests {
 
     #[test]
     fn a_point_has_its_fields_in_their_order_and_a_short_index() {
-        let point = |line: &RequestLine<'_>| -> Value {
-            serde_json::from_str(&line.to_point()).unwrap()
-        };
+        let point =
+            |line: &RequestLine<'_>| -> Value { serde_json::from_str(&line.to_point()).unwrap() };
         assert_eq!(
             point(&LINE),
             json!({"indexes": ["user:42"], "blobs": ["appendEvents", "ok", "user:42"],
@@ -185,12 +184,18 @@ mod tests {
         for all in [None, Some(""), Some("all"), Some("1")] {
             assert_eq!(counted(all, 200), 1_000, "{all:?}");
         }
-        assert_eq!([counted(Some("off"), 200), counted(Some("off"), 500)], [0, 0]);
+        assert_eq!(
+            [counted(Some("off"), 200), counted(Some("off"), 500)],
+            [0, 0]
+        );
         assert_eq!(
             [200, 404, 500].map(|status| counted(Some("failures"), status)),
             [0, 0, 1_000]
         );
-        assert_eq!([counted(Some("0"), 200), counted(Some("0"), 502)], [0, 1_000]);
+        assert_eq!(
+            [counted(Some("0"), 200), counted(Some("0"), 502)],
+            [0, 1_000]
+        );
         assert!((150..350).contains(&counted(Some(" 0.25 "), 200)));
         for wrong in ["2", "-1", "some", "NaN"] {
             assert_eq!(LoggedRequests::parse(Some(wrong)), None, "{wrong}");

@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
-    Allow, BackupPlanInput, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh,
-    ReasoningEffort, ShownConfig, Stats, TurnEndCallback,
+    Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
+    ShownConfig, Stats, TurnEndCallback,
 };
 use super::shapes::{Retention, WhenBusy};
 use crate::operation::Operation;
@@ -19,15 +19,6 @@ use crate::operation::Operation;
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureAgent {
-    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
-    /// `{}` lifts the schedule that is deployed.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub backups: Option<Option<BackupPlanInput>>,
     /// In how many of the newest messages files are sent to a model. Older files are named.
     /// Default: `4`.
     /// `Some(None)` sends `null`.
@@ -190,7 +181,6 @@ impl ConfigureAgent {
 
 setters! {
     ConfigureAgent:
-    or null backups: BackupPlanInput;
     or null keep_media: i64;
     or null limits: Limits;
     or null max_context_tokens: i64;
@@ -259,44 +249,6 @@ impl GetStats {
 impl Operation for GetStats {
     type Output = Stats;
     const NAME: &'static str = "getStats";
-    const READS: bool = true;
-}
-
-/// Checks whether what the agent stores holds together, and names what is wrong: events, branches,
-/// summaries, media, the index of words, memory, its versions and its counts.
-///
-/// It only reads. A request checks a bounded part of the tables: ask again with the answer's
-/// `cursor` until it is `null`. A finding names a row by its ids and never shows what the row
-/// holds. Homes outside this agent are not checked.
-///
-/// A token that is narrowed to a session sees that session only.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Verify {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Check this session's rows alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
-}
-
-impl Verify {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    Verify:
-    cursor: impl Into<String>;
-    session_id: impl Into<String>;
-}
-
-impl Operation for Verify {
-    type Output = Verified;
-    const NAME: &'static str = "verify";
     const READS: bool = true;
 }
 

@@ -4,38 +4,22 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{LeftOut, Retention};
 use crate::operation::Operation;
 
 /// Deletes some of what is older than the agent's `retention` says, and says whether more is left.
 /// The agent does the same by itself, once a day.
 ///
 /// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at 20,000
-/// rows at most; beyond them, `complete` is `false` and the counts are the least. It may be
-/// narrowed to a session or to a block, and may try rules that are not set.
+/// rows at most; beyond them, `complete` is `false` and the counts are the least.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ApplyRetention {
-    /// Of the call before, with `sessionId`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
-    /// With `dryRun`: this block alone, of the session or else of the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// Rules for this call, instead of those that are set at the place that the call names.
-    /// Without `dryRun`, name a session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retention: Option<Retention>,
-    /// This session alone. Without `dryRun`, its old parts are deleted in one or more calls:
-    /// the answer's `cursor` says where the next one begins. A pinned session stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
 }
 
 impl ApplyRetention {
@@ -47,11 +31,7 @@ impl ApplyRetention {
 
 setters! {
     ApplyRetention:
-    cursor: impl Into<String>;
     dry_run: bool;
-    label: impl Into<String>;
-    retention: Retention;
-    session_id: impl Into<String>;
 }
 
 impl Operation for ApplyRetention {
@@ -97,7 +77,7 @@ impl Operation for Backup {
 }
 
 /// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most a
-/// thousand, and says when the next one is due.
+/// thousand.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -117,59 +97,26 @@ impl Operation for ListBackups {
     const READS: bool = false;
 }
 
-/// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The agent
-/// must be empty: `destroy` empties one. A restore that broke off is repeated with the same call,
-/// and goes on.
+/// Checks whether what the agent stores holds together, and names what is wrong: events, branches,
+/// summaries, media, the index of words, memory, its versions and its counts.
 ///
-/// Needs the secret.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct RestoreBackup {
-    /// The key in the bucket, as `listBackups` says it.
-    pub key: String,
-    /// As of an import: the backup counts with where its blocks and servers of tools live, and
-    /// with its frozen prompts.
-    /// Default: `false`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allow_sources: Option<bool>,
-}
-
-impl RestoreBackup {
-    #[must_use]
-    pub fn new(key: impl Into<String>) -> Self {
-        Self {
-            key: key.into(),
-            allow_sources: None,
-        }
-    }
-}
-
-setters! {
-    RestoreBackup:
-    allow_sources: bool;
-}
-
-impl Operation for RestoreBackup {
-    type Output = ImportedAgent;
-    const NAME: &'static str = "restoreBackup";
-    const READS: bool = false;
-}
-
-/// Names a state of the whole agent, of now or of a time within the last 30 days, so that
-/// `restoreBookmark` can bring it back.
+/// It only reads. A request checks a bounded part of the tables: ask again with the answer's
+/// `cursor` until it is `null`. A finding names a row by its ids and never shows what the row
+/// holds. Homes outside this agent are not checked.
 ///
-/// Needs the secret.
+/// A token that is narrowed to a session sees that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
-pub struct GetBookmark {
-    /// The time, in milliseconds since the epoch. Left out: now.
+pub struct Verify {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<i64>,
+    pub cursor: Option<String>,
+    /// Check this session's rows alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
 }
 
-impl GetBookmark {
+impl Verify {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -177,48 +124,15 @@ impl GetBookmark {
 }
 
 setters! {
-    GetBookmark:
-    at: i64;
+    Verify:
+    cursor: impl Into<String>;
+    session_id: impl Into<String>;
 }
 
-impl Operation for GetBookmark {
-    type Output = BookmarkOfTime;
-    const NAME: &'static str = "getBookmark";
-    const READS: bool = false;
-}
-
-/// Brings back the state that a bookmark names, with all sessions, memory and settings of that
-/// time. All that came later is gone. The answer's `undo` is a bookmark that brings the present
-/// state back.
-///
-/// The agent starts anew right after the answer. Turns that run end, and sockets are closed. A
-/// purge is undone with everything else, if the bookmark is older.
-///
-/// Needs the secret.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct RestoreBookmark {
-    /// As `getBookmark` gave it.
-    pub bookmark: String,
-    /// The agent's name, which guards against mistakes.
-    pub confirm: String,
-}
-
-impl RestoreBookmark {
-    #[must_use]
-    pub fn new(bookmark: impl Into<String>, confirm: impl Into<String>) -> Self {
-        Self {
-            bookmark: bookmark.into(),
-            confirm: confirm.into(),
-        }
-    }
-}
-
-impl Operation for RestoreBookmark {
-    type Output = BookmarkRestored;
-    const NAME: &'static str = "restoreBookmark";
-    const READS: bool = false;
+impl Operation for Verify {
+    type Output = Verified;
+    const NAME: &'static str = "verify";
+    const READS: bool = true;
 }
 
 /// What `listBackups` answers.
@@ -227,11 +141,6 @@ impl Operation for RestoreBookmark {
 #[serde(rename_all = "camelCase")]
 pub struct BackupList {
     pub backups: Vec<ListedBackup>,
-    /// When the next one begins by the schedule; `null`: the agent has none.
-    pub next_at: Option<i64>,
-    /// Why the last one on the schedule is not there, as a sentence. Absent: it is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
 }
 
 words! {
@@ -241,46 +150,119 @@ words! {
     }
 }
 
-/// What `getBookmark` answers.
+/// A damaged row.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
-pub struct BookmarkOfTime {
-    /// The platform's name of the state.
-    pub bookmark: String,
-    pub at: i64,
+pub struct Finding {
+    pub code: FindingCode,
+    /// The same as a sentence.
+    pub message: String,
+    /// The table that the row stands in; docs/storage.md describes the tables.
+    pub table: String,
+    /// The id of the event, the summary, the media, the setting or the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The entry or the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The block, in lower case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The event's `seq`, or the row's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<i64>,
+    /// The session that the row belongs to. Absent: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
 }
 
-/// What `restoreBookmark` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct BookmarkRestored {
-    pub restored: bool,
-    /// The bookmark of the state that was left.
-    pub undo: String,
-}
-
-/// The outcome of an import.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ImportedAgent {
-    /// How many sessions the file holds.
-    pub sessions: i64,
-    /// How many sessions this import wrote.
-    pub imported: i64,
-    /// How many sessions were there already.
-    pub skipped: i64,
-    /// The number of the sessions' events.
-    pub events: i64,
-    /// What the file contains and this import left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<Vec<LeftOut>>,
-    /// The tools with a header whose value the file does not hold. A call of such a tool
-    /// fails until `defineTool` defines it again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools_without_headers: Option<Vec<String>>,
+words! {
+    /// What is wrong. The codes are stable.
+    pub enum FindingCode {
+        /// The rows' session is not there. Said of the first of them.
+        RowsWithoutSession = "rows_without_session",
+        /// The event's id leads to no row, so reads by this id miss the event.
+        EventUnreachable = "event_unreachable",
+        /// Another event of the session has the same id.
+        EventIdTwice = "event_id_twice",
+        /// A column of the event is not the JSON that it must be.
+        EventDamaged = "event_damaged",
+        /// The event follows an event that is not there.
+        ParentMissing = "parent_missing",
+        /// The event follows itself, or an event that was written later.
+        ParentNotBefore = "parent_not_before",
+        /// The event names its parent by another id than the parent has.
+        ParentIdWrong = "parent_id_wrong",
+        /// The event begins a branch and does not say so, so reads miss the branch.
+        BranchUnmarked = "branch_unmarked",
+        /// A part of the event's long text is missing.
+        SlicesIncomplete = "slices_incomplete",
+        /// A part of a long text that no event has.
+        SliceStray = "slice_stray",
+        /// The session's chosen leaf is not there.
+        LeafMissing = "leaf_missing",
+        /// A column of the session is not the JSON that it must be.
+        SessionDamaged = "session_damaged",
+        /// A change stands after the session's next append, so a follower of the feed would miss
+        /// that append.
+        ChangeAhead = "change_ahead",
+        /// The event shows media that is not stored.
+        MediaMissing = "media_missing",
+        /// The event's use of media is not noted, so the media may go before the event does.
+        MediaUseMissing = "media_use_missing",
+        /// A use of media by an event that does not show it.
+        MediaUseStray = "media_use_stray",
+        /// Media that no event uses.
+        MediaUnused = "media_unused",
+        /// Stored media is not what its hash says, or a part of it is missing.
+        MediaDamaged = "media_damaged",
+        /// The event is not in the index of words, so searches miss it.
+        IndexMissing = "index_missing",
+        /// A row of the index of words that no event or entry has.
+        IndexStray = "index_stray",
+        /// A vector of an event or an entry that is not there.
+        VectorStray = "vector_stray",
+        /// The first or the last event of the summary's range is not there.
+        OverlayEdgeMissing = "overlay_edge_missing",
+        /// The events of the summary's range do not lie on one path.
+        OverlayOffPath = "overlay_off_path",
+        /// The summary's range follows another event than its first event does.
+        OverlayAboveWrong = "overlay_above_wrong",
+        /// A column of the block's definition is not the JSON that it must be.
+        BlockDamaged = "block_damaged",
+        /// The version's number is below 1.
+        VersionNumberWrong = "version_number_wrong",
+        /// What an entry, a document or a version says of its writer is not the JSON that it must
+        /// be.
+        NoteDamaged = "note_damaged",
+        /// The version stands where another version belongs.
+        VersionMisplaced = "version_misplaced",
+        /// An earlier version has the number of the newest or a higher one.
+        VersionNotNewest = "version_not_newest",
+        /// The block's entries or its deleted items are counted wrong.
+        CountsWrong = "counts_wrong",
+        /// The entry has a number that is not its block's, so searches in the block miss it.
+        EntryNumberWrong = "entry_number_wrong",
+        /// It is not noted that the entry replaces another.
+        ReplacementMissing = "replacement_missing",
+        /// A note that an entry replaces another, although it does not.
+        ReplacementStray = "replacement_stray",
+        /// A column of the frozen prompt is not the JSON that it must be.
+        PromptDamaged = "prompt_damaged",
+        /// The stored turn is not JSON, so it can't be taken up.
+        TurnDamaged = "turn_damaged",
+        /// A part of a waiting message or of an early answer is missing.
+        WaitingIncomplete = "waiting_incomplete",
+        /// The report of a turn's end is not JSON.
+        CallbackDamaged = "callback_damaged",
+        /// A value of the agent's configuration is not JSON.
+        SettingDamaged = "setting_damaged",
+        /// A column of the tool's definition is not the JSON that it must be.
+        ToolDamaged = "tool_damaged",
+    }
 }
 
 /// How many of one kind, and the time of the oldest.
@@ -341,9 +323,6 @@ pub struct RetentionApplied {
     pub last_run: Option<LastRetentionRun>,
     /// When the next run begins by itself; `null`: no rule is set.
     pub next_run_at: Option<i64>,
-    /// With `sessionId`: where the next call begins. `null`: all was looked at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
 }
 
 /// How many of each kind a run deleted, or a dry run would delete.
@@ -371,6 +350,19 @@ pub struct RetentionCounts {
     pub deleted: KindCount,
     /// Default: `{"count":0,"oldestAt":null}`.
     pub entries: KindCount,
+}
+
+/// What `verify` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Verified {
+    /// What is wrong. Empty: nothing among the rows that this request checked.
+    pub findings: Vec<Finding>,
+    /// How many rows this request checked.
+    pub checked: i64,
+    /// Where the next request goes on. `null`: all is checked.
+    pub cursor: Option<String>,
 }
 
 /// A backup that is in the bucket.
