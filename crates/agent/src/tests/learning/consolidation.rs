@@ -158,6 +158,7 @@ fn only_what_trusted_entries_say_counts_at_once() {
 
 #[test]
 fn a_profile_is_written_within_its_budget_and_taken_back() {
+    let long = "tea Rome ".repeat(100);
     for (source, profile, expected) in [
         (
             "user",
@@ -175,7 +176,7 @@ fn a_profile_is_written_within_its_budget_and_taken_back() {
             Some("pending"),
         ),
         ("user", "", None),
-        ("user", &"tea Rome ".repeat(100), None),
+        ("user", long.as_str(), None),
     ] {
         let facts = [
             ("a", "The user likes tea.", source),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::adds;
 use crate::base::database::Database;
-use crate::testing::{Failing, wait_for};
+use crate::testing::Failing;
 use crate::tests::Alice;
 
 /// An agent to which three facts were told.
@@ -85,13 +85,7 @@ fn whichever_statement_of_a_look_fails_the_look_is_taken_once() {
 #[test]
 fn a_death_while_the_model_thinks_loses_nothing() {
     let alice = told();
-    let alice = Alice {
-        outbound: crate::testing::Script {
-            falls_silent: std::cell::Cell::new(true),
-            ..alice.outbound
-        },
-        ..alice
-    };
+    alice.outbound.falls_silent.set(true);
     let dump = |alice: &Alice| alice.facts();
     let before = dump(&alice);
     {
@@ -207,6 +201,4 @@ fn whichever_statement_of_a_consolidation_fails_it_is_done_once() {
         tried += 1;
     }
     assert!(tried > 20, "{tried}");
-    // Only so that the import is used where a future is polled.
-    wait_for(async {});
 }

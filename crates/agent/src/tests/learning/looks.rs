@@ -77,7 +77,7 @@ fn entries_that_the_words_touch_are_shown_and_replaced() {
     assert_eq!(proposal["changes"][0]["madeFor"], 1);
     let asked = alice.learn_prompt();
     assert!(
-        asked.contains(r#"{"key":"seat","content":"The user likes aisle seats."}"#),
+        asked.contains(r#"{"content":"The user likes aisle seats.","key":"seat"}"#),
         "{asked}"
     );
     assert!(!asked.contains("cat"));

@@ -113,8 +113,8 @@ fn what_a_tool_or_a_file_says_never_counts_by_itself() {
                     attack.says
                 );
             }
-            // The question says none of it. Where a tool or a file spoke, nothing counts.
-            if matches!(place, "tool" | "import") || place.starts_with("agent's") {
+            // The question says none of it.
+            if place != "user" {
                 assert!(
                     lying.starts_with("waits"),
                     "{place}: {}: {lying}",
