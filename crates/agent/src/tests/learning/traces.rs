@@ -110,3 +110,34 @@ fn the_file_of_an_agent_holds_its_proposals_and_how_far_it_has_learnt() {
     assert_eq!(learnt["proposals"][0]["changes"][0]["source"], "import");
     assert_eq!(learnt["proposals"][0]["status"], "pending");
 }
+
+#[test]
+fn retention_forgets_old_proposals() {
+    const DAY_MS: i64 = 86_400_000;
+    for (rules, expected) in [
+        (json!({"versionsDays": 1}), ["pending", "gone"]),
+        (json!({"entriesDays": 1}), ["gone", "gone"]),
+        (json!({"versionsDays": 9}), ["pending", "applied"]),
+    ] {
+        let alice = Alice::learner(json!({}));
+        for text in ["I like tea.", "I like cake."] {
+            alice.say(&[text]);
+            alice.model_proposes(json!([adds(text, text, "e1")]));
+            let learnt = alice.learn();
+            if text.contains("cake") {
+                let id = &learnt["proposals"][0]["id"];
+                alice.ok("decideProposal", json!({"id": id, "approve": true}));
+            }
+        }
+        alice.host.advance(2 * DAY_MS);
+        alice.ok("configureAgent", json!({"retention": rules}));
+        while alice.ok("applyRetention", json!({}))["complete"] != true {}
+        let left = alice.proposals();
+        let statuses = ["I like tea.", "I like cake."].map(|text| {
+            let is_meant = |proposal: &&Value| proposal.to_string().contains(text);
+            let found = left.iter().find(is_meant);
+            found.map_or("gone", |proposal| proposal["status"].as_str().unwrap())
+        });
+        assert_eq!(statuses, expected, "{rules}");
+    }
+}
