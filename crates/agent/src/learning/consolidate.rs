@@ -26,7 +26,7 @@ use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, block_of, entries_of};
 use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
 use crate::memory::proposals::{
-    Change, ChangeAction, ChangeStatus, DecidedBy, ProposalKind, ProposalNote,
+    ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote,
 };
 use crate::memory::validity::FactState;
 use crate::store::config::Config;
@@ -199,7 +199,7 @@ impl OrderTask<'_> {
                     is_complete: false,
                 });
             }
-            let mut changes: Vec<Change> = Vec::new();
+            let mut changes: Vec<MemoryChange> = Vec::new();
             let mut refused = read.refused;
             for wanted in &read.changes {
                 match self.to_change(wanted, &changes)? {
@@ -269,7 +269,11 @@ impl OrderTask<'_> {
     }
 
     /// `None`: the change breaks a rule.
-    fn to_change(&self, wanted: &WantedChange, before: &[Change]) -> Result<Option<Change>> {
+    fn to_change(
+        &self,
+        wanted: &WantedChange,
+        before: &[MemoryChange],
+    ) -> Result<Option<MemoryChange>> {
         let is_named = |key: &String| {
             before
                 .iter()
@@ -436,8 +440,8 @@ impl OrderTask<'_> {
         }
     }
 
-    fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> Change {
-        Change {
+    fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> MemoryChange {
+        MemoryChange {
             index,
             action,
             label: self.block.label.as_str().to_owned(),
@@ -462,7 +466,7 @@ impl OrderTask<'_> {
 enum ProfileChange {
     None,
     Refused,
-    Wanted(Box<Change>),
+    Wanted(Box<MemoryChange>),
 }
 
 struct ChangeParts {

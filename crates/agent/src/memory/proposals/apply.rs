@@ -1,7 +1,7 @@
 //! Applies one change to memory. A part of the transaction that stores what became of the
 //! change.
 
-use super::{Change, ChangeAction, ChangeStatus, StandingText};
+use super::{ChangeAction, ChangeStatus, MemoryChange, StandingText};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::memory::block::newest_of;
@@ -41,7 +41,7 @@ pub fn entries_of(memory: &Memory<'_>, label: &str) -> Result<Definition> {
 }
 
 /// The text that a change is about, as it stands now. `None`: there is none.
-pub fn find_standing(memory: &Memory<'_>, change: &Change) -> Result<Option<StandingText>> {
+pub fn find_standing(memory: &Memory<'_>, change: &MemoryChange) -> Result<Option<StandingText>> {
     let block = match block_of(memory, &change.label) {
         Ok(block) => block,
         // The block was removed since.
@@ -65,12 +65,16 @@ pub fn find_standing(memory: &Memory<'_>, change: &Change) -> Result<Option<Stan
 }
 
 /// The version that stands now; 0: there is none.
-pub fn standing_version(memory: &Memory<'_>, change: &Change) -> Result<i64> {
+pub fn standing_version(memory: &Memory<'_>, change: &MemoryChange) -> Result<i64> {
     Ok(find_standing(memory, change)?.map_or(0, |standing| standing.version))
 }
 
 /// Applies a change, and notes the version that it wrote. `session_id`: where it was learnt.
-pub fn apply(memory: &Memory<'_>, session_id: Option<&Id>, change: &mut Change) -> Result<()> {
+pub fn apply(
+    memory: &Memory<'_>,
+    session_id: Option<&Id>,
+    change: &mut MemoryChange,
+) -> Result<()> {
     let stands = standing_version(memory, change)?;
     if stands != change.made_for {
         return Err(written_since(change, stands));
@@ -141,13 +145,13 @@ fn retire(
 }
 
 /// The events that a change comes from.
-fn ids_of(change: &Change) -> Result<Vec<Id>> {
+fn ids_of(change: &MemoryChange) -> Result<Vec<Id>> {
     let ids = change.events.iter().map(|event| event.id.clone());
     ids.map(|id| Id::parse(id).map_err(Error::storage))
         .collect()
 }
 
-fn written_since(change: &Change, stands: i64) -> Error {
+fn written_since(change: &MemoryChange, stands: i64) -> Error {
     let what = match &change.key {
         Some(key) => format!("`{key}` of block `{}`", change.label),
         None => format!("Block `{}`", change.label),

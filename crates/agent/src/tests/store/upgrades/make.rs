@@ -109,6 +109,7 @@ pub fn make(is_searched: bool) -> Alice {
         "forkSession",
         json!({"sessionId": "talked", "name": "a fork"}),
     );
+    learn(&alice);
     if is_searched {
         search(&alice);
     }
@@ -131,6 +132,21 @@ fn fail(alice: &Alice) {
         }
         alice.chat(json!({"id": "failed", "message": user(text)}));
     }
+}
+
+/// A proposal that waits, and a session whose look failed.
+fn learn(alice: &Alice) {
+    alice.ok(
+        "configureAgent",
+        json!({"learn": {"into": "kb", "after": "manual", "review": "auto"}}),
+    );
+    let fact = json!({"changes": [
+        {"action": "add", "key": "greeting", "content": "The user greets.", "events": ["e1"]}
+    ]});
+    alice.model_says(&fact.to_string());
+    alice.ok("learn", json!({"sessionId": "carried"}));
+    alice.model_says("No.");
+    alice.refused("learn", json!({"sessionId": "talked"}));
 }
 
 fn configure(alice: &Alice) {
