@@ -83,6 +83,12 @@ function Agent({ at }: { at: AgentRoute }) {
             </b>
           </p>
           <Button kind="quiet" icon="search" label="Go anywhere" onClick={() => (above.value = "goto")} />
+          <Button
+            kind="quiet"
+            icon="code"
+            label="This view as a call of the API"
+            onClick={() => (above.value = "snippet")}
+          />
           {credential.value !== null && (
             <Button kind="quiet" icon="key" label="Forget the credential" onClick={signOut} />
           )}
@@ -132,18 +138,9 @@ function View({ at }: { at: AgentRoute }) {
 function LastRequest({ agent }: { agent: string }) {
   const last = requests.value[0];
   return (
-    <div class="last-request">
-      <a href={hashOf({ view: "activity", agent })} title="The last request: see all">
-        {last === undefined ? "No request yet" : told(last)}
-      </a>
-      <Button
-        kind="quiet"
-        icon="code"
-        label="This view as a call of the API"
-        onClick={() => (above.value = "snippet")}
-      />
-      <Button kind="quiet" icon="keyboard" label="The keys" onClick={() => (above.value = "keys")} />
-    </div>
+    <a class="last-request" href={hashOf({ view: "activity", agent })} title="The last request: see all">
+      {last === undefined ? "No request yet" : told(last)}
+    </a>
   );
 }
 

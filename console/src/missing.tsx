@@ -8,7 +8,7 @@ import { byNearness } from "./near.ts";
 import { hashOf } from "./route.ts";
 import { seen } from "./seen.ts";
 import { sessionsOf } from "./sessions/sessions.ts";
-import { sessionName } from "./text.ts";
+import { titleOf } from "./sessions/thread.ts";
 
 const OFFERED = 5;
 /** So many agents of the directory are compared. */
@@ -87,7 +87,7 @@ export function UnknownSession({ agent, id }: { agent: string; id: string }) {
                 class="button"
                 href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })}
               >
-                <Name text={sessionName(session)} />
+                <Name text={titleOf(session)} />
               </a>
             ))}
           </p>

@@ -1,7 +1,7 @@
 // The way to anywhere, and the list of the keys.
 
 import { useEffect, useId, useState } from "preact/hooks";
-import { Check, Name } from "../ui/basics.tsx";
+import { Button, Check, Name } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { route } from "../route.ts";
@@ -86,8 +86,11 @@ function GoTo() {
           ))}
         </ul>
         <p class="hint" role="status">
-          {targets.length === 0 ? "Nothing here is called so. “/” searches what was said." : ""}
+          {targets.length === 0 && "Nothing here is called so. “/” searches what was said."}
         </p>
+        <Button kind="quiet" icon="keyboard" onClick={() => (above.value = "keys")}>
+          All keys
+        </Button>
       </form>
     </Dialog>
   );

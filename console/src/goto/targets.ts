@@ -4,7 +4,7 @@ import type { IconName } from "../ui/icons.tsx";
 import { hashOf, SESSION_TABS, type Route } from "../route.ts";
 import { seen } from "../seen.ts";
 import { sessionsOf } from "../sessions/sessions.ts";
-import { sessionName } from "../text.ts";
+import { titleOf } from "../sessions/thread.ts";
 import { addressOf, viewsOf } from "../views.ts";
 
 const SHOWN = 12;
@@ -68,7 +68,7 @@ function allOf(at: Route): Target[] {
     (session): Target => ({
       key: `session/${session.id}`,
       kind: "session",
-      text: sessionName(session),
+      text: titleOf(session),
       icon: "chat",
       href: hashOf({ view: "session", agent, session: session.id, tab: "conversation" }),
     }),

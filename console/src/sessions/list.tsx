@@ -15,7 +15,7 @@ import { counted, sessionName, shownName } from "../text.ts";
 import { Import } from "./import.tsx";
 import { NewSession } from "./new_session.tsx";
 import { sessionsOf } from "./sessions.ts";
-import { threadName, threadOf } from "./thread.ts";
+import { threadOf, titleOf } from "./thread.ts";
 
 const LOOK_MS = 10_000;
 const HITS = 50;
@@ -169,7 +169,7 @@ function Entry({ agent, session }: { agent: string; session: Session }) {
       href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })}
       aria-current={isChosen ? "page" : undefined}
     >
-      <Name text={thread === null ? sessionName(session) : threadName(thread)} />
+      <Name text={titleOf(session)} />
       <span class="note">
         {thread && <span class="badge">LangGraph</span>}
         {session.lastCompactionError && <span class="state output-error">compaction failed</span>}

@@ -26,7 +26,7 @@ import { Export } from "./export.tsx";
 import { Fork } from "./fork.tsx";
 import { Rename } from "./rename.tsx";
 import { sessionsOf } from "./sessions.ts";
-import { type Thread, threadName, threadOf } from "./thread.ts";
+import { type Thread, threadOf, titleOf } from "./thread.ts";
 import { ThreadView } from "./thread_view.tsx";
 
 const LOOK_MS = 3000;
@@ -175,11 +175,6 @@ export function SessionPage({
       )}
     </section>
   );
-}
-
-function titleOf(session: Session): string {
-  const thread = threadOf(session);
-  return thread === null ? sessionName(session) : threadName(thread);
 }
 
 function Tab({

@@ -2,6 +2,7 @@
 // checkpoints for each namespace, and one of pending writes.
 
 import type { Session, SessionEvent } from "session-agent";
+import { sessionName } from "../text.ts";
 
 export interface Thread {
   kind: "checkpoints" | "writes";
@@ -19,6 +20,12 @@ export function threadOf({ metadata }: Pick<Session, "metadata">): Thread | null
 export function threadName({ kind, thread, namespace }: Thread): string {
   const name = namespace === "" ? thread : `${thread} · ${namespace}`;
   return kind === "writes" ? `${name}: pending writes` : name;
+}
+
+/** What a session is called: a thread by its own name. */
+export function titleOf(session: Pick<Session, "id" | "name" | "metadata">): string {
+  const thread = threadOf(session);
+  return thread === null ? sessionName(session) : threadName(thread);
 }
 
 export interface Checkpoint {

@@ -53,7 +53,7 @@ function One({ row, shown }: { row: Row; shown: Shown }) {
         </td>
         <td class="number">{row.isRunning ? `${tookOf(row)} …` : tookOf(row)}</td>
       </tr>
-      {row.failure !== null && (
+      {row.failure !== null && row.kind !== "turn" && (
         <tr class="failed why">
           <td colSpan={3}>
             <Icon name="warning" /> {row.failure.code !== null && <code class="code-name">{row.failure.code}</code>}{" "}

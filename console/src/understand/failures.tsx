@@ -8,9 +8,10 @@ import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { requests } from "../requests.ts";
 import { may } from "../rights.ts";
+import { threadOf, titleOf } from "../sessions/thread.ts";
 import { hashOf } from "../route.ts";
 import type { TurnRecord } from "../turns/rows.ts";
-import { counted, cut, sessionName, shownName, shownText } from "../text.ts";
+import { counted, cut, shownName, shownText } from "../text.ts";
 
 /** Tools' failures are looked for in so many sessions, and so many events of each. */
 const SESSIONS = 25;
@@ -131,11 +132,11 @@ async function failuresOf(
     client.listSessions({ limit: SESSIONS }, { signal }),
     may("getTurns") ? client.getTurns({ failed: true, limit: SHOWN }, { signal }) : { turns: [] },
   ]);
-  const names = new Map(sessions.map((session) => [session.id, sessionName(session)]));
+  const names = new Map(sessions.map((session) => [session.id, titleOf(session)]));
   const turns = failed.turns.map((turn) => failedTurn(turn, names));
   const found = await Promise.all(
     sessions.map(async (stored): Promise<Failure[]> => {
-      const session = { id: stored.id, name: sessionName(stored) };
+      const session = { id: stored.id, name: titleOf(stored) };
       const failures: Failure[] = [];
       const last = stored.lastCompactionError;
       if (last)
@@ -154,8 +155,10 @@ async function failuresOf(
       ]);
       const open = newest[0];
       // A turn that failed on it is on record, and says why.
+      // A graph's thread has no questions.
+      const isAsked = threadOf(stored) === null;
       const isTold = turns.some(({ session, at }) => session.id === stored.id && at >= (open?.createdAt ?? 0));
-      if (open !== undefined && !isTold && (await isLeftOpen(events, open, signal)))
+      if (open !== undefined && isAsked && !isTold && (await isLeftOpen(events, open, signal)))
         failures.push({
           key: `${stored.id}/open`,
           at: open.createdAt,
