@@ -390,6 +390,8 @@ impl Object {
         if self.is_recovery_due.replace(false) {
             self.recover_now();
             self.keep_if_due();
+            // The object may have died before it set the alarm for a call.
+            self.begin_calling_back();
         }
     }
 

@@ -20,6 +20,7 @@ use super::past::ItemNote;
 use super::replacing::{forget_replacement, give_back};
 use super::skills::{check_loadable, check_skill_key};
 use super::source::BlockHome;
+use super::told::forget_calls;
 use super::{BlockScope, Memory};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically};
@@ -186,6 +187,7 @@ pub fn purge_block(
         };
         erase_copies(db, memory.host, &copied)?;
         db.merge_index(ENTRY_INDEX);
+        forget_calls(db, scope.column(), &label.key(), None)?;
         forget_prompts(db, scope.column())?;
         Ok(was_there)
     })
@@ -390,6 +392,7 @@ fn erase_versions(db: &dyn Database, item: &ItemPlace<'_>, mut counts: CountChan
             AND key = ?3",
         &params_of(item),
     )?;
+    forget_calls(db, item.scope, item.block, Some(item.key))?;
     counts.deleted -= deletions.unwrap_or(0);
     counts.write(db, item.scope, item.block)
 }

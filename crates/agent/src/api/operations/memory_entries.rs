@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
+use crate::api::operations::writers::writer_of;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, list, optional_list};
+use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
@@ -18,7 +20,6 @@ use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
 use crate::memory::purge::purge_entry;
-use crate::memory::{BlockScope, MemoryWriter};
 use crate::recall::VectorReport;
 use crate::recall::entries::{search, set};
 use crate::recall::questions::one_or_several;
@@ -45,6 +46,9 @@ pub struct SetEntry {
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
     #[cfg_attr(test, schemars(length(max = MAX_SUPERSEDED)))]
     supersedes: Vec<String>,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for SetEntry {
@@ -72,7 +76,7 @@ impl RunWaiting for SetEntry {
             valid_until: self.valid_until.map(|time| time.0),
             supersedes: Some(self.supersedes.as_slice()).filter(|keys| !keys.is_empty()),
         };
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         Reply::json(&set(&memory, &block, &text, writer).await?)
     }
 }
@@ -92,6 +96,9 @@ pub struct DeleteEntry {
     key: String,
     #[serde(default)]
     purge: bool,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for DeleteEntry {
@@ -115,7 +122,7 @@ impl RunWaiting for DeleteEntry {
             let purged = purge_entry(&memory, &block, &self.key).await?;
             return ItemGone::purged(agent, Self::NAME, purged);
         }
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         Reply::json(&delete(&memory, &block, &self.key, writer).await?)
     }
 }

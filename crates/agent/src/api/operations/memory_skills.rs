@@ -6,10 +6,12 @@ use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
+use crate::api::operations::writers::writer_of;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::Limit;
 use crate::base::tokens;
+use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
 use crate::memory::purge::purge_document;
@@ -17,7 +19,6 @@ use crate::memory::skills::MAX_SKILL_BYTES;
 use crate::memory::skills::skill::Skill;
 use crate::memory::skills::{delete, get_document, list, loaded, put};
 use crate::memory::view::get_in_view;
-use crate::memory::{BlockScope, MemoryWriter};
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
 ///
@@ -32,6 +33,9 @@ pub struct PutSkill {
     key: String,
     content: String,
     description: Option<String>,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for PutSkill {
@@ -53,7 +57,7 @@ impl RunWaiting for PutSkill {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let description = self.description.as_deref();
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         Reply::json(
             &put(
                 &memory,
@@ -79,6 +83,9 @@ pub struct DeleteSkill {
     key: String,
     #[serde(default)]
     purge: bool,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for DeleteSkill {
@@ -102,7 +109,7 @@ impl RunWaiting for DeleteSkill {
             let purged = purge_document(&memory, &block, &self.key).await?;
             return ItemGone::purged(agent, Self::NAME, purged);
         }
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         Reply::json(&delete(&memory, &block, &self.key, writer).await?)
     }
 }

@@ -27,3 +27,4 @@ pub mod tokens;
 pub mod tree;
 pub mod usage;
 pub mod working_context;
+pub mod writers;

@@ -283,7 +283,7 @@ pub async fn put(
         }
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => {
-            stored::write_skill(memory.db, block, &skill, content, writer)?;
+            stored::write_skill(memory, block, &skill, content, writer)?;
         }
     }
     Ok(skill)
@@ -344,7 +344,7 @@ pub async fn append(
                 bytes: Some(content.len() as i64),
                 updated_at: Some(memory.host.now_ms()),
             };
-            stored::write_skill(memory.db, block, &skill, &content, writer)
+            stored::write_skill(memory, block, &skill, &content, writer)
         }),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(

@@ -13,6 +13,7 @@ use crate::memory::past::{
     insert_past, next_version,
 };
 use crate::memory::skills::skill::Skill;
+use crate::memory::told::MemoryChange;
 use crate::memory::validity::Validity;
 use crate::memory::{Memory, MemoryWriter};
 
@@ -121,12 +122,13 @@ fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Op
 }
 
 pub fn write_skill(
-    db: &dyn Database,
+    memory: &Memory<'_>,
     block: &Definition,
     skill: &Skill,
     content: &str,
     writer: MemoryWriter<'_>,
 ) -> Result<()> {
+    let db = memory.db;
     atomically(db, || {
         let content_key = block.content_key();
         let item = past::place(block, &content_key, &skill.key);
@@ -164,7 +166,8 @@ pub fn write_skill(
                 skill.updated_at.max(Some(last_written_at)).into(),
                 note.to_column()?.into(),
             ],
-        )
+        )?;
+        MemoryChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)
     })
 }
 
@@ -252,7 +255,9 @@ pub fn delete_skill(
             writer,
             counts: CountChange::default(),
         };
+        let version = deletion.last.version + 1;
         insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
+        MemoryChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
         let [scope, label] = place(block);
         db.run(
             "DELETE FROM cf_agents_skills

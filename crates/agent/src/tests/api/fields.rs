@@ -525,11 +525,7 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
         // The service has not answered the first call yet.
         alice.outbound.falls_silent.set(true);
         let under_way = crate::chat::run::callbacks::CallbackSender {
-            agent_name: "alice",
-            db: &alice.db,
-            host: &alice.host,
-            outbound: &alice.outbound,
-            deployed: &alice.outbound.deployed().memory.config,
+            memory: alice.agent(&alice.db).memory(),
             policy: &alice.policy,
             under_way: &alice.turns.callbacks,
         };

@@ -12,9 +12,10 @@ use sha2::Sha256;
 use crate::base::database::Database as _;
 use crate::base::host::Host as _;
 use crate::base::outbound::{CallFailure, Endpoint, OutboundRequest};
-use crate::chat::run::callbacks::{CallbackSender, MAX_ATTEMPTS, MAX_FAILED};
+use crate::chat::run::callbacks::CallbackSender;
 use crate::chat::run::cycle::run;
 use crate::chat::run::take_up::take_up_some;
+use crate::store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
 use crate::testing::{Failing, Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, said, user};
@@ -30,11 +31,7 @@ impl Alice {
 
     fn sender(&self) -> CallbackSender<'_> {
         CallbackSender {
-            agent_name: "alice",
-            db: &self.db,
-            host: &self.host,
-            outbound: &self.outbound,
-            deployed: &self.outbound.deployed().memory.config,
+            memory: self.agent(&self.db).memory(),
             policy: &self.policy,
             under_way: &self.turns.callbacks,
         }
@@ -191,7 +188,7 @@ fn a_turn_without_the_setting_writes_no_row() {
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     assert_eq!(alice.callback_rows(), 0);
-    assert!(!alice.turns.callbacks.take_new());
+    assert!(!alice.turns.callbacks.new.take());
 }
 
 #[test]
@@ -409,7 +406,7 @@ fn each_end_is_told_whichever_statement_fails() {
         let failing = Failing::after(&alice.db, passing);
         wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
         let sender = CallbackSender {
-            db: &failing,
+            memory: alice.agent(&failing).memory(),
             ..alice.sender()
         };
         let _ = wait_for(sender.call_due());

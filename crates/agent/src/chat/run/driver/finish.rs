@@ -36,7 +36,7 @@ impl TurnDriver<'_> {
         };
         let written = written.map(|is_told| {
             if is_told {
-                self.context.turns.callbacks.note_new();
+                self.context.turns.callbacks.new.note();
             }
         });
         let metadata = usage_metadata(self.config(), &report);
