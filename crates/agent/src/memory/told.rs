@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::definition::Definition;
 use super::kind::BlockKind;
 use super::{Memory, MemoryWriter};
+use crate::base::columns::load_values;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::json;
@@ -108,16 +109,21 @@ impl MemoryChange {
 
 /// Takes back the calls that name a purged block, or one of its items. Part of a transaction.
 pub fn forget_calls(db: &dyn Database, scope: &str, block: &str, key: Option<&str>) -> Result<()> {
+    let sql = "SELECT number
+                 FROM cf_agents_callbacks
+                WHERE session_id = ?1
+                  AND message_id = ''
+                  AND report ->> '$.block' = ?2
+                  AND (?3 IS NULL OR report ->> '$.key' = ?3)";
+    let key = key.map_or(SqlValue::Null, SqlValue::from);
+    let numbers: Vec<i64> = load_values(db, sql, &[scope.into(), block.into(), key])?;
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    // By their numbers: a purge writes over the reports before it deletes the rows.
     db.run(
         "DELETE FROM cf_agents_callbacks
-          WHERE session_id = ?1
-            AND message_id = ''
-            AND report ->> '$.block' = ?2
-            AND (?3 IS NULL OR report ->> '$.key' = ?3)",
-        &[
-            scope.into(),
-            block.into(),
-            key.map_or(SqlValue::Null, SqlValue::from),
-        ],
+          WHERE number IN (SELECT value FROM json_each(?1))",
+        &[json::encode(&numbers)?.into()],
     )
 }

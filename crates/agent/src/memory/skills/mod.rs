@@ -17,6 +17,7 @@ use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::source::{BlockHome, check_key};
+use super::told::MemoryChange;
 use super::{Memory, MemoryWriter};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -266,7 +267,12 @@ pub async fn put(
             let place = bucket::find_place(memory, prefix, key).await?;
             let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
-            stored::forget_listing(memory.db, block)?;
+            note_away(
+                memory,
+                &MemoryChange::of_item(block, key, None),
+                block,
+                writer,
+            )?;
         }
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
@@ -280,6 +286,7 @@ pub async fn put(
                 ("description", description.into()),
             ];
             service::set(memory, block, binding, &fields).await?;
+            MemoryChange::of_item(block, key, None).tell(memory, writer)?;
         }
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => {
@@ -331,7 +338,9 @@ pub async fn append(
     check_loadable(block)?;
     check_skill_key(added.key)?;
     match block.home() {
-        BlockHome::BucketPrefix { prefix } => append_in_bucket(memory, block, prefix, added).await,
+        BlockHome::BucketPrefix { prefix } => {
+            append_in_bucket(memory, block, prefix, added, writer).await
+        }
         BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
             let before = stored::find_skill(memory.db, block, added.key)?;
             let before = before.as_ref();
@@ -362,6 +371,7 @@ async fn append_in_bucket(
     block: &Definition,
     prefix: &str,
     added: &Addition<'_>,
+    writer: MemoryWriter<'_>,
 ) -> Result<()> {
     let whole_key = format!("{prefix}{}", added.key);
     let _writing = bucket::begin_put(memory, &whole_key, added.content).await?;
@@ -375,10 +385,24 @@ async fn append_in_bucket(
         let etag = before.map(|found| found.etag.as_str());
         let description = description.as_deref();
         if bucket::replace_text(memory, object_key, etag, &content, description).await? {
-            return stored::forget_listing(memory.db, block);
+            let change = MemoryChange::of_item(block, added.key, None);
+            return note_away(memory, &change, block, writer);
         }
     }
     Err(overtaken(block))
+}
+
+/// Notes a change that the bucket has taken.
+fn note_away(
+    memory: &Memory<'_>,
+    change: &MemoryChange,
+    block: &Definition,
+    writer: MemoryWriter<'_>,
+) -> Result<()> {
+    atomically(memory.db, || {
+        stored::forget_listing(memory.db, block)?;
+        change.tell(memory, writer)
+    })
 }
 
 /// Deletes a document.
@@ -396,7 +420,8 @@ pub async fn delete(
                 return Ok(ItemDeleted::default());
             };
             bucket::delete_document(memory, &found.object_key).await?;
-            stored::forget_listing(memory.db, block)?;
+            let change = MemoryChange::of_deletion(block, key, None);
+            note_away(memory, &change, block, writer)?;
             Ok(ItemDeleted::WITHOUT_TRACE)
         }
         BlockHome::Agent { name, label } => {

@@ -29,7 +29,7 @@ impl Alice {
         alice
     }
 
-    fn sender(&self) -> CallbackSender<'_> {
+    pub fn sender(&self) -> CallbackSender<'_> {
         CallbackSender {
             memory: self.agent(&self.db).memory(),
             policy: &self.policy,
@@ -56,27 +56,27 @@ impl Alice {
         calls.iter().filter(is_told).cloned().collect()
     }
 
-    fn callback_rows(&self) -> usize {
+    pub fn callback_rows(&self) -> usize {
         let sql = "SELECT 1 FROM cf_agents_callbacks";
         self.db.rows(sql, &[]).unwrap().len()
     }
 
-    fn failed_calls(&self) -> Vec<Value> {
+    pub fn failed_calls(&self) -> Vec<Value> {
         let stats = self.ok("getStats", json!({}));
         stats["callbacks"]["failed"].as_array().unwrap().clone()
     }
 }
 
-fn body_of(call: &OutboundRequest) -> Value {
+pub fn body_of(call: &OutboundRequest) -> Value {
     serde_json::from_str(&call.body).unwrap()
 }
 
-fn header<'a>(call: &'a OutboundRequest, name: &str) -> &'a str {
+pub fn header<'a>(call: &'a OutboundRequest, name: &str) -> &'a str {
     let found = call.headers.iter().find(|(key, _)| key == name);
     found.map_or("", |(_, value)| value.as_str())
 }
 
-fn ok() -> Result<Said, CallFailure> {
+pub fn ok() -> Result<Said, CallFailure> {
     Ok(Said::text(204, ""))
 }
 
