@@ -17,7 +17,9 @@ use super::operations::memory_blocks::{
     SetBlock,
 };
 use super::operations::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
-use super::operations::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
+use super::operations::memory_prompt::{
+    FreezePrompt, GetReminder, RefreshPrompt, RefreshPrompts, RenderPrompt,
+};
 use super::operations::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
 use super::operations::memory_tools::{CallTool, GetTools};
 use super::operations::mentions::{Erase, FindMentions};
@@ -99,6 +101,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<RenderPrompt>(),
     waiting::<FreezePrompt>(),
     waiting::<RefreshPrompt>(),
+    at_once::<RefreshPrompts>(),
     waiting::<GetReminder>(),
     at_once::<GetTools>(),
     waiting::<CallTool>(),
