@@ -215,6 +215,7 @@ impl Object {
             self.recover_later().await;
         }
         self.begin_calling_back();
+        self.learn_later();
         self.join_later();
         self.go_on_indexing().await;
         self.go_on_keeping().await;
@@ -389,6 +390,7 @@ impl Object {
     fn recover_once(self: &Rc<Self>) {
         if self.is_recovery_due.replace(false) {
             self.recover_now();
+            self.learn_later();
             self.keep_if_due();
             // The object may have died before it set the alarm for a call.
             self.begin_calling_back();
@@ -532,6 +534,7 @@ impl Object {
         if let Err(error) = follow_up(&self.agent(&db, &Caller::Owner, &[]), grown).await {
             http::log(&error);
         }
+        self.learn_later();
         if self.compactions.take_compacted(grown) && self.sockets.is_there(grown) {
             self.show(ShownChange::of_all(grown.clone()));
         }

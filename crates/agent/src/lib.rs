@@ -37,6 +37,8 @@ pub mod recall;
 
 pub mod context;
 
+pub mod learning;
+
 pub mod lifecycle;
 
 pub mod chat;

@@ -11,12 +11,13 @@ use session_agent_agent::chat::run::callbacks::CallbackSender;
 use session_agent_agent::chat::run::running_turns::Audience as _;
 use session_agent_agent::chat::run::show_pace::{NextList, ShownChange};
 use session_agent_agent::chat::run::watchers::show_news;
+use session_agent_agent::learning::rounds::{find_due_time, learn_if_due};
 use session_agent_agent::lifecycle::retention;
 use session_agent_core::access::Caller;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
-use session_agent_core::store::callbacks::find_next_due;
 use session_agent_core::search::build::{BATCHES_PER_WAKE, build_batch};
+use session_agent_core::store::callbacks::find_next_due;
 
 /// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
 /// alarm finds the turn that was cut off.
@@ -164,6 +165,45 @@ impl Object {
             }
         }
         self.index_later().await;
+    }
+
+    /// Looks at what was said, if the agent learns and a look is due, and sets an alarm for
+    /// the next one. The rows say what is due, so an alarm that comes too late, or a death,
+    /// loses nothing.
+    pub(super) fn learn_later(self: &Rc<Self>) {
+        if !self.is_migrated.get() {
+            return;
+        }
+        let object = Rc::clone(self);
+        self.run_later(async move {
+            let db = Sqlite::new(&object.storage);
+            let due_at = find_due_time(&object.agent(&db, &Caller::Owner, &[]).memory());
+            let round = match due_at {
+                Ok(None) => return,
+                Ok(Some(due_at)) => {
+                    // The alarm takes the look again if the object is evicted meanwhile.
+                    object.wake_by(due_at).await;
+                    if !object.is_migrated.get() {
+                        return;
+                    }
+                    let agent = object.agent(&db, &Caller::Owner, &[]);
+                    learn_if_due(&agent.memory(), &object.turns.learning).await
+                }
+                Err(error) => return http::log(&error),
+            };
+            match round {
+                Ok(round) => {
+                    if let Some(failure) = &round.failure {
+                        http::log(failure);
+                    }
+                    if let Some(next_at) = round.next_at {
+                        object.wake_by(next_at).await;
+                    }
+                }
+                // The storage was emptied meanwhile, or the alarm tries again.
+                Err(error) => http::log(&error),
+            }
+        });
     }
 
     /// Has an alarm begin or continue retention at this time, or soon.

@@ -12,6 +12,9 @@ use super::operations::compaction::{
 use super::operations::directory::{EraseAgents, ListAgents, SearchAgents};
 use super::operations::events::{AppendEvents, DeleteEvents, LoadEvents};
 use super::operations::foreign::LoadForeignRows;
+use super::operations::learning::{
+    Consolidate, DecideProposal, GetProposals, Learn, RevertProposal,
+};
 use super::operations::memory_blocks::{
     AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
     SetBlock,
@@ -103,6 +106,11 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<RefreshPrompt>(),
     at_once::<RefreshPrompts>(),
     waiting::<GetReminder>(),
+    waiting::<Learn>(),
+    waiting::<Consolidate>(),
+    at_once::<GetProposals>(),
+    at_once::<DecideProposal>(),
+    at_once::<RevertProposal>(),
     at_once::<GetTools>(),
     waiting::<CallTool>(),
     waiting::<RunTurn>(),

@@ -14,6 +14,7 @@ use crate::log::find::find_seqs;
 use crate::log::sessions::session_exists;
 use crate::memory::label::Label;
 use crate::memory::log_copies::{CopiedDocument, erase_copies};
+use crate::memory::proposals::erase::erase_of_block;
 use crate::memory::purge::{
     ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
 };
@@ -72,6 +73,7 @@ enum Target<'a> {
     LoadedDocument(&'a Id, Label, &'a str),
     Prompt(&'a str),
     Report(&'a str, &'a Id),
+    Proposal(&'a Id),
 }
 
 impl<'a> Target<'a> {
@@ -111,6 +113,7 @@ impl<'a> Target<'a> {
             PlaceKind::LoadedDocument => Target::LoadedDocument(session()?, label()?, key()?),
             PlaceKind::Prompt => Target::Prompt(scope),
             PlaceKind::Report => Target::Report(scope, id()?),
+            PlaceKind::Proposal => Target::Proposal(id()?),
         })
     }
 
@@ -144,6 +147,7 @@ impl<'a> Target<'a> {
             }
             Target::ItemVersion(scope, label, key, version) => {
                 forget_prompts(db, scope)?;
+                erase_proposals(db, scope, label, Some(key))?;
                 erase_version(db, &ItemKeys::new(scope, label, key), *version)?
             }
             Target::LoadedDocument(session_id, label, key) => delete_one(
@@ -174,6 +178,13 @@ impl<'a> Target<'a> {
               RETURNING 1",
                 &[(*scope).into(), id.as_str().into()],
             )?,
+            Target::Proposal(id) => delete_one(
+                db,
+                "DELETE FROM cf_agents_proposals
+                  WHERE number = ?1
+              RETURNING 1",
+                &[id.as_str().parse::<i64>().unwrap_or(0).into()],
+            )?,
         })
     }
 }
@@ -201,27 +212,41 @@ fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]
     Ok(found)
 }
 
+/// Erases what proposals hold of the agent's block, or of an item of it.
+fn erase_proposals(
+    db: &ErasingDatabase<'_>,
+    scope: &str,
+    label: &Label,
+    key: Option<&str>,
+) -> Result<()> {
+    match scope {
+        "" => erase_of_block(db, &label.key(), key),
+        _ => Ok(()),
+    }
+}
+
 fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool> {
     Ok(!db.rows(sql, params)?.is_empty())
 }
 
-/// Erases a session's name and metadata. The session stays.
+/// Erases a session's name, metadata and tags. The session stays.
 fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
     let session = [SqlValue::from(session_id.as_str())];
     db.touch("cf_agents_sessions");
     let sql = format!(
         "UPDATE cf_agents_sessions
-            SET {}, {}
+            SET {}, {}, {}
           WHERE id = ?1
       RETURNING 1",
         overwritten("name"),
-        overwritten("metadata")
+        overwritten("metadata"),
+        overwritten("tags")
     );
     if !delete_one(db, &sql, &session)? {
         return Ok(false);
     }
     db.run(
-        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL WHERE id = ?1",
+        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL, tags = NULL WHERE id = ?1",
         &session,
     )?;
     touch(db, host, session_id)?;
@@ -235,6 +260,7 @@ fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64
     db.touch("cf_agents_block_versions");
     // A frozen prompt shows the version of its time.
     forget_prompts(db, scope)?;
+    erase_proposals(db, scope, label, None)?;
     let is_older = delete_one(
         db,
         "DELETE FROM cf_agents_block_versions

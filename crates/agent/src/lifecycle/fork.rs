@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
+use crate::base::tags::Tags;
 use crate::log::copy::Stretch;
 use crate::log::media;
 use crate::log::sessions::{NewSession, create_session, get_session};
@@ -22,6 +23,7 @@ pub struct Fork<'a> {
     pub at_id: Option<&'a Id>,
     pub name: Option<String>,
     pub metadata: Option<JsonObject>,
+    pub tags: Tags,
 }
 
 pub fn fork_session(
@@ -41,6 +43,7 @@ pub fn fork_session(
                 id: Some(id.clone()),
                 name: fork.name,
                 metadata: fork.metadata,
+                tags: fork.tags,
                 parent_session_id: Some(fork.session_id.clone()),
                 ..NewSession::default()
             },
@@ -64,9 +67,12 @@ pub fn fork_session(
             copied = get_tip(db, &id)?.newest_seq;
         }
         // The open calls belong to the original. If both sessions ran them, one approval
-        // would allow them twice.
+        // would allow them twice. What was said is learnt from the original, too.
         db.run(
-            "UPDATE cf_agents_sessions SET copied_seq = ?2 WHERE id = ?1",
+            "UPDATE cf_agents_sessions
+                SET copied_seq = ?2,
+                    learned_seq = ?2
+              WHERE id = ?1",
             &[id.as_str().into(), copied.into()],
         )?;
         let overlays = overlay_writes::copy(db, fork.session_id, &segments, &id)?;

@@ -58,9 +58,16 @@ impl MentionTable {
     }
 }
 
-/// SQL: the event that a note names is one of the events `?p`.
+/// SQL: an event that a note names is one of the events `?p`.
 const NOTE_COMES_FROM: &str = "(json_valid(t.note)
-    AND t.note ->> '$.eventId' IN (SELECT value ->> 0 FROM json_each(?p)))";
+    AND (t.note ->> '$.eventId' IN (SELECT value ->> 0 FROM json_each(?p))
+         OR EXISTS (SELECT 1
+                      FROM json_each(t.note, '$.events') AS named
+                     WHERE named.value IN (SELECT value ->> 0 FROM json_each(?p)))))";
+
+/// SQL: what callers wrote on an item.
+const NOTE_METADATA: &str = "iif(json_valid(t.note), t.note -> '$.metadata', NULL)";
+const NOTE_TAGS: &str = "iif(json_valid(t.note), t.note -> '$.tags', NULL)";
 
 /// SQL: a session that is there. An import that is under way has rows before its session.
 macro_rules! session_is_there {
@@ -144,7 +151,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
     MentionTable {
         name: "cf_agents_sessions",
         key: &["number"],
-        texts: &["t.name", "t.metadata"],
+        texts: &["t.name", "t.metadata", "t.tags"],
         owner: Some("id"),
         place: "json_object('kind', 'session', 'sessionId', t.id)",
         is_there: "1",
@@ -153,7 +160,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
     MentionTable {
         name: "cf_agents_blocks",
         key: &["number"],
-        texts: &["t.description", "t.default_content"],
+        texts: &["t.description", "t.default_content", "t.metadata", "t.tags"],
         owner: Some("scope"),
         place: "json_object('kind', 'definition', 'sessionId', nullif(t.scope, ''), 'label', t.key)",
         is_there: SCOPE_IS_THERE,
@@ -175,7 +182,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
     MentionTable {
         name: "cf_agents_entries",
         key: &["number"],
-        texts: &["t.key", "t.title", "t.content"],
+        texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
         owner: Some("scope"),
         place: "json_object('kind', 'entry', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
         is_there: SCOPE_IS_THERE,
@@ -184,7 +191,13 @@ pub const MENTION_TABLES: &[MentionTable] = &[
     MentionTable {
         name: "cf_agents_skills",
         key: &["scope", "block", "key"],
-        texts: &["t.key", "t.description", "t.content"],
+        texts: &[
+            "t.key",
+            "t.description",
+            "t.content",
+            NOTE_METADATA,
+            NOTE_TAGS,
+        ],
         owner: Some("scope"),
         place: "json_object('kind', 'document', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
         is_there: SCOPE_IS_THERE,
@@ -193,7 +206,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
     MentionTable {
         name: "cf_agents_item_versions",
         key: &["scope", "block", "key", "slot"],
-        texts: &["t.key", "t.title", "t.content"],
+        texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
         owner: Some("scope"),
         place: "json_object('kind', 'version', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
         is_there: SCOPE_IS_THERE,
@@ -216,6 +229,21 @@ pub const MENTION_TABLES: &[MentionTable] = &[
         place: "json_object('kind', 'prompt', 'sessionId', nullif(t.scope, ''))",
         is_there: SCOPE_IS_THERE,
         comes_from: None,
+    },
+    MentionTable {
+        name: "cf_agents_proposals",
+        key: &["number"],
+        texts: &["t.changes"],
+        // No index leads to the rows of one session, and they are about the agent's memory.
+        owner: None,
+        place: "json_object('kind', 'proposal', 'sessionId', nullif(t.session_id, ''), 'id', cast(t.number AS TEXT))",
+        is_there: "1",
+        comes_from: Some(
+            "EXISTS (SELECT 1
+                       FROM json_each(t.changes) AS change,
+                            json_each(change.value, '$.events') AS event
+                      WHERE event.value ->> '$.id' IN (SELECT value ->> 0 FROM json_each(?p)))",
+        ),
     },
     MentionTable {
         name: "cf_agents_callbacks",

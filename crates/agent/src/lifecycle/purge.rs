@@ -13,6 +13,7 @@ use crate::base::json;
 use crate::context::compaction::by_hand::delete_compaction;
 use crate::lifecycle::delete::delete_session;
 use crate::log::find::find_seqs;
+use crate::memory::proposals::erase::erase_of_events;
 use crate::messages::delete::{delete_events, delete_messages};
 use crate::messages::run::find_run;
 use crate::messages::runs::{RunCache, RunPosition};
@@ -92,6 +93,7 @@ pub fn erase_around(
     }
     take_back_summaries(db, host, session_id, &seqs)?;
     erase_reports(db, session_id, &seqs)?;
+    erase_of_events(db, session_id, &seqs)?;
     let turns = last_turns::overwrite_over(db, session_id)?;
     db.touch("cf_agents_last_turns");
     db.count(|erased| erased.turns += turns);

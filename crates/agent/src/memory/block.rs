@@ -13,6 +13,7 @@ use super::skills;
 use super::source::{BlockHome, BlockSource};
 use crate::base::error::{Error, Result};
 use crate::base::json::json;
+use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
 use crate::memory::kind::BlockKind;
 use crate::store::retention::BlockRetention;
@@ -43,6 +44,11 @@ pub struct Block {
     /// How long what the block held is kept, where the block has rules of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
+    /// What callers wrote on the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
     /// Why the content is missing: the block's home did not provide it.
@@ -96,6 +102,8 @@ impl Block {
             when_changed: definition.when_changed,
             model_writes: definition.model_may_write(),
             retention: definition.retention.clone(),
+            metadata: definition.metadata.clone(),
+            tags: definition.tags.clone(),
             updated_at: held.updated_at.max(definition.defined_at),
             unavailable: held.unavailable,
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::definition::Definition;
 use super::label::Label;
+use super::origin::Origin;
 use super::told::MemoryChange;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
@@ -12,6 +13,7 @@ use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
 use crate::base::numbers::BEYOND_PLACES;
+use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
 
 /// How many versions of a block are kept, and how many bytes of them. The newest
@@ -48,6 +50,17 @@ pub struct Version {
     pub event_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
+    /// Who the text of an entry or a document comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// The events that the text of an entry or a document comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// What stood on the entry or the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
     #[serde(flatten)]
     pub validity: Validity,
 }

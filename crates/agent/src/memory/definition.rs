@@ -9,6 +9,7 @@ use super::source::{BlockHome, BlockPlace, BlockSource};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::bounded;
+use crate::base::tags::{Metadata, Tags};
 use crate::memory::budget::{check_budget, check_content};
 use crate::store::retention::BlockRetention;
 
@@ -77,6 +78,10 @@ pub struct DefineBlock {
     /// How long what the block held is kept. A field that is left out is as the session or
     /// the agent says. Setting it needs the Worker's secret.
     pub retention: Option<BlockRetention>,
+    /// What callers write on the block to find it again. At most 4 KiB.
+    pub metadata: Option<Metadata>,
+    #[serde(default)]
+    pub tags: Tags,
 }
 
 /// A block's definition, checked.
@@ -96,6 +101,8 @@ pub struct Definition {
     /// As the definition sets it. `None`: the home decides.
     pub model_writes: Option<bool>,
     pub retention: Option<BlockRetention>,
+    pub metadata: Option<Metadata>,
+    pub tags: Tags,
     /// `None`: the block comes from the deployed configuration.
     pub defined_at: Option<i64>,
 }
@@ -131,6 +138,8 @@ impl DefineBlock {
             source: self.source,
             model_writes: self.model_writes,
             retention: self.retention,
+            metadata: self.metadata.and_then(Metadata::unless_empty),
+            tags: self.tags,
             defined_at: None,
         })
     }

@@ -14,6 +14,7 @@ use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
+use crate::base::tags::{Metadata, Tags};
 use crate::memory::kind::BlockKind;
 use crate::store::retention::note_block_rules;
 use crate::store::tables;
@@ -32,7 +33,7 @@ struct DefinitionRow<'r> {
 }
 
 impl DefinitionRow<'_> {
-    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key, retention";
+    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key, retention, metadata, tags";
 
     /// The definition, not placed yet.
     fn definition(&self) -> Result<Definition> {
@@ -79,6 +80,8 @@ impl FromRow<'_> for Definition {
                 .map(json::decode)
                 .transpose()
                 .map_err(|_| damaged())?,
+            metadata: Metadata::read(row.find_text(14), row.text(1)?)?,
+            tags: Tags::read(row.find_text(15), row.text(1)?)?,
             defined_at: Some(row.integer(8)?),
         })
     }
@@ -360,8 +363,8 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_blocks
                 (scope, key, label, kind, description, max_tokens, default_content, source, when_changed, defined_at,
-                 model_writes, retention)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                 model_writes, retention, metadata, tags)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
              ON CONFLICT (scope, key) DO UPDATE
             SET label = excluded.label,
                 kind = excluded.kind,
@@ -373,6 +376,8 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
                 is_removed = 0,
                 model_writes = excluded.model_writes,
                 retention = excluded.retention,
+                metadata = excluded.metadata,
+                tags = excluded.tags,
                 defined_at = excluded.defined_at",
         &[
             block.scope.as_str().into(),
@@ -387,6 +392,8 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
             block.defined_at.into(),
             block.model_writes.map_or(SqlValue::Null, SqlValue::from),
             retention.into(),
+            block.metadata.as_ref().map(Metadata::as_str).into(),
+            block.tags.to_column()?.into(),
         ],
     )?;
     match block.retention {

@@ -15,6 +15,7 @@ use super::entry_search::{index_entry, unindex_entry};
 use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
+use super::origin::texts_of;
 use super::past::{
     self, ItemDeleted, ItemDeletion, ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, PastVersion,
     insert_deletion, insert_past, next_version, place,
@@ -78,21 +79,27 @@ pub async fn set(
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
             let mut input = Map::new();
-            for (name, value) in text.fields() {
+            for (name, value) in text.fields().into_iter().chain(writer.fields()) {
                 input.insert(name.to_owned(), value);
             }
             agent::call(memory, block, home, "setEntry", input.into()).await
         }
         BlockHome::Service { binding } => {
-            service::set(memory, block, binding, &text.fields()).await?;
+            let fields = [text.fields(), writer.fields()].concat();
+            service::set(memory, block, binding, &fields).await?;
             MemoryChange::of_item(block, text.key, None).tell(memory, writer)?;
             let now_ms = memory.host.now_ms();
+            let marks = text.marks.apply(None);
             Ok(Entry {
                 key: text.key.to_owned(),
                 title: text.title.map(str::to_owned),
                 content: text.content.to_owned(),
                 created_at: now_ms,
                 updated_at: now_ms,
+                metadata: marks.metadata,
+                tags: marks.tags,
+                source: writer.origin(),
+                events: texts_of(writer.events),
                 validity: Validity {
                     valid_from: text.valid_from,
                     valid_until: text.valid_until,
@@ -103,14 +110,14 @@ pub async fn set(
         }
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            write(memory, block, text, writer)
+            write_here(memory, block, text, writer)
         }
     }
 }
 
 /// Writes an entry here. It holds from now on, also if another one had replaced it. So of
 /// entries that replace each other in a circle, the newest holds.
-fn write(
+pub fn write_here(
     memory: &Memory<'_>,
     block: &Definition,
     text: &EntryText<'_>,
@@ -141,26 +148,33 @@ fn write(
         };
         let (version, last_written_at) = next;
         let now_ms = now_ms.max(last_written_at);
+        let marks_before = before.as_ref().map(|before| before.note.marks());
+        let marks = text.marks.apply(marks_before.as_ref());
+        let validity = Validity {
+            valid_from: text.valid_from,
+            valid_until: text.valid_until,
+            supersedes,
+            ..Validity::default()
+        };
+        let note = ItemNote::new(version, writer, validity, marks);
         let mut entry = Entry {
             key: text.key.to_owned(),
             title: text.title.map(str::to_owned),
             content: text.content.to_owned(),
             created_at: now_ms,
             updated_at: now_ms,
-            validity: Validity {
-                valid_from: text.valid_from,
-                valid_until: text.valid_until,
-                supersedes,
-                ..Validity::default()
-            },
+            metadata: note.metadata.clone(),
+            tags: note.tags.clone(),
+            source: note.origin(),
+            events: note.source_events(),
+            validity: note.validity.clone(),
         };
         match before {
-            Some(before) if is_same(&before.entry, &entry) => return Ok(before.entry),
+            Some(before) if is_same(&before.entry, &entry, writer) => return Ok(before.entry),
             Some(before) => {
                 entry.created_at = before.entry.created_at;
                 let is_indexed =
                     before.entry.title == entry.title && before.entry.content == entry.content;
-                let note = ItemNote::new(version, writer, entry.validity.clone());
                 insert_past(
                     db,
                     &item,
@@ -174,7 +188,6 @@ fn write(
                 }
             }
             None => {
-                let note = ItemNote::new(version, writer, entry.validity.clone());
                 let number = insert(db, block, &entry, &note)?;
                 index_entry(db, number, &entry)?;
             }
@@ -196,10 +209,16 @@ fn write(
     })
 }
 
-fn is_same(before: &Entry, entry: &Entry) -> bool {
+/// Whether the write changes nothing. Where the text comes from is compared only if the writer
+/// says it: to say the same again is no news.
+fn is_same(before: &Entry, entry: &Entry, writer: MemoryWriter<'_>) -> bool {
     before.title == entry.title
         && before.content == entry.content
+        && before.metadata == entry.metadata
+        && before.tags == entry.tags
         && before.validity == entry.validity
+        && (writer.source.is_none() || before.source == entry.source)
+        && (writer.events.is_empty() || before.events == entry.events)
 }
 
 impl Entry {
@@ -329,6 +348,10 @@ impl FromRow<'_> for EntryRow {
                 content: row.text(3)?.to_owned(),
                 created_at: row.integer(4)?,
                 updated_at: row.integer(5)?,
+                metadata: note.metadata.clone(),
+                tags: note.tags.clone(),
+                source: note.origin(),
+                events: note.source_events(),
                 validity: note.validity.clone(),
             },
             note,
@@ -378,6 +401,55 @@ pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Op
     Ok(find_row(db, block, key)?.map(|row| row.entry))
 }
 
+/// The entry and its version, if it lives in this object.
+pub fn find_with_version(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+) -> Result<Option<(Entry, i64)>> {
+    Ok(find_row(db, block, key)?.map(|row| (row.entry, row.note.version)))
+}
+
+/// An entry with its number and its version.
+#[derive(Clone, Debug)]
+pub struct NumberedEntry {
+    pub number: i64,
+    pub version: i64,
+    pub entry: Entry,
+}
+
+/// Up to `limit` entries with numbers below this one, the newest number first.
+pub fn load_below(
+    db: &dyn Database,
+    block: &Definition,
+    below: Option<i64>,
+    limit: i64,
+) -> Result<Vec<NumberedEntry>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND (?3 IS NULL OR number < ?3)
+          ORDER BY number DESC
+          LIMIT ?4",
+        EntryRow::COLUMNS
+    );
+    let params: [SqlValue; 4] = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        below.into(),
+        limit.into(),
+    ];
+    let rows: Vec<EntryRow> = load(db, &sql, &params)?;
+    let numbered = rows.into_iter().map(|row| NumberedEntry {
+        number: row.number,
+        version: row.note.version,
+        entry: row.entry,
+    });
+    Ok(numbered.collect())
+}
+
 /// The newest version of an entry and the earlier ones, newest first.
 pub fn load_versions(
     db: &dyn Database,
@@ -418,40 +490,49 @@ pub async fn delete(
         BlockHome::Service { binding } => Err(kept_by(block, binding)),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            let db = memory.db;
-            atomically(db, || {
-                let Some(EntryRow {
-                    number,
-                    entry,
-                    note,
-                }) = find_row(db, block, key)?
-                else {
-                    return Ok(ItemDeleted::default());
-                };
-                let content_key = block.content_key();
-                let item = place(block, &content_key, key);
-                let deletion = ItemDeletion {
-                    now_ms: memory.host.now_ms().max(entry.updated_at),
-                    last: entry.into_past(note.clone()),
-                    writer,
-                    counts: CountChange::without(db, &block.scope, &content_key, number)?,
-                };
-                insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
-                MemoryChange::of_deletion(block, key, Some(note.version + 1))
-                    .tell(memory, writer)?;
-                unindex_entry(db, number)?;
-                db.run(
-                    "DELETE FROM cf_agents_entries WHERE number = ?1",
-                    &[number.into()],
-                )?;
-                for replaced in &note.validity.supersedes {
-                    forget_replacement(db, &item, replaced)?;
-                    give_back(db, &item, replaced)?;
-                }
-                ItemDeleted::with_versions(db, &item)
-            })
+            delete_here(memory, block, key, writer)
         }
     }
+}
+
+/// Deletes an entry that lives in this object.
+pub fn delete_here(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<ItemDeleted> {
+    let (db, host) = (memory.db, memory.host);
+    atomically(db, || {
+        let Some(EntryRow {
+            number,
+            entry,
+            note,
+        }) = find_row(db, block, key)?
+        else {
+            return Ok(ItemDeleted::default());
+        };
+        let content_key = block.content_key();
+        let item = place(block, &content_key, key);
+        let deletion = ItemDeletion {
+            now_ms: host.now_ms().max(entry.updated_at),
+            last: entry.into_past(note.clone()),
+            writer,
+            counts: CountChange::without(db, &block.scope, &content_key, number)?,
+        };
+        insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
+        MemoryChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
+        unindex_entry(db, number)?;
+        db.run(
+            "DELETE FROM cf_agents_entries WHERE number = ?1",
+            &[number.into()],
+        )?;
+        for replaced in &note.validity.supersedes {
+            forget_replacement(db, &item, replaced)?;
+            give_back(db, &item, replaced)?;
+        }
+        ItemDeleted::with_versions(db, &item)
+    })
 }
 
 fn kept_by(block: &Definition, binding: &str) -> Error {

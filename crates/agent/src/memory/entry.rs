@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::definition::Definition;
+use super::origin::Origin;
 use super::validity::Validity;
 use crate::base::columns::{FromRow, find};
 use crate::base::database::Database;
 use crate::base::error::Result;
+use crate::base::tags::{Metadata, Tags};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -17,6 +19,16 @@ pub struct Entry {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
+    /// What callers wrote on the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
+    /// Who the text comes from.
+    pub source: Origin,
+    /// The ids of the events that the text comes from.
+    #[serde(default)]
+    pub events: Vec<String>,
     #[serde(flatten)]
     pub validity: Validity,
 }

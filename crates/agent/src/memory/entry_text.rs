@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use super::definition::check_description;
+use super::origin::MarksChange;
 use super::source::check_key;
 use crate::base::error::{Error, Result};
 
@@ -34,6 +35,7 @@ pub struct EntryText<'a> {
     /// The keys of the entries that this one replaces. `None`: those that it replaced
     /// before.
     pub supersedes: Option<&'a [String]>,
+    pub marks: MarksChange,
 }
 
 impl<'a> EntryText<'a> {
@@ -46,6 +48,7 @@ impl<'a> EntryText<'a> {
             valid_from: None,
             valid_until: None,
             supersedes: None,
+            marks: MarksChange::default(),
         }
     }
 
@@ -84,6 +87,7 @@ impl<'a> EntryText<'a> {
         if let Some(supersedes) = self.supersedes.filter(|keys| !keys.is_empty()) {
             fields.push(("supersedes", supersedes.into()));
         }
+        fields.extend(self.marks.fields());
         fields
     }
 }

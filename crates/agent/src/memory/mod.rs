@@ -27,8 +27,10 @@ pub mod kind;
 pub mod label;
 pub mod log_copies;
 pub mod number_range;
+pub mod origin;
 pub mod past;
 pub mod prompt;
+pub mod proposals;
 pub mod purge;
 pub mod replacing;
 pub mod skills;
@@ -39,6 +41,7 @@ pub mod validity;
 pub mod view;
 pub mod write;
 
+use crate::access::Caller;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -46,6 +49,7 @@ use crate::base::ids::Id;
 use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
 use crate::memory::deployed::DeployedMemory;
+use crate::memory::origin::Origin;
 use crate::store::callbacks::NewCallbacks;
 
 /// An agent's memory, and the parts that are needed to reach every home.
@@ -100,6 +104,12 @@ pub struct MemoryWriter<'a> {
     pub turn_id: Option<&'a str>,
     /// The first event of the answer in which a model writes.
     pub event_id: Option<&'a str>,
+    /// Whether a caller with a minted token writes.
+    pub is_scoped: bool,
+    /// Who the text comes from, where the writer says so.
+    pub source: Option<Origin>,
+    /// The events that the text comes from, where the writer says so.
+    pub events: &'a [Id],
     /// Whether it writes because it was told of a change: a callback starts no callback.
     pub tells_nobody: bool,
 }
@@ -110,6 +120,41 @@ impl<'a> MemoryWriter<'a> {
         Self {
             session_id,
             ..Self::default()
+        }
+    }
+
+    /// As [`Self::of_operation`], for a write that says who the text comes from.
+    pub fn of_caller(caller: &Caller, session_id: Option<&'a Id>) -> Self {
+        Self {
+            is_scoped: *caller != Caller::Owner,
+            ..Self::of_operation(session_id)
+        }
+    }
+
+    /// The fields of a request to another home that say where the text comes from. Of the
+    /// operator's own text, there are none.
+    pub fn fields(&self) -> Vec<(&'static str, serde_json::Value)> {
+        let mut fields = Vec::new();
+        if self.origin() != Origin::Operator {
+            fields.push(("source", self.origin().name().into()));
+        }
+        let events: Vec<&str> = match (self.events, self.event_id) {
+            ([], answer) => answer.into_iter().collect(),
+            (events, _) => events.iter().map(Id::as_str).collect(),
+        };
+        if !events.is_empty() {
+            fields.push(("events", events.into()));
+        }
+        fields
+    }
+
+    /// Who the text comes from.
+    pub fn origin(&self) -> Origin {
+        match (self.source, self.is_tool, self.is_scoped) {
+            (Some(source), ..) => source,
+            (None, true, _) => Origin::Agent,
+            (None, false, true) => Origin::User,
+            (None, false, false) => Origin::Operator,
         }
     }
 }

@@ -10,11 +10,13 @@ use super::MemoryWriter;
 use super::content::{Version, WrittenBy};
 use super::counts::{CountChange, DeletedItem, count_deleted, find_oldest_deleted};
 use super::definition::Definition;
+use super::origin::{Marks, Origin, texts_of};
 use super::validity::Validity;
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::json::{self};
+use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
 
 /// How many earlier versions of an entry and of a document are kept. An entry has at most
@@ -37,6 +39,17 @@ pub struct ItemNote {
     pub turn_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
+    /// Who the text comes from, if `written_by` does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// The events that the text comes from, if `event_id` does not say it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// What callers wrote on the item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
     #[serde(flatten)]
     pub validity: Validity,
 }
@@ -50,23 +63,62 @@ impl Default for ItemNote {
             session_id: None,
             turn_id: None,
             event_id: None,
+            source: None,
+            events: Vec::new(),
+            metadata: None,
+            tags: Tags::default(),
             validity: Validity::default(),
         }
     }
 }
 
 impl ItemNote {
-    pub fn new(version: i64, writer: MemoryWriter<'_>, validity: Validity) -> Self {
+    pub fn new(version: i64, writer: MemoryWriter<'_>, validity: Validity, marks: Marks) -> Self {
+        let written_by = match writer.is_tool {
+            true => WrittenBy::Tool,
+            false => WrittenBy::Operation,
+        };
         Self {
             version,
-            written_by: match writer.is_tool {
-                true => WrittenBy::Tool,
-                false => WrittenBy::Operation,
-            },
+            written_by,
             session_id: writer.session_id.map(|id| id.as_str().to_owned()),
             turn_id: writer.turn_id.map(str::to_owned),
             event_id: writer.event_id.map(str::to_owned),
+            source: Some(writer.origin()).filter(|origin| *origin != usual_origin(written_by)),
+            events: texts_of(writer.events),
+            metadata: marks.metadata,
+            tags: marks.tags,
             validity,
+        }
+    }
+
+    /// Who the text comes from. A text that was written before this was kept comes from a
+    /// model if a tool wrote it, and else from the operator.
+    pub fn origin(&self) -> Origin {
+        self.source.unwrap_or_else(|| usual_origin(self.written_by))
+    }
+
+    /// The events that the text comes from: those that its writer named, or the answer in
+    /// which a model wrote it.
+    pub fn source_events(&self) -> Vec<String> {
+        match self.events.is_empty() {
+            true => self.event_id.iter().cloned().collect(),
+            false => self.events.clone(),
+        }
+    }
+
+    /// This note, as of a text from there.
+    pub fn with_origin(self, origin: Origin) -> Self {
+        Self {
+            source: Some(origin).filter(|origin| *origin != usual_origin(self.written_by)),
+            ..self
+        }
+    }
+
+    pub fn marks(&self) -> Marks {
+        Marks {
+            metadata: self.metadata.clone(),
+            tags: self.tags.clone(),
         }
     }
 
@@ -88,6 +140,14 @@ impl ItemNote {
 
     fn to_json(&self) -> Result<String> {
         json::encode(self)
+    }
+}
+
+/// Who a text comes from, where nothing else is known than how it was written.
+fn usual_origin(written_by: WrittenBy) -> Origin {
+    match written_by {
+        WrittenBy::Tool => Origin::Agent,
+        WrittenBy::Operation => Origin::Operator,
     }
 }
 
@@ -128,6 +188,10 @@ impl PastVersion {
             title: self.title,
             deleted,
             written_by: self.note.written_by.name().to_owned(),
+            source: (!deleted).then(|| self.note.origin()),
+            events: self.note.source_events(),
+            metadata: self.note.metadata,
+            tags: self.note.tags,
             session_id: self.note.session_id,
             turn_id: self.note.turn_id,
             event_id: self.note.event_id,
@@ -275,7 +339,12 @@ pub fn insert_deletion(
     )?;
     let written_at = deletion.now_ms.max(newest.flatten().unwrap_or(0));
     let version = deletion.last.version + 1;
-    let note = ItemNote::new(version, deletion.writer, Validity::default());
+    let note = ItemNote::new(
+        version,
+        deletion.writer,
+        Validity::default(),
+        Marks::default(),
+    );
     let deleted = PastVersion {
         version,
         title: None,

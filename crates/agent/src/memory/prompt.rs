@@ -131,6 +131,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::tags::Tags;
     use crate::memory::definition::WhenChanged;
 
     fn block(kind: BlockKind, content: &str) -> Block {
@@ -147,6 +148,8 @@ mod tests {
             when_changed: WhenChanged::Wait,
             model_writes: true,
             retention: None,
+            metadata: None,
+            tags: Tags::default(),
             updated_at: None,
             unavailable: None,
         }

@@ -17,6 +17,7 @@ use super::homes::{bucket, nowhere, service};
 use super::label::Label;
 use super::log_copies::{CopiedDocument, erase_copies};
 use super::past::ItemNote;
+use super::proposals::erase::erase_of_block;
 use super::replacing::{forget_replacement, give_back};
 use super::skills::{check_loadable, check_skill_key};
 use super::source::BlockHome;
@@ -186,6 +187,9 @@ pub fn purge_block(
             key: None,
         };
         erase_copies(db, memory.host, &copied)?;
+        if scope == BlockScope::Agent {
+            erase_of_block(db, &label.key(), None)?;
+        }
         db.merge_index(ENTRY_INDEX);
         forget_calls(db, scope.column(), &label.key(), None)?;
         forget_prompts(db, scope.column())?;
@@ -199,12 +203,14 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
     db.touch("cf_agents_blocks");
     let sql = format!(
         "UPDATE cf_agents_blocks
-            SET {}, {}
+            SET {}, {}, {}, {}
           WHERE scope = ?1
             AND key = ?2
       RETURNING 1",
         overwritten("description"),
-        overwritten("default_content")
+        overwritten("default_content"),
+        overwritten("metadata"),
+        overwritten("tags")
     );
     if db.rows(&sql, &place)?.is_empty() {
         return Ok(false);
@@ -212,7 +218,9 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
     db.run(
         "UPDATE cf_agents_blocks
             SET description = NULL,
-                default_content = NULL
+                default_content = NULL,
+                metadata = NULL,
+                tags = NULL
           WHERE scope = ?1
             AND key = ?2",
         &place,
@@ -311,6 +319,9 @@ impl<'a> ItemKeys<'a> {
 pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
     let item = keys.place();
     db.merge_index(ENTRY_INDEX);
+    if item.scope.is_empty() {
+        erase_of_block(db, item.block, Some(item.key))?;
+    }
     let sql = "SELECT number, note
                  FROM cf_agents_entries
                 WHERE scope = ?1

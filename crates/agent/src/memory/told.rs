@@ -25,6 +25,8 @@ pub enum ChangeKind {
     Block,
     Entry,
     Document,
+    /// A proposal was made, decided or taken back.
+    Proposal,
 }
 
 /// A change, as its call's row keeps it. The text is read when the call is made, so that a
@@ -47,6 +49,12 @@ pub struct MemoryChange {
     pub version: Option<i64>,
     #[serde(default)]
     pub deleted: bool,
+    /// Of a proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What has become of the proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
 }
 
 impl MemoryChange {
@@ -57,9 +65,19 @@ impl MemoryChange {
             label: block.label.as_str().to_owned(),
             block: block.content_key(),
             scope: block.scope.clone(),
-            key: None,
             version: Some(version),
-            deleted: false,
+            ..Self::default()
+        }
+    }
+
+    /// A proposal is in another state, or new.
+    pub fn of_proposal(id: i64, label: &str, status: &str) -> Self {
+        Self {
+            kind: ChangeKind::Proposal,
+            label: label.to_owned(),
+            id: Some(id.to_string()),
+            status: Some(status.to_owned()),
+            ..Self::default()
         }
     }
 

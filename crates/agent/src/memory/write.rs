@@ -101,6 +101,17 @@ pub async fn write(
     Ok(Block::new(block, held))
 }
 
+/// Writes a text that lives in this object. Part of a transaction, or one by itself.
+pub fn write_in_object(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &NewContent<'_>,
+) -> Result<()> {
+    check_writable(block)?;
+    check_content("content", text.content)?;
+    write_here(memory, block, text).map(drop)
+}
+
 fn write_here(
     memory: &Memory<'_>,
     block: &Definition,

@@ -49,6 +49,10 @@ use choice::{ModelName, Provider};
 /// recognises such a request by this beginning.
 pub const SUMMARY_REQUEST: &str = "Summarise this conversation";
 
+/// How the requests of learning begin, for the same reason.
+pub const LEARN_REQUEST: &str = "Learn from this conversation";
+pub const CONSOLIDATE_REQUEST: &str = "Consolidate these entries";
+
 /// The request for one step of a turn.
 #[derive(Default)]
 pub struct ModelRequest<'a> {

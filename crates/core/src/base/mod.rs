@@ -26,5 +26,6 @@ pub mod part;
 pub mod rows;
 pub mod settings;
 pub mod slots;
+pub mod tags;
 pub mod text;
 pub mod tokens;

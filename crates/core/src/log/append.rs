@@ -9,12 +9,13 @@ use super::find::find_seqs;
 use super::media::{self, StrippedText};
 use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, get_append_tip};
 use super::write::{NewRow, write_rows};
-use crate::base::database::Database;
+use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::numbers::MAX_SEQ;
 use crate::search::index::{self, SessionIndex};
+use crate::store::learn_due::mark_due;
 
 /// The parent of the first event of an append.
 #[derive(Debug)]
@@ -60,6 +61,10 @@ pub struct AppendOutcome {
     pub written_at: i64,
 }
 
+/// Says when a session that grows is to be learnt from, by the settings that are stored.
+/// `None`: the agent does not learn.
+pub type FindDue<'a> = &'a dyn Fn(&StoredSettings) -> Option<i64>;
+
 /// Appends `events`, already checked, in their order.
 pub fn append(
     db: &dyn Database,
@@ -68,6 +73,26 @@ pub fn append(
     events: &[NewEvent],
     parent: &Parent,
     expected_leaf: Option<&Option<Id>>,
+) -> Result<AppendOutcome> {
+    let is_never = |_: &StoredSettings| None;
+    append_news(
+        db,
+        host,
+        session_id,
+        events,
+        (parent, expected_leaf),
+        &is_never,
+    )
+}
+
+/// As [`append`]. The same transaction notes that there is something to learn from.
+pub fn append_news(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    events: &[NewEvent],
+    (parent, expected_leaf): (&Parent, Option<&Option<Id>>),
+    find_due: FindDue<'_>,
 ) -> Result<AppendOutcome> {
     let named = named_ids(events, parent);
     let single = match named.as_slice() {
@@ -103,7 +128,14 @@ pub fn append(
     let plan = plan(host, events, parent, tip, known)?;
     if !plan.rows.is_empty() {
         let place = index::place_of(db, number, search.as_deref())?;
-        write(db, written_at, session_id, &plan.rows, place.as_ref())?;
+        let rows = &plan.rows;
+        match find_due(&settings) {
+            None => write(db, written_at, session_id, rows, place.as_ref())?,
+            Some(due_at) => atomically(db, || {
+                write(db, written_at, session_id, rows, place.as_ref())?;
+                mark_due(db, session_id, due_at)
+            })?,
+        }
     }
     Ok(AppendOutcome {
         events: plan.outcomes,

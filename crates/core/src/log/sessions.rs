@@ -11,6 +11,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, MAX_INTEGER};
 use crate::base::numbers::MAX_SESSION_NUMBER;
+use crate::base::tags::Tags;
 use crate::store::changes::begin_life;
 use crate::store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
@@ -43,6 +44,9 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
+    /// Present where there are any.
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
     /// How long the session's texts are kept, where the session has rules of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
@@ -133,6 +137,7 @@ pub const USAGE_JSON: &str = r#"
     || iif(s.used_cached_tokens = 0, '', ',"cachedInputTokens":' || s.used_cached_tokens)
     || '}'
     || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')
+    || coalesce(',"tags":' || iif(json_valid(s.tags), s.tags, NULL), '')
     || iif(coalesce(s.retention, '{}') = '{}', '', ',"retention":' || s.retention)
     || iif(s.pinned = 1, ',"pinned":true', '')"#;
 
@@ -145,6 +150,7 @@ pub struct NewSession {
     pub id: Option<Id>,
     pub name: Option<String>,
     pub metadata: Option<JsonObject>,
+    pub tags: Tags,
     pub parent_session_id: Option<Id>,
     pub retention: SessionRetentionChange,
 }
@@ -177,6 +183,7 @@ pub fn create_session(
             name: new.name.as_deref(),
             parent_session_id: new.parent_session_id.as_ref().map(Id::as_str),
             metadata: new.metadata.as_ref().map(JsonObject::as_str),
+            tags: new.tags.to_column()?,
             created_at: now_ms,
             updated_at: now_ms,
             ..NewSessionRow::default()
@@ -196,6 +203,7 @@ pub struct NewSessionRow<'a> {
     pub name: Option<&'a str>,
     pub parent_session_id: Option<&'a str>,
     pub metadata: Option<&'a str>,
+    pub tags: Option<String>,
     pub created_at: i64,
     pub updated_at: i64,
     pub seq_floor: i64,
@@ -216,10 +224,10 @@ impl NewSessionRow<'_> {
         let sql = "INSERT INTO cf_agents_sessions
                     (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
                      seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
-                     cached_input_tokens, compaction, copied_seq, feed_base)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+                     cached_input_tokens, compaction, copied_seq, feed_base, tags)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
           RETURNING number";
-        let params: [SqlValue; 17] = [
+        let params: [SqlValue; 18] = [
             self.id.into(),
             self.agent.into(),
             self.name.into(),
@@ -237,6 +245,7 @@ impl NewSessionRow<'_> {
             self.compaction.into(),
             self.copied_seq.into(),
             feed_base.into(),
+            self.tags.into(),
         ];
         let number = find_value(db, sql, &params)?.unwrap_or(0);
         match number <= MAX_SESSION_NUMBER {
@@ -321,6 +330,7 @@ pub fn get_session(db: &dyn Database, id: &Id) -> Result<SqlText> {
 pub struct SessionChange {
     pub name: Option<Option<String>>,
     pub metadata: Option<Option<JsonObject>>,
+    pub tags: Option<Tags>,
     pub retention: SessionRetentionChange,
 }
 
@@ -336,10 +346,12 @@ pub fn update_session(
             .metadata
             .as_ref()
             .map(|metadata| metadata.as_ref().map(JsonObject::as_str));
+        let tags = change.tags.as_ref().map(Tags::to_column).transpose()?;
         db.run(
             "UPDATE cf_agents_sessions
                 SET name = iif(?2, ?3, name),
                     metadata = iif(?4, ?5, metadata),
+                    tags = iif(?7, ?8, tags),
                     updated_at = max(updated_at, ?6)
               WHERE id = ?1",
             &[
@@ -349,6 +361,8 @@ pub fn update_session(
                 metadata.is_some().into(),
                 metadata.flatten().into(),
                 host.now_ms().into(),
+                change.tags.is_some().into(),
+                tags.flatten().into(),
             ],
         )?;
         change.retention.write(db, id)?;

@@ -5,7 +5,7 @@ use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::store::stored::{COMPACTION, SEARCH};
+use crate::store::stored::{AGENT, COMPACTION, SEARCH};
 
 pub struct LogTip {
     /// The newest event's `seq`; 0 in an empty log.
@@ -57,13 +57,15 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
 
-/// The session's and the agent's settings of compaction, as JSON.
+/// The session's and the agent's settings of what follows an append, as JSON.
 #[derive(Debug, Default)]
 pub struct StoredSettings {
     /// The agent's settings.
     pub agents: Option<String>,
     /// The session's journal, with its own settings.
     pub journal: Option<String>,
+    /// The agent's own setting of learning; JSON `null` where it is switched off.
+    pub learn: Option<String>,
 }
 
 /// All that an append has to know before it writes, and who comes after it.
@@ -102,7 +104,8 @@ impl AppendTip {
              (SELECT e.seq FROM cf_agents_events AS e WHERE {named}),
              (SELECT value FROM cf_agents_config WHERE key = '{SEARCH}'),
              (SELECT value FROM cf_agents_config WHERE key = '{COMPACTION}'),
-             s.compaction"
+             s.compaction,
+             (SELECT value -> '$.learn' FROM cf_agents_config WHERE key = '{AGENT}')"
         )
     }
 }
@@ -118,6 +121,7 @@ impl FromRow<'_> for AppendTip {
             settings: StoredSettings {
                 agents: text(11),
                 journal: text(12),
+                learn: text(13),
             },
         })
     }

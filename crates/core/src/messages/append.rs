@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::Count;
-use crate::log::append::{Parent, append};
+use crate::log::append::{FindDue, Parent, append_news};
 use crate::log::event::NewEvent;
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
@@ -27,8 +27,8 @@ pub fn append_message(
     host: &dyn Host,
     session_id: &Id,
     message: NewMessage,
-    parent: &Parent,
-    expected_leaf: Option<&Option<Id>>,
+    (parent, expected_leaf): (&Parent, Option<&Option<Id>>),
+    find_due: FindDue<'_>,
 ) -> Result<UpsertOutcome> {
     let event = NewEvent {
         id: message.id,
@@ -39,7 +39,8 @@ pub fn append_message(
         ..NewEvent::new(message.action)
     };
     let events = [event];
-    let outcome = append(db, host, session_id, &events, parent, expected_leaf)?;
+    let place = (parent, expected_leaf);
+    let outcome = append_news(db, host, session_id, &events, place, find_due)?;
     let created_at = message.created_at.unwrap_or(outcome.written_at);
     let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));

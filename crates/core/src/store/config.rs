@@ -18,6 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
 use crate::store::callbacks::CallbackTarget;
+use crate::store::learn_settings::LearnSettings;
 use crate::store::limits::Limits;
 use crate::store::model_settings::{
     OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature,
@@ -220,6 +221,8 @@ settings! {
     /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
     /// deployed.
     retention: Option<Retention> = None;
+    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    learn: Option<LearnSettings> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::json::is_zero;
+
 /// The text that the rows hold, for deletions that purge (`store/erasing.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPurge {
@@ -78,8 +80,11 @@ pub struct Erased {
     pub turns: i64,
     /// Messages and answers that waited for a turn.
     pub waiting_messages: i64,
-    /// Reports of turns to `onTurnEnd` that were not delivered.
+    /// Reports to `onTurnEnd` and `onMemoryChange` that were not delivered.
     pub callbacks: i64,
+    /// Proposals, or what of them was erased.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proposals: i64,
 }
 
 impl Erased {
@@ -100,6 +105,7 @@ impl Erased {
             "turns" => &mut self.turns,
             "waitingMessages" => &mut self.waiting_messages,
             "callbacks" => &mut self.callbacks,
+            "proposals" => &mut self.proposals,
             _ => return None,
         })
     }

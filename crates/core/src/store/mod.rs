@@ -12,6 +12,8 @@ pub mod config;
 pub mod erased;
 pub mod erasing;
 pub mod last_turns;
+pub mod learn_due;
+pub mod learn_settings;
 pub mod learned_windows;
 pub mod limits;
 pub mod meter;

@@ -30,6 +30,10 @@ pub const RESTORING: &str = "restoring";
 /// The key of the deployed tools that the agent removed; see `chat/tools/rows.rs`.
 pub const REMOVED_TOOLS: &str = "removedTools";
 
+/// The key of how far the consolidation of a block has come; see
+/// `learning/consolidate.rs`.
+pub const CONSOLIDATION: &str = "consolidation";
+
 /// The key of the agent's own settings; see `store/config.rs`.
 pub const AGENT: &str = "agent";
 

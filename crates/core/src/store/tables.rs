@@ -253,12 +253,21 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_blocks",
-        purge: overwritten("blocks", &["description", "default_content", "source"]),
+        purge: overwritten(
+            "blocks",
+            &[
+                "description",
+                "default_content",
+                "source",
+                "metadata",
+                "tags",
+            ],
+        ),
         owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Copy {
-            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention",
+            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention, metadata, tags",
         },
         file: InFile::ShownBy("getBlocks"),
         agent_file: InAgentFile::AsInSessions,
@@ -354,6 +363,16 @@ pub const TABLES: &[SessionTable] = &[
         agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
+        name: "cf_agents_proposals",
+        purge: overwritten("proposals", &["label", "note", "changes"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Nothing("what was learnt from the original stays with it"),
+        file: InFile::Nothing("proposals are about the agent's memory"),
+        agent_file: InAgentFile::Lines("proposal"),
+    },
+    SessionTable {
         name: "cf_agents_prompts",
         purge: overwritten("prompts", &["prompt", "sections"]),
         owner: RowOwner::Session("scope"),
@@ -367,7 +386,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_sessions",
-        purge: overwritten("sessions", &["name", "metadata", "compaction"]),
+        purge: overwritten("sessions", &["name", "metadata", "compaction", "tags"]),
         owner: RowOwner::Session("id"),
         deletion: Deletion::WithSession,
         block: None,

@@ -10,6 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::chat::run::callbacks::{check_shapes, check_targets};
 use crate::directory::membership::{self, Member};
 use crate::lifecycle::receipt::Receipt;
+use crate::memory::label::Label;
 use crate::models::choice::ModelName;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
@@ -17,6 +18,7 @@ use crate::store::config::{
     ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, show_config,
 };
 use crate::store::erasing::count_all;
+use crate::store::learn_settings::{LearnSettings, MAX_LEARN_INSTRUCTIONS_BYTES};
 use crate::store::schema;
 
 impl Operation for ConfigureAgent {
@@ -52,6 +54,26 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     }
     if let Some(Some(prices)) = change.prices.given() {
         prices.check()?;
+    }
+    if let Some(Some(learn)) = change.learn.given() {
+        check_learn(learn)?;
+    }
+    Ok(())
+}
+
+fn check_learn(learn: &LearnSettings) -> Result<()> {
+    if let Err(problem) = Label::parse(learn.into.as_str()) {
+        let message = format!("`learn.into` {problem}.");
+        return Err(Error::invalid("learn.into", message));
+    }
+    if let Some(model) = &learn.model {
+        ModelName::parse("learn.model", model.as_str())?;
+    }
+    let bytes = learn.instructions.as_deref().map_or(0, str::len);
+    if bytes > MAX_LEARN_INSTRUCTIONS_BYTES {
+        let most = MAX_LEARN_INSTRUCTIONS_BYTES;
+        let error = Error::payload_too_large("`learn.instructions`", most, bytes);
+        return Err(error.with("field", "learn.instructions"));
     }
     Ok(())
 }

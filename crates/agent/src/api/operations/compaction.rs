@@ -28,6 +28,8 @@ use crate::log::tip::StoredSettings;
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::overlays;
 use crate::models::ToolDefinition;
+use crate::store::learn_due::{Occasion, due_at};
+use crate::store::learn_settings::LearnSettings;
 
 /// Sets when and how far conversations are compacted. Fields that are left out stay.
 ///
@@ -400,19 +402,40 @@ fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 
-/// Marks the reply to an append whose session is compacted automatically: the work that
-/// follows the answer is started only if there may be some.
+/// Marks the reply to an append whose session is compacted automatically, or learnt from:
+/// the work that follows the answer is started only if there may be some.
 pub fn mark_grown(
     agent: &Agent<'_>,
     reply: Reply,
     session_id: &Id,
     stored: &StoredSettings,
 ) -> Reply {
+    let learns = find_due(agent, stored).is_some();
     match settings_of(session_id, stored, &agent.deployed.compaction) {
-        Ok(settings) if settings.compact_after.is_none() => reply,
+        Ok(settings) if settings.compact_after.is_none() && !learns => reply,
         // The work that follows reports settings that can't be read.
         Ok(_) | Err(_) => reply.grown(session_id),
     }
+}
+
+/// When a session that grows now is to be learnt from. `None`: the agent does not learn.
+pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
+    let own = stored
+        .learn
+        .as_deref()
+        .and_then(|learn| json::decode::<LearnSettings>(learn).ok());
+    let deployed = || {
+        agent
+            .deployed
+            .memory
+            .config
+            .defaults
+            .learn
+            .clone()
+            .flatten()
+    };
+    let learn = own.or_else(deployed)?;
+    Some(due_at(&learn, Occasion::Append, agent.host.now_ms()))
 }
 
 pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::api::operations::compaction::mark_grown;
+use crate::api::operations::compaction::{find_due, mark_grown};
 use crate::api::operations::receipts::issue;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
@@ -16,7 +16,7 @@ use crate::lifecycle::receipt::Receipt;
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
-use crate::log::append::{Parent, append};
+use crate::log::append::{Parent, append_news};
 #[cfg(test)]
 use crate::log::event::Event;
 use crate::log::event::NewEvent;
@@ -86,13 +86,16 @@ impl RunAtOnce for AppendEvents {
             let config = load_config(agent.db, &agent.deployed.memory.config)?;
             self.drop_reserved(&config.reserved_metadata_keys.0);
         }
-        let outcome = append(
+        let outcome = append_news(
             agent.db,
             agent.host,
             &self.session_id,
             &self.events,
-            &Parent::from_field(self.parent_id),
-            self.expected_leaf_id.as_ref(),
+            (
+                &Parent::from_field(self.parent_id),
+                self.expected_leaf_id.as_ref(),
+            ),
+            &|stored| find_due(agent, stored),
         )?;
         let reply = Reply::json(&outcome)?;
         Ok(mark_grown(

@@ -23,7 +23,9 @@ use crate::memory::entries::find_entry;
 use crate::memory::entry_text::EntryText;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
+use crate::memory::origin::{Marks, MarksChange};
 use crate::memory::purge::purge_block;
+use crate::memory::skills::SkillText;
 use crate::memory::skills::put;
 use crate::memory::view::read_whole_blocks;
 #[cfg(test)]
@@ -380,6 +382,21 @@ async fn revert_item(
     let Some(old) = find_item_version(memory, block, key, version).await? else {
         return read(memory, block).await;
     };
+    // The text comes from where it came from.
+    let events: Vec<Id> = old
+        .events
+        .into_iter()
+        .filter_map(|id| Id::parse(id).ok())
+        .collect();
+    let writer = MemoryWriter {
+        source: old.source,
+        events: &events,
+        ..writer
+    };
+    let marks = MarksChange::to(Marks {
+        metadata: old.metadata,
+        tags: old.tags,
+    });
     match block.kind {
         BlockKind::Searchable => {
             let mut supersedes = old.validity.supersedes;
@@ -400,12 +417,18 @@ async fn revert_item(
                 valid_from: old.validity.valid_from,
                 valid_until: old.validity.valid_until,
                 supersedes: Some(&supersedes),
+                marks,
             };
             set(memory, block, &text, writer).await?;
         }
         BlockKind::Loadable | BlockKind::Readonly | BlockKind::Writable => {
-            let description = old.title.as_deref();
-            put(memory, block, key, &old.content, description, writer).await?;
+            let text = SkillText {
+                key,
+                content: &old.content,
+                description: old.title.as_deref(),
+                marks,
+            };
+            put(memory, block, &text, writer).await?;
         }
     }
     read(memory, block).await

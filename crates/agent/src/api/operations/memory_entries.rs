@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
-use crate::api::operations::writers::writer_of;
+use crate::api::operations::writers::{told_by, writer_of};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{Count, Limit, list, optional_list};
+use crate::base::json::{Count, Limit, list, nullable, optional_list};
+use crate::base::tags::{Metadata, Tags};
 use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::memory::entry::Entry;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
+use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
 use crate::memory::purge::purge_entry;
 use crate::recall::VectorReport;
 use crate::recall::entries::{search, set};
@@ -46,6 +48,20 @@ pub struct SetEntry {
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
     #[cfg_attr(test, schemars(length(max = MAX_SUPERSEDED)))]
     supersedes: Vec<String>,
+    /// What you write on the entry to find it again: an object of at most 4 KiB. Left out: it
+    /// stays as it is; `null`: it goes.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Metadata>"))]
+    metadata: Option<Option<Metadata>>,
+    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    tags: Option<Tags>,
+    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
+    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    source: Option<Origin>,
+    /// The ids of the events that the text comes from.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_SOURCE_EVENTS)))]
+    events: Vec<Id>,
     /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
     /// further call.
     delivery_id: Option<Id>,
@@ -75,8 +91,17 @@ impl RunWaiting for SetEntry {
             valid_from: self.valid_from.map(|time| time.0),
             valid_until: self.valid_until.map(|time| time.0),
             supersedes: Some(self.supersedes.as_slice()).filter(|keys| !keys.is_empty()),
+            marks: MarksChange {
+                metadata: self.metadata,
+                tags: self.tags,
+            },
         };
-        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
+        let said = SaidOrigin {
+            source: self.source,
+            events: &self.events,
+        };
+        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = told_by(agent, writer, self.delivery_id.as_ref());
         Reply::json(&set(&memory, &block, &text, writer).await?)
     }
 }

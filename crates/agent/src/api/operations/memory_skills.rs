@@ -6,18 +6,20 @@ use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
-use crate::api::operations::writers::writer_of;
+use crate::api::operations::writers::{told_by, writer_of};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::Limit;
+use crate::base::json::{Limit, list, nullable};
+use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
 use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
+use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
 use crate::memory::purge::purge_document;
-use crate::memory::skills::MAX_SKILL_BYTES;
 use crate::memory::skills::skill::Skill;
-use crate::memory::skills::{delete, get_document, list, loaded, put};
+use crate::memory::skills::{self, delete, get_document, loaded, put};
+use crate::memory::skills::{MAX_SKILL_BYTES, SkillText};
 use crate::memory::view::get_in_view;
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
@@ -33,6 +35,20 @@ pub struct PutSkill {
     key: String,
     content: String,
     description: Option<String>,
+    /// What you write on the document to find it again: an object of at most 4 KiB. Left out: it
+    /// stays as it is; `null`: it goes.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Metadata>"))]
+    metadata: Option<Option<Metadata>>,
+    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    tags: Option<Tags>,
+    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
+    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    source: Option<Origin>,
+    /// The ids of the events that the text comes from.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_SOURCE_EVENTS)))]
+    events: Vec<Id>,
     /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
     /// further call.
     delivery_id: Option<Id>,
@@ -56,19 +72,22 @@ impl RunWaiting for PutSkill {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let description = self.description.as_deref();
-        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
-        Reply::json(
-            &put(
-                &memory,
-                &block,
-                &self.key,
-                &self.content,
-                description,
-                writer,
-            )
-            .await?,
-        )
+        let text = SkillText {
+            key: &self.key,
+            content: &self.content,
+            description: self.description.as_deref(),
+            marks: MarksChange {
+                metadata: self.metadata,
+                tags: self.tags,
+            },
+        };
+        let said = SaidOrigin {
+            source: self.source,
+            events: &self.events,
+        };
+        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = told_by(agent, writer, self.delivery_id.as_ref());
+        Reply::json(&put(&memory, &block, &text, writer).await?)
     }
 }
 
@@ -155,7 +174,7 @@ impl RunWaiting for ListSkills {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let mut skills = list(&memory, &block).await?.into_skills();
+        let mut skills = skills::list(&memory, &block).await?.into_skills();
         if let Some(cursor) = &self.cursor {
             skills.retain(|skill| skill.key > *cursor);
         }

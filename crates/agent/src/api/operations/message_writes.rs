@@ -8,7 +8,7 @@ use super::message_reads::or_null;
 use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::api::operations::compaction::mark_grown;
+use crate::api::operations::compaction::{find_due, mark_grown};
 use crate::api::operations::receipts::issue;
 use crate::base::action::Action;
 use crate::base::error::Result;
@@ -84,8 +84,11 @@ fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Re
         agent.host,
         &place.session_id,
         message,
-        &Parent::from_field(place.parent_id),
-        place.expected_leaf_id.as_ref(),
+        (
+            &Parent::from_field(place.parent_id),
+            place.expected_leaf_id.as_ref(),
+        ),
+        &|stored| find_due(agent, stored),
     )?;
     let reply = appended_reply(appended.inserted, &appended.message);
     Ok(if appended.inserted {

@@ -9,6 +9,7 @@ pub mod compaction;
 pub mod directory;
 pub mod events;
 pub mod foreign;
+pub mod learning;
 pub mod memory_blocks;
 pub mod memory_entries;
 pub mod memory_prompt;

@@ -8,6 +8,7 @@ use crate::api::operations::receipts::issue;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, Limit, nullable};
+use crate::base::tags::Tags;
 use crate::lifecycle::delete::delete_session;
 use crate::lifecycle::purge::purge_session;
 use crate::lifecycle::receipt::Receipt;
@@ -32,6 +33,9 @@ pub struct CreateSession {
     id: Option<Id>,
     name: Option<String>,
     metadata: Option<JsonObject>,
+    /// At most 32 short lines, by which `listSessions` and `search` find the session.
+    #[serde(default)]
+    tags: Tags,
     parent_session_id: Option<Id>,
     /// How long the session's texts are kept. A field that is left out is as the agent's
     /// configuration says; `null` in a field lifts the agent's rule here.
@@ -65,6 +69,7 @@ impl RunAtOnce for CreateSession {
             id: self.id,
             name: self.name,
             metadata: self.metadata,
+            tags: self.tags,
             parent_session_id: self.parent_session_id,
             retention: SessionRetentionChange {
                 retention: self.retention.map(Some),
@@ -157,10 +162,10 @@ impl RunAtOnce for ListSessions {
     }
 }
 
-/// Changes a session's name or metadata.
+/// Changes a session's name, metadata or tags.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata and retention are
-/// replaced as a whole. `retention` and `pinned` need the secret.
+/// A field that is left out stays; `null` clears a field. Metadata, tags and
+/// retention are replaced as a whole. `retention` and `pinned` need the secret.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -172,6 +177,9 @@ pub struct UpdateSession {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<JsonObject>"))]
     metadata: Option<Option<JsonObject>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Tags>"))]
+    tags: Option<Option<Tags>>,
     /// How long the session's texts are kept. A field that is left out is as the agent's
     /// configuration says; `null` in a field lifts the agent's rule here.
     #[serde(default, deserialize_with = "nullable")]
@@ -199,6 +207,7 @@ impl RunAtOnce for UpdateSession {
         let change = SessionChange {
             name: self.name,
             metadata: self.metadata,
+            tags: self.tags.map(Option::unwrap_or_default),
             retention: SessionRetentionChange {
                 retention: self.retention,
                 pinned: self.pinned,

@@ -8,6 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, Limit};
+use crate::base::tags::Tags;
 use crate::lifecycle::fork::{Fork, fork_session};
 #[cfg(test)]
 use crate::log::sessions::Session;
@@ -25,6 +26,8 @@ pub struct ForkSession {
     at_id: Option<Id>,
     name: Option<String>,
     metadata: Option<JsonObject>,
+    #[serde(default)]
+    tags: Tags,
 }
 
 impl Operation for ForkSession {
@@ -44,6 +47,7 @@ impl RunAtOnce for ForkSession {
             at_id: self.at_id.as_ref(),
             name: self.name,
             metadata: self.metadata,
+            tags: self.tags,
         };
         fork_session(agent.db, agent.host, agent.name, fork).map(Reply::text)
     }

@@ -7,7 +7,7 @@ use super::memory_tools::toolbox;
 use crate::access::{Effect, Needs, permit, permit_voice};
 use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use crate::api::operations::compaction::mark_grown;
+use crate::api::operations::compaction::{find_due, mark_grown};
 use crate::base::action::Role;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
@@ -26,7 +26,7 @@ use crate::context::working_context::plain::PlainContext;
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
-use crate::log::append::{Parent, append};
+use crate::log::append::{Parent, append_news};
 use crate::log::tip::Leaf;
 use crate::memory::BlockScope;
 use crate::memory::frozen::{find_frozen, find_reminder, freeze};
@@ -260,13 +260,13 @@ impl RunAtOnce for PersistWorkingContext {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let outcome = append(
+        let outcome = append_news(
             agent.db,
             agent.host,
             &self.session_id,
             &events,
-            &Parent::Leaf,
-            self.expected_leaf_id.as_ref(),
+            (&Parent::Leaf, self.expected_leaf_id.as_ref()),
+            &|stored| find_due(agent, stored),
         )?;
         let reply = Reply::json(&outcome)?;
         Ok(mark_grown(

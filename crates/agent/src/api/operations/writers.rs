@@ -12,9 +12,19 @@ pub fn writer_of<'a>(
     session_id: Option<&'a Id>,
     delivery_id: Option<&Id>,
 ) -> MemoryWriter<'a> {
+    let writer = MemoryWriter::of_caller(agent.caller, session_id);
+    told_by(agent, writer, delivery_id)
+}
+
+/// The writer who answers this call, if the agent made it.
+pub fn told_by<'a>(
+    agent: &Agent<'_>,
+    writer: MemoryWriter<'a>,
+    delivery_id: Option<&Id>,
+) -> MemoryWriter<'a> {
     let delivery = Delivery::of_memory(agent.policy, agent.name);
     MemoryWriter {
         tells_nobody: delivery_id.is_some_and(|id| delivery.gave(id)),
-        ..MemoryWriter::of_operation(session_id)
+        ..writer
     }
 }

@@ -8,6 +8,7 @@
 use super::lines::{
     AgentLine, AgentLineKind, CursorLine, DoneLine, FORMAT, GoneLine, SettingsOut, UsageLine,
 };
+use super::proposals::add_proposals;
 use super::tools::add_tools;
 use crate::base::columns::find;
 use crate::base::database::Database;
@@ -43,6 +44,9 @@ enum AgentSection {
         after: String,
     },
     Usage,
+    Proposals {
+        after: i64,
+    },
     Memory(Box<MemoryExport>),
     /// The sessions with higher numbers.
     Sessions {
@@ -210,8 +214,12 @@ impl AgentExport {
             },
             AgentSection::Usage => {
                 add_usage(db, page)?;
-                AgentSection::Memory(Box::default())
+                AgentSection::Proposals { after: 0 }
             }
+            AgentSection::Proposals { after } => match add_proposals(db, after, page)? {
+                Some(after) => AgentSection::Proposals { after },
+                None => AgentSection::Memory(Box::default()),
+            },
             AgentSection::Memory(mut memory) => match memory.add(db, AGENT_SCOPE, page)? {
                 true => AgentSection::Memory(memory),
                 false => AgentSection::Sessions { after_number: 0 },

@@ -17,6 +17,7 @@ use super::lines::{
 };
 use super::mark::{self, check_restoring, write_memory};
 use super::own_lines::OwnLines;
+use super::proposals::{MAX_PROPOSALS, write_proposal};
 use super::tools::{into_server, into_tool};
 use crate::api::file_import::FileImport;
 use crate::api::operation::{Agent, Reply};
@@ -99,6 +100,7 @@ pub struct AgentImport<'a> {
     outcome: ImportedAgent,
     tools: usize,
     servers: usize,
+    proposals: usize,
     /// What this import has written under [`RESTORING`], until all of the agent's own lines
     /// are there.
     mark: Option<String>,
@@ -116,6 +118,7 @@ impl<'a> AgentImport<'a> {
             outcome: ImportedAgent::default(),
             tools: 0,
             servers: 0,
+            proposals: 0,
             mark: None,
         }
     }
@@ -249,6 +252,7 @@ impl<'a> AgentImport<'a> {
             AgentLineKind::Settings => self.write_settings(db, &line)?,
             AgentLineKind::Tool => self.write_tool(db, &line)?,
             AgentLineKind::Usage => self.take_usage(db, &line)?,
+            AgentLineKind::Proposal => self.take_proposal(db, &line)?,
             AgentLineKind::Other => {
                 let kind = memory_kind(&line)?;
                 memory.take(kind, &line, number)?;
@@ -362,6 +366,21 @@ impl<'a> AgentImport<'a> {
         })
     }
 
+    fn take_proposal(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
+        if !self.allows_sources {
+            self.leave_out(&[LeftOut::Proposals]);
+            return Ok(());
+        }
+        self.proposals += 1;
+        if self.proposals > MAX_PROPOSALS {
+            return Err(too_many("`proposal` lines", MAX_PROPOSALS));
+        }
+        atomically(db, || {
+            check_restoring(db, self.mark.as_deref())?;
+            write_proposal(db, line)
+        })
+    }
+
     fn take_usage(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
         let line: UsageLine = json::parse(line)?;
         line.check()?;
@@ -386,6 +405,8 @@ impl<'a> AgentImport<'a> {
             if !self.allows_sources {
                 self.leave_out(&[LeftOut::Prompt]);
             }
+        } else if kind == AgentLineKind::Proposal && !self.allows_sources {
+            self.leave_out(&[LeftOut::Proposals]);
         } else if kind == AgentLineKind::Tool {
             let line: ToolLine = json::parse(line)?;
             if line.server.is_some() && !self.allows_sources {

@@ -1,6 +1,6 @@
 //! The lines that only the file of the whole agent has, by their `type`. They come in this
 //! order: one `agent`; at most one `settings`; each `tool` by its name; each `usage` by its
-//! day and model; the lines of the agent's memory (`lifecycle/transfer/memory`); the lines
+//! day and model; each `proposal` by its number; the lines of the agent's memory (`lifecycle/transfer/memory`); the lines
 //! of each session, from its `session` to its `end`; and one `done`. A file without its
 //! `done` was cut off.
 //!
@@ -29,6 +29,7 @@ pub enum AgentLineKind {
     Settings,
     Tool,
     Usage,
+    Proposal,
     Cursor,
     /// The session above was deleted while its lines were written.
     Gone,

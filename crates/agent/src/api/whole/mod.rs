@@ -10,6 +10,7 @@ pub mod import;
 pub mod lines;
 mod mark;
 mod own_lines;
+mod proposals;
 mod tools;
 
 use crate::access::{AccessRule, Effect, Needs};

@@ -5,11 +5,13 @@ use super::export::AgentExport;
 use super::lines::ToolLine;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::{self, Tree};
+use crate::base::json;
 use crate::lifecycle::transfer::PagedFile as _;
+use crate::lifecycle::transfer::compare::is_same_line;
 
-/// How an export begins the line of a frozen prompt, and of a server of tools.
+/// How an export begins the line of a frozen prompt, of a proposal, and of a server of tools.
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
+const PROPOSAL_LINE: &str = "{\"type\":\"proposal\"";
 const TOOL_LINE: &str = "{\"type\":\"tool\"";
 
 /// The agent's own lines as an export writes them now.
@@ -38,10 +40,7 @@ impl OwnLines {
         }
         let line = line.trim_ascii();
         let stored = self.next_line(db)?.ok_or_else(not_empty)?;
-        let value = |line: &[u8]| json::decode_bytes::<Tree>(line).ok();
-        match stored.as_bytes() == line
-            || value(line).is_some_and(|line| value(stored.as_bytes()) == Some(line))
-        {
+        match is_same_line(stored.as_bytes(), line, self.takes_sources) {
             true => Ok(()),
             false => Err(not_empty()),
         }
@@ -78,6 +77,7 @@ impl OwnLines {
 /// Whether an import that is not told to trust the file leaves this line out.
 fn is_left_out(line: &[u8]) -> bool {
     line.starts_with(PROMPT_LINE.as_bytes())
+        || line.starts_with(PROPOSAL_LINE.as_bytes())
         || (line.starts_with(TOOL_LINE.as_bytes())
             && json::parse::<ToolLine>(line).is_ok_and(|line| line.server.is_some()))
 }

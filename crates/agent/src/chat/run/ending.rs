@@ -2,6 +2,7 @@
 
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Result};
+use crate::base::ids::Id;
 use crate::base::json;
 use crate::chat::run::callbacks;
 use crate::chat::turn::Turn;
@@ -9,7 +10,9 @@ use crate::chat::turn::place::{find_place, gone};
 use crate::chat::turn::report::TurnReport;
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
+use crate::store::config::load_config;
 use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
+use crate::store::learn_due::{Occasion, due_at, mark_due};
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
@@ -76,7 +79,20 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
+    note_news(memory, &turn.session_id)?;
     callbacks::insert(memory, turn, &message_id, report)
+}
+
+/// If the agent learns, what was said in the turn is looked at soon.
+fn note_news(memory: &Memory<'_>, session_id: &Id) -> Result<()> {
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    match &config.learn {
+        Some(learn) => {
+            let due_at = due_at(learn, Occasion::TurnEnd, memory.host.now_ms());
+            mark_due(memory.db, session_id, due_at)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether the answer is at the place that the turn's row names. If it is, the answer

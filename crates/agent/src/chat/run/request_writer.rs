@@ -223,8 +223,14 @@ impl RequestWriter<'_> {
                 Some(id) => Parent::After(id.clone()),
                 None => Parent::Root,
             };
-            let appended =
-                append_message(self.db, self.host, self.session_id, message, &after, None)?;
+            let appended = append_message(
+                self.db,
+                self.host,
+                self.session_id,
+                message,
+                (&after, None),
+                &|_| None,
+            )?;
             parent = Some(Id::parse(appended.message.id).map_err(Error::storage)?);
         }
         let continued = match &planned.place {

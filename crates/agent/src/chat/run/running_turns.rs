@@ -21,6 +21,7 @@ use crate::chat::request::answers::CallAnswer;
 use crate::chat::run::callbacks::CallbacksUnderWay;
 use crate::chat::turn::Turn;
 use crate::chat::turn::report::TurnReport;
+use crate::learning::tracker::LearningTracker;
 use crate::models::ToolDefinition;
 use crate::store::limits::HolderLimits;
 
@@ -50,6 +51,8 @@ pub struct RunningTurns {
     outlasted: RefCell<Vec<Weak<RunningTurn>>>,
     /// Calls that tell of turns' ends.
     pub callbacks: CallbacksUnderWay,
+    /// The look at what was said that is under way.
+    pub learning: LearningTracker,
     /// Turns that have yet to begin, and for which somebody waits.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
 }

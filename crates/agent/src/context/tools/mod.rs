@@ -95,6 +95,7 @@ impl<'a> Toolbox<'a> {
             turn_id: self.turn_id,
             event_id: self.event_id,
             tells_nobody: self.tells_nobody,
+            ..MemoryWriter::default()
         }
     }
 

@@ -10,7 +10,8 @@ use crate::base::json::json;
 use crate::memory::definition::Definition;
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::kind::BlockKind;
-use crate::memory::skills::Addition;
+use crate::memory::origin::MarksChange;
+use crate::memory::skills::{Addition, SkillText};
 use crate::memory::source::BlockHome;
 use crate::memory::write::{NewContent, Placement, write};
 use crate::memory::{entries, skills};
@@ -255,6 +256,7 @@ async fn set_document(
     let memory = &toolbox.memory;
     let (key, title) = get_key(block, arguments)?;
     let description = arguments.find_inner_text("metadata", "description")?;
+    let marks = MarksChange::default();
     let writer = toolbox.writer();
     // Stores a title only if it says more than the key.
     let title = (title != key).then_some(title.as_str());
@@ -265,10 +267,17 @@ async fn set_document(
             content,
             description,
             title,
+            marks,
         };
         skills::append(memory, block, &added, writer).await?;
     } else {
-        skills::put(memory, block, &key, content, description.or(title), writer).await?;
+        let text = SkillText {
+            key: &key,
+            content,
+            description: description.or(title),
+            marks,
+        };
+        skills::put(memory, block, &text, writer).await?;
     }
     Ok(format!(
         "Kept in {} as \"{key}\". load_context loads it.",

@@ -11,13 +11,15 @@ use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Tree};
+use crate::memory::past::ItemNote;
 
 pub struct Comparing {
     export: Export,
     page: String,
     at: usize,
     session_id: Id,
-    /// If `false`, frozen prompts are skipped, as they are in an import.
+    /// If `false`, frozen prompts are skipped, and where a text comes from is not compared,
+    /// as an import leaves them out.
     takes_prompts: bool,
 }
 
@@ -58,9 +60,10 @@ impl Comparing {
         if kind == LineKind::Prompt && !self.takes_prompts {
             return Ok(None);
         }
+        let takes_sources = self.takes_prompts;
         let is_same = self
             .next_line(db)?
-            .is_some_and(|stored| is_same(stored.as_bytes(), line));
+            .is_some_and(|stored| is_same_line(stored.as_bytes(), line, takes_sources));
         if !is_same {
             return Err(self.differs());
         }
@@ -114,9 +117,39 @@ pub fn already_exists(session_id: &Id) -> Error {
 }
 
 /// Compares bytes first, and then JSON values: another program may have written the file
-/// with other formatting.
-fn is_same(stored: &[u8], line: &[u8]) -> bool {
+/// with other formatting. An import that does not trust its file (`takes_sources` is `false`)
+/// writes down that the texts of memory were imported, so that is not compared then.
+pub fn is_same_line(stored: &[u8], line: &[u8], takes_sources: bool) -> bool {
     let line = line.trim_ascii();
-    let value = |line: &[u8]| json::decode_bytes::<Tree>(line).ok();
+    let value = |line: &[u8]| -> Option<Value> {
+        let Tree(value) = json::decode_bytes(line).ok()?;
+        match takes_sources {
+            true => Some(value),
+            false => Some(without_source(value)),
+        }
+    };
     stored == line || value(line).is_some_and(|line| value(stored) == Some(line))
+}
+
+/// Takes out of the line of an entry, a document or an earlier version who its text comes
+/// from. A line without a note says the same as one whose note says nothing.
+fn without_source(mut line: Value) -> Value {
+    let kind = line.get("type").and_then(Value::as_str);
+    if !matches!(kind, Some("entry" | "skill" | "past")) {
+        return line;
+    }
+    let note = line.get("note").cloned().unwrap_or_default();
+    let plain = json::from_value::<Option<ItemNote>>(&note)
+        .ok()
+        .and_then(|note| {
+            let note = ItemNote {
+                source: None,
+                ..note.unwrap_or_default()
+            };
+            json::decode_tree(&json::encode(&note).ok()?).ok()
+        });
+    if let (Some(plain), Some(fields)) = (plain, line.as_object_mut()) {
+        fields.insert("note".to_owned(), plain);
+    }
+    line
 }

@@ -18,6 +18,7 @@ use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, RawValue, ReadError};
+use crate::base::tags::Tags;
 use crate::context::compaction::journal::load_journal;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::find::find_seqs;
@@ -30,6 +31,7 @@ use crate::messages::tree::path::PathRow;
 use crate::store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
+use crate::store::learn_due::load_learned;
 use crate::store::retention::{Retention, read_retention};
 
 /// Room for a line's ids, times and field names, beside its bodies.
@@ -91,6 +93,7 @@ impl Export {
         let tip = get_tip(db, session_id)?;
         let (number, mut session) = load_session(db, session_id, &tip)?;
         session.agent_id.take_if(|_| !names_agent);
+        session.learned_seq.take_if(|_| names_agent);
         let created_at = session.created_at.0;
         let sql = "SELECT leaf_seq
                      FROM cf_agents_sessions
@@ -463,6 +466,7 @@ struct SessionRow {
     cost: f64,
     cached_input_tokens: i64,
     retention: Option<String>,
+    tags: Option<String>,
     is_pinned: bool,
 }
 
@@ -472,7 +476,7 @@ impl SessionRow {
         format!(
             "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
              {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS},
-             s.retention, s.pinned"
+             s.retention, s.pinned, s.tags"
         )
     }
 }
@@ -494,6 +498,7 @@ impl FromRow<'_> for SessionRow {
             cached_input_tokens: row.integer(10)?,
             retention: text(11),
             is_pinned: row.integer(12)? == 1,
+            tags: text(13),
         })
     }
 }
@@ -521,6 +526,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
             .map(json::decode)
             .transpose()
             .map_err(|_| damaged("metadata"))?,
+        tags: Tags::read(row.tags.as_deref(), session_id.as_str())?,
         created_at: FileTime::of(row.created_at),
         updated_at: FileTime::of(row.active_at),
         usage: SessionLineUsage {
@@ -540,6 +546,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
         )?)
         .filter(|own| *own != Retention::default()),
         pinned: Some(row.is_pinned).filter(|is_pinned| *is_pinned),
+        learned_seq: load_learned(db, session_id)?,
     };
     Ok((row.number, line))
 }

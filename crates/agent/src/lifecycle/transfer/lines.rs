@@ -19,6 +19,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, JsonObject, MAX_INTEGER, RawValue, bounded, nullable};
 use crate::base::numbers::{MAX_FILE_COST, MAX_FILE_SEQ, MAX_FILE_TIME_MS};
+use crate::base::tags::Tags;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
 use crate::log::note::Note;
@@ -95,6 +96,8 @@ pub struct SessionLine {
     pub name: Option<String>,
     pub parent_session_id: Option<Id>,
     pub metadata: Option<JsonObject>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
     pub created_at: FileTime,
     pub updated_at: FileTime,
     pub usage: SessionLineUsage,
@@ -109,6 +112,10 @@ pub struct SessionLine {
     /// Present if retention deletes nothing of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
+    /// In the file of a whole agent: up to which event the agent has learnt from the
+    /// session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_seq: Option<Count>,
 }
 
 impl SessionLine {

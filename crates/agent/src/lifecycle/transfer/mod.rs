@@ -1,7 +1,7 @@
 //! Exports a session as a file, and imports it again. The file is lines of JSON. They
 //! are written and read one at a time, so that memory stays flat at any length.
 
-mod compare;
+pub mod compare;
 pub mod cutting;
 pub mod export;
 pub mod import;

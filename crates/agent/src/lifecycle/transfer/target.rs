@@ -23,6 +23,8 @@ pub enum LeftOut {
     Prompt,
     /// The servers of tools, in the file of a whole agent.
     Servers,
+    /// What models proposed to change in memory, in the file of a whole agent.
+    Proposals,
 }
 
 /// Adds the line's number to an error, so that the sender can find the line.

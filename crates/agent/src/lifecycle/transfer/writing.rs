@@ -35,6 +35,7 @@ use crate::search::build::add_session;
 use crate::search::index::find_place;
 use crate::store::changes;
 use crate::store::config::load_config;
+use crate::store::learn_due::write_learned;
 use crate::store::retention::note_rules_of_blocks;
 use crate::store::staging;
 
@@ -410,6 +411,7 @@ impl ImportWriter {
                 name: session.name.as_deref(),
                 parent_session_id: session.parent_session_id.as_ref().map(Id::as_str),
                 metadata: session.metadata.as_ref().map(JsonObject::as_str),
+                tags: session.tags.to_column()?,
                 created_at: time(session.created_at.0),
                 updated_at: time(session.updated_at.0),
                 seq_floor: session.seq_floor.0,
@@ -424,6 +426,9 @@ impl ImportWriter {
             };
             row.insert(db, host)?;
             session.retention().write(db, &self.session_id)?;
+            if let Some(seq) = session.learned_seq {
+                write_learned(db, &self.session_id, seq.0)?;
+            }
             note_rules_of_blocks(db, &self.session_id)?;
             staging::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())

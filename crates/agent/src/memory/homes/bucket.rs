@@ -210,7 +210,7 @@ pub async fn list_documents(memory: &Memory<'_>, prefix: &str) -> Result<Vec<Ski
             key: key.to_owned(),
             description: description.filter(|text| !text.is_empty()),
             bytes: Some(object.bytes),
-            updated_at: None,
+            ..Skill::default()
         });
         if skills.len() >= MAX_LISTED {
             break;

@@ -10,7 +10,7 @@ use crate::base::json::json;
 use crate::memory::past::ItemDeleted;
 use crate::memory::skills::skill::{Skill, clip_description};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::front_matter::FrontMatter;
 use super::definition::Definition;
@@ -23,6 +23,7 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::memory::content::{MAX_TRIES, overtaken};
 use crate::memory::kind::BlockKind;
+use crate::memory::origin::MarksChange;
 
 /// The most bytes of a document: a longer one would crowd out the conversation.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
@@ -185,8 +186,7 @@ fn read_told(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
         .map(|skill| Skill {
             key: skill.key,
             description: skill.description.as_deref().map(clip_description),
-            bytes: None,
-            updated_at: None,
+            ..Skill::default()
         })
         .take(stored::MAX_SKILLS)
         .collect();
@@ -240,30 +240,46 @@ pub async fn get_document(
     })
 }
 
-/// Writes a document. The default `description` is the front matter's.
+/// A document to write.
+#[derive(Clone, Default)]
+pub struct SkillText<'a> {
+    pub key: &'a str,
+    pub content: &'a str,
+    /// Left out: the front matter's.
+    pub description: Option<&'a str>,
+    pub marks: MarksChange,
+}
+
+/// Writes a document.
 pub async fn put(
     memory: &Memory<'_>,
     block: &Definition,
-    key: &str,
-    content: &str,
-    description: Option<&str>,
+    text: &SkillText<'_>,
     writer: MemoryWriter<'_>,
 ) -> Result<Skill> {
+    let SkillText {
+        key,
+        content,
+        description,
+        marks,
+    } = text;
     check_loadable(block)?;
     check_skill_key(key)?;
     check_content(content)?;
     let own = FrontMatter::read(content).description;
     let description = description.map(clip_description);
     let skill = Skill {
-        key: key.to_owned(),
+        key: (*key).to_owned(),
         description: description
             .clone()
             .or_else(|| own.as_deref().map(clip_description)),
         bytes: Some(content.len() as i64),
         updated_at: Some(memory.host.now_ms()),
+        ..Skill::default()
     };
     match block.home() {
         BlockHome::BucketPrefix { prefix } => {
+            check_unmarked(block, marks)?;
             let place = bucket::find_place(memory, prefix, key).await?;
             let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
@@ -276,24 +292,54 @@ pub async fn put(
         }
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let input = json!({"key": key, "content": content, "description": description});
-            return agent::call(memory, block, home, "putSkill", input).await;
+            let fields = [
+                ("key", (*key).into()),
+                ("content", (*content).into()),
+                ("description", description.into()),
+            ];
+            let mut input = Map::new();
+            for (name, value) in fields
+                .into_iter()
+                .chain(marks.fields())
+                .chain(writer.fields())
+            {
+                input.insert(name.to_owned(), value);
+            }
+            return agent::call(memory, block, home, "putSkill", input.into()).await;
         }
         BlockHome::Service { binding } => {
             let fields: [(&str, Value); 3] = [
-                ("key", key.into()),
-                ("content", content.into()),
+                ("key", (*key).into()),
+                ("content", (*content).into()),
                 ("description", description.into()),
             ];
+            let fields = [fields.to_vec(), marks.fields(), writer.fields()].concat();
             service::set(memory, block, binding, &fields).await?;
             MemoryChange::of_item(block, key, None).tell(memory, writer)?;
         }
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => {
-            stored::write_skill(memory, block, &skill, content, writer)?;
+            return stored::write_skill(memory, block, skill, content, marks, writer);
         }
     }
     Ok(skill)
+}
+
+/// Refuses metadata and tags of a document in the bucket, which has no place for them.
+fn check_unmarked(block: &Definition, marks: &MarksChange) -> Result<()> {
+    let marks = marks.apply(None);
+    let field = match (&marks.metadata, marks.tags.is_empty()) {
+        (Some(_), _) => "metadata",
+        (None, false) => "tags",
+        (None, true) => return Ok(()),
+    };
+    Err(Error::invalid(
+        field,
+        format!(
+            "The documents of `{}` live in the bucket, which keeps no `{field}`. Write it into the document's text.",
+            block.label
+        ),
+    ))
 }
 
 /// A text to append to a document.
@@ -305,6 +351,7 @@ pub struct Addition<'a> {
     pub description: Option<&'a str>,
     /// The description if there is no other.
     pub title: Option<&'a str>,
+    pub marks: MarksChange,
 }
 
 impl Addition<'_> {
@@ -339,6 +386,7 @@ pub async fn append(
     check_skill_key(added.key)?;
     match block.home() {
         BlockHome::BucketPrefix { prefix } => {
+            check_unmarked(block, &added.marks)?;
             append_in_bucket(memory, block, prefix, added, writer).await
         }
         BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
@@ -352,8 +400,9 @@ pub async fn append(
                 description,
                 bytes: Some(content.len() as i64),
                 updated_at: Some(memory.host.now_ms()),
+                ..Skill::default()
             };
-            stored::write_skill(memory, block, &skill, &content, writer)
+            stored::write_skill(memory, block, skill, &content, &added.marks, writer).map(drop)
         }),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
@@ -450,8 +499,7 @@ mod tests {
         Skill {
             key: key.to_owned(),
             description: description.map(str::to_owned),
-            bytes: None,
-            updated_at: None,
+            ..Skill::default()
         }
     }
 

@@ -2,8 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::tags::{Metadata, Tags};
+use crate::memory::origin::Origin;
+use crate::memory::past::ItemNote;
+
 /// A document in a listing, without its content.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {
@@ -12,6 +16,26 @@ pub struct Skill {
     /// Bytes of the content. `null`: unknown.
     pub bytes: Option<i64>,
     pub updated_at: Option<i64>,
+    /// What callers wrote on the document, if it lives in this agent or in another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
+    /// Who the text comes from, if the document lives in this agent or in another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+}
+
+impl Skill {
+    /// This document with what its note says.
+    pub fn noted(self, note: &ItemNote) -> Self {
+        Self {
+            metadata: note.metadata.clone(),
+            tags: note.tags.clone(),
+            source: Some(note.origin()),
+            ..self
+        }
+    }
 }
 
 /// Shortens a text to one line of at most [`MAX_DESCRIPTION_CHARS`].

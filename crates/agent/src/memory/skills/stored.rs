@@ -8,6 +8,7 @@ use crate::base::json;
 use crate::memory::content::Version;
 use crate::memory::counts::CountChange;
 use crate::memory::definition::Definition;
+use crate::memory::origin::{Marks, MarksChange, texts_of};
 use crate::memory::past::{
     self, ItemDeleted, ItemDeletion, ItemNote, MAX_SKILL_VERSIONS, PastVersion, insert_deletion,
     insert_past, next_version,
@@ -39,17 +40,20 @@ pub fn load_skills(db: &dyn Database, block: &Definition) -> Result<Vec<Skill>> 
 }
 
 impl Skill {
-    const COLUMNS: &str = "key, description, octet_length(content), updated_at";
+    const COLUMNS: &str = "key, description, octet_length(content), updated_at, note";
 }
 
 impl FromRow<'_> for Skill {
     fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
+        let key = row.text(0)?;
+        let skill = Self {
+            key: key.to_owned(),
             description: row.find_text(1).map(str::to_owned),
             bytes: row.find_integer(2),
             updated_at: row.find_integer(3),
-        })
+            ..Self::default()
+        };
+        Ok(skill.noted(&ItemNote::read(row.find_text(4), key)?))
     }
 }
 
@@ -86,6 +90,25 @@ struct SkillRow {
 impl SkillRow {
     const COLUMNS: &str = "description, content, updated_at, note, key";
 
+    /// Whether a write changes nothing. Where the text comes from is compared only if the
+    /// writer says it.
+    fn is_same(
+        &self,
+        skill: &Skill,
+        content: &str,
+        marks: &Marks,
+        writer: MemoryWriter<'_>,
+    ) -> bool {
+        let events = texts_of(writer.events);
+        self.content == content
+            && self.description == skill.description
+            && self.note.marks() == *marks
+            && writer
+                .source
+                .is_none_or(|source| source == self.note.origin())
+            && (events.is_empty() || events == self.note.source_events())
+    }
+
     fn into_past(self) -> PastVersion {
         PastVersion {
             version: self.note.version,
@@ -121,20 +144,25 @@ fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Op
     find(db, &sql, &[scope, label, key.into()])
 }
 
+/// Writes a document. Returns it with what stands on it now.
 pub fn write_skill(
     memory: &Memory<'_>,
     block: &Definition,
-    skill: &Skill,
+    skill: Skill,
     content: &str,
+    marks: &MarksChange,
     writer: MemoryWriter<'_>,
-) -> Result<()> {
+) -> Result<Skill> {
     let db = memory.db;
     atomically(db, || {
         let content_key = block.content_key();
         let item = past::place(block, &content_key, &skill.key);
-        let (version, last_written_at) = match find_skill_row(db, block, &skill.key)? {
-            Some(row) if row.content == content && row.description == skill.description => {
-                return Ok(());
+        let before = find_skill_row(db, block, &skill.key)?;
+        let marks_before = before.as_ref().map(|row| row.note.marks());
+        let marks = marks.apply(marks_before.as_ref());
+        let (version, last_written_at) = match before {
+            Some(row) if row.is_same(&skill, content, &marks, writer) => {
+                return Ok(skill.noted(&row.note));
             }
             Some(row) => {
                 let next = (row.note.version + 1, row.updated_at);
@@ -146,7 +174,7 @@ pub fn write_skill(
                 next_version(db, &item)?
             }
         };
-        let note = ItemNote::new(version, writer, Validity::default());
+        let note = ItemNote::new(version, writer, Validity::default(), marks);
         let [scope, label] = place(block);
         db.run(
             &format!(
@@ -167,7 +195,8 @@ pub fn write_skill(
                 note.to_column()?.into(),
             ],
         )?;
-        MemoryChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)
+        MemoryChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)?;
+        Ok(skill.noted(&note))
     })
 }
 

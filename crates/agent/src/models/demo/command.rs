@@ -5,6 +5,8 @@ pub enum Command<'a> {
     Remember(&'a str),
     /// What do you remember?
     Recall,
+    /// A question about the user.
+    Ask(&'a str),
     Search(&'a str),
     /// The rest of the message after `load`.
     Load(&'a str),
@@ -24,6 +26,9 @@ impl<'a> Command<'a> {
             || after(text, "what do you know about me").is_some()
         {
             return Self::Recall;
+        }
+        if is_about_user(text) {
+            return Self::Ask(text);
         }
         if let Some(content) = after(text, "remember") {
             return Self::Remember(after(content, "that").unwrap_or(content));
@@ -53,6 +58,12 @@ impl<'a> Command<'a> {
         }
         Self::Other
     }
+}
+
+/// Whether a text is a question in which the user speaks of themselves.
+fn is_about_user(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    text.ends_with('?') && words.any(|word| word == "I" || word.eq_ignore_ascii_case("my"))
 }
 
 /// The key, without `the`, `skill` or `the skill` before it.
@@ -91,6 +102,12 @@ mod tests {
             ("I remember", Command::Other),
             ("What do you remember?", Command::Recall),
             ("what do you remember about tea", Command::Recall),
+            (
+                "Which seats do I like?",
+                Command::Ask("Which seats do I like?"),
+            ),
+            ("what is my name?", Command::Ask("what is my name?")),
+            ("Is it late?", Command::Other),
             ("search for \"green tea\"", Command::Search("\"green tea\"")),
             ("search tea", Command::Search("tea")),
             ("load skill code-review", Command::Load("code-review")),

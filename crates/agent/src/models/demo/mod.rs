@@ -6,6 +6,7 @@
 //! The demo never calls twice in a row: after a result it reports and stops.
 
 mod command;
+mod learn;
 mod recall;
 mod report;
 
@@ -13,7 +14,10 @@ use serde_json::Value;
 
 use super::answer::{AnswerBuilder, CallPiece};
 use super::call_ids::CallIds;
-use super::{AnswerPart, ModelRequest, SUMMARY_REQUEST, TokenUsage, ToolDefinition};
+use super::{
+    AnswerPart, CONSOLIDATE_REQUEST, LEARN_REQUEST, ModelRequest, SUMMARY_REQUEST, TokenUsage,
+    ToolDefinition,
+};
 use crate::base::action::Role;
 use crate::base::json::{self, json};
 use crate::base::tokens;
@@ -24,6 +28,9 @@ const INTRODUCTION: &str = "I am Session Agent's built-in demo model: a few fixe
 
 const RULES: &str =
     "Try `remember …`, `what do you remember`, `search …`, `load <key>`, or `call <tool> {json}`.";
+
+/// The block of facts that agents are deployed with.
+const FACTS: &str = "facts";
 
 /// Characters of anyone's words that are repeated.
 const MAX_QUOTED_CHARS: usize = 500;
@@ -90,6 +97,12 @@ fn decide(request: &ModelRequest<'_>) -> DemoAction {
     if last.role == Role::User && last.content.starts_with(SUMMARY_REQUEST) {
         return DemoAction::Say(recall::summarise(&last.content));
     }
+    if last.role == Role::User && last.content.starts_with(LEARN_REQUEST) {
+        return DemoAction::Say(learn::learn(&last.content));
+    }
+    if last.role == Role::User && last.content.starts_with(CONSOLIDATE_REQUEST) {
+        return DemoAction::Say(learn::consolidate(&last.content));
+    }
     let deed = match last.role {
         Role::User => obey(request, last),
         Role::Tool => DemoAction::Say(report::report(request.messages)),
@@ -114,6 +127,12 @@ fn obey(request: &ModelRequest<'_>, last: &ContextMessage) -> DemoAction {
         Command::Remember(content) => remember(request, content),
         Command::Recall => DemoAction::Say(recall::recall(request)),
         Command::Search(query) => search(request, query),
+        Command::Ask(question) => match find_tool(request, "search_context") {
+            Some(tool) if labels(tool).iter().any(|label| label == FACTS) => {
+                ask_facts(&tool.name, question)
+            }
+            _ => DemoAction::Say(echo(request, last)),
+        },
         Command::Load(words) => load(request, "load_context", words),
         Command::Unload(words) => load(request, "unload_context", words),
         Command::Call { name, arguments } => call(request, name, arguments),
@@ -155,6 +174,14 @@ fn remember(request: &ModelRequest<'_>, content: &str) -> DemoAction {
         arguments: json::text(&json!({
             "label": choose_label(tool, "memory"), "content": content, "action": "append"
         })),
+    }
+}
+
+/// Looks a question up among the facts that the agent has learnt.
+fn ask_facts(tool: &str, question: &str) -> DemoAction {
+    DemoAction::Call {
+        name: tool.to_owned(),
+        arguments: json::text(&json!({"label": FACTS, "query": question})),
     }
 }
 

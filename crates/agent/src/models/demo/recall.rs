@@ -113,7 +113,7 @@ pub fn summarise(request: &str) -> String {
 }
 
 /// The lines between a line that opens the tag and one that closes it.
-fn between<'a>(request: &'a str, tag: &str) -> &'a str {
+pub fn between<'a>(request: &'a str, tag: &str) -> &'a str {
     let inside = request.split_once(&format!("\n<{tag}>\n"));
     let inside = inside.and_then(|(_, rest)| rest.split_once(&format!("\n</{tag}>")));
     inside.map_or("", |(text, _)| text)

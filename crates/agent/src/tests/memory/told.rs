@@ -473,3 +473,41 @@ fn each_change_is_told_whichever_statement_fails() {
         }
     }
 }
+
+#[test]
+fn a_proposal_is_told_when_it_is_made_and_when_it_is_decided() {
+    let alice = told_alice();
+    let learn = json!({"into": "facts", "after": "manual", "review": "propose"});
+    alice.ok("configureAgent", json!({"learn": learn}));
+    alice.ok("createSession", json!({"id": "s"}));
+    let event = json!({"action": "user_message", "content": "I like window seats."});
+    alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
+    let change =
+        json!({"action": "add", "key": "seat", "content": "Likes window seats.", "events": ["e1"]});
+    alice
+        .outbound
+        .answer(said(&json!({"changes": [change]}).to_string()));
+    let learned = alice.ok("learn", json!({}));
+    let id = learned["proposals"][0]["id"].clone();
+    let told = alice.hears_changes();
+    let expected = |status: &str| (json!("proposal"), json!("facts"), id.clone(), json!(status));
+    let short = |told: &Value| {
+        let field = |name: &str| told[name].clone();
+        (field("kind"), field("label"), field("id"), field("status"))
+    };
+    assert_eq!(
+        told.iter().map(short).collect::<Vec<_>>(),
+        [expected("pending")]
+    );
+    alice.ok("decideProposal", json!({"id": id, "approve": true}));
+    let told = alice.hears_changes();
+    assert_eq!(
+        (&told[0]["kind"], &told[0]["key"]),
+        (&json!("entry"), &json!("seat"))
+    );
+    assert_eq!(short(&told[1]), expected("applied"));
+    alice.ok("revertProposal", json!({"id": id}));
+    let told = alice.hears_changes();
+    assert_eq!(told[0]["deleted"], true);
+    assert_eq!(short(&told[1]), expected("reverted"));
+}

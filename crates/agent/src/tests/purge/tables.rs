@@ -131,6 +131,8 @@ fn fill_with_needle(db: &Sqlite) {
                           WHEN {column} IS NULL THEN NULL
                           WHEN json_valid({column}) AND json_type({column}) = 'object'
                           THEN json_set({column}, '$.{NEEDLE}', '{NEEDLE}')
+                          WHEN '{column}' = 'tags'
+                          THEN json_insert({column}, '$[#]', '{NEEDLE}')
                           WHEN json_valid({column}) AND json_type({column}) = 'array'
                           THEN {column}
                           ELSE {column} || ' {NEEDLE}'

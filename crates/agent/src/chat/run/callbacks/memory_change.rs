@@ -28,6 +28,11 @@ struct Body<'a> {
     label: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
+    /// Of a proposal; `getProposals` shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a str>,
     deleted: bool,
     /// The version that was written. `null`: it is not kept any more, or another home keeps
     /// the text.
@@ -50,6 +55,8 @@ pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
         kind: change.kind,
         label: &change.label,
         key: change.key.as_deref(),
+        id: change.id.as_deref(),
+        status: change.status.as_deref(),
         deleted: change.deleted,
         version: find_version(memory, &call.session_id, &change)?,
     })?;
@@ -79,5 +86,6 @@ fn find_version(
         (ChangeKind::Block | ChangeKind::Entry | ChangeKind::Document, _) => {
             content::find_version(db, &block, version)
         }
+        (ChangeKind::Proposal, _) => Ok(None),
     }
 }

@@ -127,6 +127,8 @@ impl MemoryExport {
                 when_changed: block.when_changed,
                 model_writes: block.model_writes,
                 retention: block.retention,
+                metadata: block.metadata,
+                tags: block.tags,
                 removed: is_removed,
                 defined_at: FileTime::of(block.defined_at.unwrap_or(0)),
             })?);

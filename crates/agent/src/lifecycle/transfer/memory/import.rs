@@ -123,7 +123,9 @@ impl MemoryImport {
                 PendingMemoryLine::Version(block, version)
             }
             LineKind::Entry => {
-                let (block, entry, note) = parse::<EntryLine>(line)?.into_entry()?;
+                let (block, mut entry, note) = parse::<EntryLine>(line)?.into_entry()?;
+                let note = self.as_imported(note);
+                entry.source = note.origin();
                 self.check_writer(note.written_by, note.session_id.as_deref())?;
                 let place = LineOrder::Keyed(block.clone(), entry.key.clone());
                 self.take_place(kind, place)?;
@@ -134,6 +136,7 @@ impl MemoryImport {
                 let line: SkillLine = parse(line)?;
                 let updated_at = line.updated_at.0;
                 let (block, document, note) = line.into_document()?;
+                let note = self.as_imported(note);
                 self.check_writer(note.written_by, note.session_id.as_deref())?;
                 let place = LineOrder::Keyed(block.clone(), document.key.clone());
                 self.take_place(kind, place)?;
@@ -141,7 +144,10 @@ impl MemoryImport {
                 PendingMemoryLine::Skill(block, Box::new((document, note)), updated_at)
             }
             LineKind::Past => {
-                let (block, key, past) = parse::<PastLine>(line)?.into_past()?;
+                let (block, key, mut past) = parse::<PastLine>(line)?.into_past()?;
+                if past.content.is_some() {
+                    past.note = self.as_imported(past.note);
+                }
                 self.check_writer(past.note.written_by, past.note.session_id.as_deref())?;
                 let slot = past.version % self.kept(&block);
                 let place = LineOrder::Slot(block.clone(), key.clone(), slot);
@@ -171,6 +177,18 @@ impl MemoryImport {
         self.pending_bytes += line.len();
         self.pending.push((line_number, item));
         Ok(())
+    }
+
+    /// The note, if the sender trusts the file. Else its text comes from an import, whatever
+    /// the file says: a file must not lend a text more trust than its sender gives it.
+    fn as_imported(&self, note: ItemNote) -> ItemNote {
+        match self.target.sender.takes_prompts() {
+            true => note,
+            false => {
+                let origin = note.origin().imported();
+                note.with_origin(origin)
+            }
+        }
     }
 
     /// Checks a version's writer. A sender who may not call tools can't claim that a

@@ -10,6 +10,7 @@ use super::super::lines::{FileTime, LineKind};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, MAX_INTEGER};
+use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
 use crate::memory::budget::check_content;
 use crate::memory::content::{Version, WrittenBy, check_reason};
@@ -20,6 +21,7 @@ use crate::memory::entry::Entry;
 use crate::memory::entry_text::{MAX_SUPERSEDED, check_entry};
 use crate::memory::kind::BlockKind;
 use crate::memory::label::{Label, is_key};
+use crate::memory::origin::MAX_SOURCE_EVENTS;
 use crate::memory::past::{ItemNote, PastVersion};
 use crate::memory::skills::loaded::LoadedSkill;
 use crate::memory::skills::skill::clip_description;
@@ -69,6 +71,10 @@ pub struct BlockLine {
     /// Present if the definition sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
     /// `true`: the agent removed the deployed block of this label.
     #[serde(default, skip_serializing_if = "is_false")]
     pub removed: bool,
@@ -94,6 +100,8 @@ impl BlockLine {
             when_changed: Some(self.when_changed),
             model_writes: self.model_writes,
             retention: self.retention,
+            metadata: self.metadata,
+            tags: self.tags,
         };
         Ok(Definition {
             defined_at,
@@ -171,6 +179,10 @@ impl EntryLine {
             content: self.content,
             created_at: self.created_at.0,
             updated_at: self.updated_at.0,
+            metadata: note.metadata.clone(),
+            tags: note.tags.clone(),
+            source: note.origin(),
+            events: note.source_events(),
             validity: note.validity.clone(),
         };
         Ok((self.block, entry, note))
@@ -264,6 +276,12 @@ fn check_note(note: Option<ItemNote>) -> Result<ItemNote> {
         if let Some(id) = id {
             Id::parse(id.clone()).map_err(|how| wrong(name, how))?;
         }
+    }
+    if note.events.len() > MAX_SOURCE_EVENTS
+        || !note.events.iter().all(|id| Id::parse(id.clone()).is_ok())
+    {
+        let how = format!("must hold at most {MAX_SOURCE_EVENTS} ids of events");
+        return Err(wrong("events", &how));
     }
     let validity = &note.validity;
     let by = validity.superseded_by.iter();

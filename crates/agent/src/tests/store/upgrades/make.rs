@@ -165,12 +165,12 @@ fn define_blocks(alice: &Alice) {
     alice.ok("createSession", json!({"id": "s", "name": "a tree"}));
     alice.ok(
         "createSession",
-        json!({"id": "mixed", "name": "of everything", "metadata": {"a": 1}, "parentSessionId": "s"}),
+        json!({"id": "mixed", "name": "of everything", "metadata": {"a": 1}, "tags": ["odd"], "parentSessionId": "s"}),
     );
     let blocks = [
         json!({"label": "soul", "kind": "readonly", "defaultContent": "Curious."}),
         json!({"label": "Memory", "kind": "writable", "description": "what to know", "maxTokens": 1100, "whenChanged": "remind"}),
-        json!({"label": "kb", "kind": "searchable", "retention": {"entriesDays": 36_500}}),
+        json!({"label": "kb", "kind": "searchable", "retention": {"entriesDays": 36_500}, "metadata": {"owner": "us"}, "tags": ["facts"]}),
         json!({"label": "skills", "kind": "loadable"}),
         json!({"label": "persona", "kind": "readonly", "source": {"r2": "persona.md"}}),
         json!({"label": "runbooks", "kind": "loadable", "source": {"r2Prefix": "runbooks/"}, "modelWrites": true}),
@@ -218,7 +218,9 @@ fn fill_blocks(alice: &Alice) {
             alice.ok(
                 "setEntry",
                 json!({"sessionId": session, "label": "kb", "key": key, "title": title,
-                       "content": format!("What one says of a {key} in the drizzle.")}),
+                       "content": format!("What one says of a {key} in the drizzle."),
+                       "metadata": {"place": "Oslo", "level": 3}, "tags": ["weather", key],
+                       "source": "user", "events": ["m1", "m2"]}),
             );
         }
         for (key, content) in [("home", "Oslo"), ("home", "Bergen"), ("gone", "x")] {
@@ -248,7 +250,8 @@ fn fill_blocks(alice: &Alice) {
             alice.ok(
                 "putSkill",
                 json!({"sessionId": session, "label": "skills", "key": key,
-                       "content": format!("How to {key}."), "description": key}),
+                       "content": format!("How to {key}."), "description": key,
+                       "metadata": {"level": 1}, "tags": ["ops"], "source": "import"}),
             );
         }
     }

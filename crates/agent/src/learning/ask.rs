@@ -1,0 +1,116 @@
+//! Asks the model that learns: within the budgets of the agent and of learning, and counted
+//! as any call.
+
+use crate::base::action::Role;
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::base::tokens;
+use crate::memory::Memory;
+use crate::models::call::{choose_model, complete};
+use crate::models::message::ContextMessage;
+use crate::models::metered::{CallOutcome, EndedCall, settle};
+use crate::models::{ModelRequest, TokenUsage};
+use crate::store::config::Config;
+use crate::store::learn_settings::LearnSettings;
+use crate::store::limits::{AtMost, HolderLimits, Limits};
+use crate::store::meter::Meter;
+use crate::store::usage_days::{DAY_MS, DayUsage, count_for_agent};
+
+/// The holder under whose name the tokens of learning are counted. Minted tokens are called
+/// otherwise.
+const HOLDER: &str = "learning";
+
+/// The most tokens of an answer.
+const ANSWER_TOKENS: i64 = 4_000;
+
+/// An answer that came.
+pub struct LearnedAnswer {
+    pub text: String,
+    pub model: String,
+}
+
+/// The model that learns.
+fn named_model<'a>(config: &'a Config, settings: &'a LearnSettings) -> Option<&'a Id> {
+    settings.model.as_ref().or(config.model.as_ref())
+}
+
+/// Sends the request. What it spent counts for the agent, whatever becomes of the answer.
+pub async fn ask(
+    memory: &Memory<'_>,
+    config: &Config,
+    settings: &LearnSettings,
+    prompt: String,
+) -> Result<LearnedAnswer> {
+    let outbound = memory.outbound;
+    let choice = choose_model(outbound, named_model(config, settings).map(Id::as_str))?;
+    let model = choice.name.to_string();
+    let sent = tokens::estimate(&prompt);
+    let messages = [ContextMessage::of_text(Role::User, prompt)];
+    let request = ModelRequest {
+        messages: &messages,
+        max_output_tokens: Some(ANSWER_TOKENS),
+        ..ModelRequest::default()
+    };
+    let budget = HolderLimits {
+        holder: HOLDER.to_owned(),
+        most: Limits {
+            tokens_per_day: Some(AtMost(settings.max_tokens_per_day.0)),
+            ..Limits::default()
+        },
+    };
+    let meter = Meter {
+        db: memory.db,
+        host: memory.host,
+        config,
+        token: Some(&budget),
+    };
+    let reserved = meter.reserve(&model, sent).map_err(name_budget)?;
+    let mut usage = TokenUsage::default();
+    let answer = complete(outbound, &choice, &request, &mut usage).await;
+    let ended = EndedCall {
+        usage,
+        heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
+        outcome: match &answer {
+            Ok(_) => CallOutcome::Whole,
+            Err(error) => CallOutcome::Failed(error),
+        },
+    };
+    let spent = ended.spent(sent);
+    settle(&meter, reserved.as_ref(), spent)?;
+    count_for_agent(
+        memory.db,
+        &[DayUsage {
+            day: memory.host.now_ms().div_euclid(DAY_MS),
+            model: Some(model.clone()),
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cached_input_tokens: spent.cached_input_tokens,
+            cost: config
+                .prices
+                .as_ref()
+                .map_or(0.0, |prices| spent.cost(prices, &model)),
+            ..DayUsage::default()
+        }],
+    )?;
+    Ok(LearnedAnswer {
+        text: answer?,
+        model,
+    })
+}
+
+/// The budget of learning has a name of its own.
+fn name_budget(error: Error) -> Error {
+    let is_budget = error.code == Code::RateLimited && error.message.starts_with("This token");
+    if !is_budget {
+        return error;
+    }
+    let retry_after = error.details.get("retryAfter").cloned().unwrap_or_default();
+    Error::new(
+        Code::RateLimited,
+        format!(
+            "Learning has used its tokens of today (`learn.maxTokensPerDay`). It goes on in {retry_after} s."
+        ),
+    )
+    .with("retryAfter", retry_after)
+    .with("field", "learn.maxTokensPerDay")
+}

@@ -1,0 +1,498 @@
+//! Puts a block of facts in order: a model merges those that say the same, retires those
+//! that a newer one contradicts, and writes a profile anew. What it answers is a proposal.
+//! One step shows a bounded number of entries, and how far the steps have come is stored
+//! with the step's proposal, in one transaction.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
+use super::ask::{LearnedAnswer, ask};
+use super::evidence::Gist;
+use super::look::get_settings;
+use super::prompt::render_order;
+use crate::base::database::{Database, atomically};
+use crate::base::error::{Error, Result};
+use crate::base::json;
+use crate::base::tokens;
+use crate::memory::Memory;
+use crate::memory::block::newest_of;
+use crate::memory::definition::Definition;
+use crate::memory::entries::{self, NumberedEntry};
+use crate::memory::entry_text::MAX_SUPERSEDED;
+use crate::memory::kind::BlockKind;
+use crate::memory::origin::Origin;
+use crate::memory::proposals::apply::{apply, block_of, entries_of};
+use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
+use crate::memory::proposals::{
+    Change, ChangeAction, ChangeStatus, DecidedBy, ProposalKind, ProposalNote,
+};
+use crate::memory::validity::FactState;
+use crate::store::config::Config;
+use crate::store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
+use crate::store::stored::{CONSOLIDATION, delete_stored, find_stored, write_stored};
+
+/// The most entries of one step, and the most bytes of their texts.
+const MAX_ENTRIES: i64 = 100;
+const MAX_BYTES: usize = 24 << 10;
+
+const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
+const OTHER_WORDS: &str = "It says more than the entries that it comes from.";
+const UNTRUSTED: &str = "It comes from an entry that is not the user's or the operator's.";
+const LESS_TRUSTED: &str = "The newer entry comes from somebody who is trusted less.";
+
+/// How far the steps through a block have come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress {
+    /// The block, by its label in lower case.
+    block: String,
+    /// The entries below this number are left.
+    below: i64,
+}
+
+/// What a step did.
+#[derive(Debug)]
+pub struct Ordered {
+    pub proposal: Option<StoredProposal>,
+    /// Whether the steps have gone through the whole block.
+    pub is_complete: bool,
+}
+
+/// What a step works on.
+struct OrderTask<'a> {
+    memory: &'a Memory<'a>,
+    settings: &'a LearnSettings,
+    block: &'a Definition,
+    /// Newest first.
+    shown: &'a [NumberedEntry],
+    profile: Option<&'a Profile>,
+    progress: Option<&'a Progress>,
+    /// Where the next step goes on; `None`: this was the last one.
+    next: Option<Progress>,
+}
+
+/// The block that is the profile, and its text before the step.
+struct Profile {
+    block: Definition,
+    version: i64,
+    content: String,
+}
+
+/// Takes one step. `label`: the block of facts, if it is not the one that is learnt into.
+/// `profile`: the block that is rewritten, in the first step.
+pub async fn consolidate(
+    memory: &Memory<'_>,
+    label: Option<&str>,
+    profile: Option<&str>,
+) -> Result<Ordered> {
+    let (config, settings) = get_settings(memory)?;
+    let label = label.unwrap_or(settings.into.as_str());
+    let block = entries_of(memory, label)?;
+    let profile = profile
+        .map(|label| find_profile(memory, label))
+        .transpose()?;
+    check_room(memory.db)?;
+    let progress = find_progress(memory.db, &block)?;
+    let (shown, next) = load_page(memory, &block, progress.as_ref())?;
+    // The profile is made of the newest entries, which the first step shows.
+    let profile = profile.filter(|_| progress.is_none());
+    let is_worth_it = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
+    let task = OrderTask {
+        memory,
+        settings: &settings,
+        block: &block,
+        shown: &shown,
+        profile: profile.as_ref(),
+        progress: progress.as_ref(),
+        next,
+    };
+    if !is_worth_it {
+        return task.store(&ReadAnswer::default(), None);
+    }
+    let (answer, model) = task.ask(&config).await?;
+    task.store(&answer, Some(model))
+}
+
+fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
+    let block = block_of(memory, label).map_err(|error| match error.details.get("field") {
+        Some(_) => error.with("field", "profile"),
+        None => error,
+    })?;
+    if block.kind != BlockKind::Writable {
+        return Err(Error::invalid(
+            "profile",
+            format!(
+                "Block `{label}` is {}; a profile is a writable block.",
+                block.kind.name()
+            ),
+        ));
+    }
+    let newest = newest_of(memory, &block)?;
+    Ok(Profile {
+        version: newest.version,
+        content: newest.content,
+        block,
+    })
+}
+
+/// How far the steps through this block have come. `None`: the next step is the first.
+fn find_progress(db: &dyn Database, block: &Definition) -> Result<Option<Progress>> {
+    let stored = find_stored(db, CONSOLIDATION)?;
+    let progress: Option<Progress> = stored.and_then(|json| json::decode(&json).ok());
+    Ok(progress.filter(|progress| progress.block == block.label.key()))
+}
+
+/// The entries that the step shows, newest first, and where the next one goes on.
+fn load_page(
+    memory: &Memory<'_>,
+    block: &Definition,
+    progress: Option<&Progress>,
+) -> Result<(Vec<NumberedEntry>, Option<Progress>)> {
+    let below = progress.map(|progress| progress.below);
+    let loaded = entries::load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
+    let now_ms = memory.host.now_ms();
+    let mut shown = Vec::new();
+    let mut last = None;
+    let mut bytes = 0;
+    let mut is_cut = false;
+    for entry in loaded {
+        bytes += entry.entry.content.len();
+        let is_full = shown.len() as i64 >= MAX_ENTRIES || bytes > MAX_BYTES;
+        if is_full && last.is_some() {
+            is_cut = true;
+            break;
+        }
+        last = Some(entry.number);
+        if entry.entry.validity.state(now_ms, None) == FactState::Holds {
+            shown.push(entry);
+        }
+    }
+    let next = last.filter(|_| is_cut).map(|below| Progress {
+        block: block.label.key(),
+        below,
+    });
+    Ok((shown, next))
+}
+
+impl OrderTask<'_> {
+    async fn ask(&self, config: &Config) -> Result<(ReadAnswer, String)> {
+        let entries: Vec<_> = self.shown.iter().map(|shown| shown.entry.clone()).collect();
+        let profile = self
+            .profile
+            .map(|profile| (profile.content.as_str(), profile.block.max_tokens));
+        let instructions = self.settings.instructions.as_deref();
+        let prompt = render_order(&entries, profile, instructions);
+        let LearnedAnswer { text, model } = ask(self.memory, config, self.settings, prompt).await?;
+        Ok((read_order(&text, self.block.label.as_str())?, model))
+    }
+
+    /// Stores the proposal, applies what counts at once, and how far the steps have come.
+    fn store(self, read: &ReadAnswer, model: Option<String>) -> Result<Ordered> {
+        let (db, host) = (self.memory.db, self.memory.host);
+        atomically(db, || {
+            if find_progress(db, self.block)?.as_ref() != self.progress {
+                // Another step was here.
+                return Ok(Ordered {
+                    proposal: None,
+                    is_complete: false,
+                });
+            }
+            let mut changes: Vec<Change> = Vec::new();
+            let mut refused = read.refused;
+            for wanted in &read.changes {
+                match self.to_change(wanted, &changes)? {
+                    Some(change) => changes.push(change),
+                    None => refused += 1,
+                }
+            }
+            match self.profile_change(read.profile.as_deref(), changes.len() as i64)? {
+                ProfileChange::None => {}
+                ProfileChange::Refused => refused += 1,
+                ProfileChange::Wanted(change) => changes.push(*change),
+            }
+            let mut has_applied = false;
+            for change in &mut changes {
+                if change.status == ChangeStatus::Applied {
+                    apply(self.memory, None, change)?;
+                    has_applied = true;
+                }
+            }
+            match &self.next {
+                Some(next) => write_stored(db, CONSOLIDATION, next)?,
+                None if self.progress.is_some() => delete_stored(db, CONSOLIDATION)?,
+                None => {}
+            }
+            let is_complete = self.next.is_none();
+            if changes.is_empty() {
+                return Ok(Ordered {
+                    proposal: None,
+                    is_complete,
+                });
+            }
+            let now_ms = host.now_ms();
+            let note = ProposalNote {
+                created_at: now_ms,
+                model,
+                decided_at: has_applied.then_some(now_ms),
+                decided_by: has_applied.then_some(DecidedBy::Trust),
+                refused,
+            };
+            let proposal = insert(
+                self.memory,
+                StoredProposal {
+                    number: 0,
+                    session_id: String::new(),
+                    kind: ProposalKind::Consolidate,
+                    label: self.block.label.as_str().to_owned(),
+                    note,
+                    changes,
+                },
+            )?;
+            Ok(Ordered {
+                proposal: Some(proposal),
+                is_complete,
+            })
+        })
+    }
+
+    /// The entry of this key, if the model saw it and nobody has written it since.
+    fn find_shown(&self, key: &str) -> Result<Option<&NumberedEntry>> {
+        let Some(shown) = self.shown.iter().find(|shown| shown.entry.key == key) else {
+            return Ok(None);
+        };
+        let stands = entries::find_with_version(self.memory.db, self.block, key)?;
+        let is_same = stands.is_some_and(|(_, version)| version == shown.version);
+        Ok(Some(shown).filter(|_| is_same))
+    }
+
+    /// `None`: the change breaks a rule.
+    fn to_change(&self, wanted: &WantedChange, before: &[Change]) -> Result<Option<Change>> {
+        let is_named = |key: &String| {
+            before
+                .iter()
+                .any(|other| other.key.as_ref() == Some(key) || other.supersedes.contains(key))
+        };
+        let Some(key) = &wanted.key else {
+            return Ok(None);
+        };
+        // A newer entry that retires an older one is written again, and names it.
+        let (stays, merged, content) = match (wanted.action, &wanted.by) {
+            (WantedAction::Replace, None) => (key, wanted.merges.clone(), Some(&wanted.content)),
+            (WantedAction::Retire, Some(by)) => (by, vec![key.clone()], None),
+            _ => return Ok(None),
+        };
+        if merged.iter().chain([stays]).any(is_named) || merged.contains(stays) {
+            return Ok(None);
+        }
+        let Some(kept) = self.find_shown(stays)? else {
+            return Ok(None);
+        };
+        let mut sources = vec![kept];
+        for key in &merged {
+            match self.find_shown(key)? {
+                Some(shown) => sources.push(shown),
+                None => return Ok(None),
+            }
+        }
+        let least = sources.iter().map(|shown| shown.entry.source);
+        let (source, waits) = match content {
+            Some(content) if says_no_more(content, &sources) => {
+                (least.max_by_key(doubt), self.judge_merge(&sources))
+            }
+            Some(_) => (
+                least.chain([Origin::Agent]).max_by_key(doubt),
+                self.or_reviewed(OTHER_WORDS),
+            ),
+            None => match self.judge_retired(&sources) {
+                Some(waits) => (Some(kept.entry.source), waits),
+                None => return Ok(None),
+            },
+        };
+        let mut supersedes = kept.entry.validity.supersedes.clone();
+        supersedes.extend(merged);
+        let mut seen = BTreeSet::new();
+        supersedes.retain(|key| seen.insert(key.clone()));
+        let is_nothing = content.is_some_and(|content| *content == kept.entry.content)
+            && supersedes.len() == kept.entry.validity.supersedes.len();
+        if supersedes.len() > MAX_SUPERSEDED || is_nothing {
+            return Ok(None);
+        }
+        Ok(Some(self.change(
+            before.len() as i64,
+            ChangeAction::Replace,
+            ChangeParts {
+                key: Some(stays.clone()),
+                title: wanted.title.clone().or_else(|| kept.entry.title.clone()),
+                content: content.unwrap_or(&kept.entry.content).clone(),
+                supersedes,
+                source: source.unwrap_or(Origin::Agent),
+                waits,
+                made_for: kept.version,
+            },
+        )))
+    }
+
+    /// Why a merged text waits that says what its entries say.
+    fn judge_merge(&self, sources: &[&NumberedEntry]) -> Option<&'static str> {
+        let is_trusted = |shown: &&NumberedEntry| self.trusts(shown.entry.source);
+        match sources.iter().all(is_trusted) {
+            true => self.reviewed(),
+            false => self.or_reviewed(UNTRUSTED),
+        }
+    }
+
+    /// Why a retired entry waits. `None`: the other one is not newer, so it retires nothing.
+    fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<Option<&'static str>> {
+        let [newer, older] = sources else {
+            return None;
+        };
+        let order = |shown: &NumberedEntry| {
+            let validity = &shown.entry.validity;
+            let since = validity.valid_from.unwrap_or(shown.entry.updated_at);
+            (since, shown.number)
+        };
+        if order(newer) <= order(older) {
+            return None;
+        }
+        let is_trusted = self.trusts(newer.entry.source)
+            && doubt(&newer.entry.source) <= doubt(&older.entry.source);
+        Some(match is_trusted {
+            true => self.reviewed(),
+            false => self.or_reviewed(LESS_TRUSTED),
+        })
+    }
+
+    fn profile_change(&self, text: Option<&str>, index: i64) -> Result<ProfileChange> {
+        let (Some(profile), Some(text)) = (self.profile, text.map(str::trim)) else {
+            return Ok(ProfileChange::None);
+        };
+        if text == profile.content.trim() {
+            return Ok(ProfileChange::None);
+        }
+        let is_long = profile
+            .block
+            .max_tokens
+            .is_some_and(|most| tokens::estimate(text) > most);
+        let stands = newest_of(self.memory, &profile.block)?.version;
+        if text.is_empty() || is_long || stands != profile.version {
+            return Ok(ProfileChange::Refused);
+        }
+        let stems_of = |is_meant: &dyn Fn(Origin) -> bool| -> BTreeSet<String> {
+            self.shown
+                .iter()
+                .filter(|shown| is_meant(shown.entry.source))
+                .flat_map(|shown| Gist::of(&shown.entry.content).stems)
+                .collect()
+        };
+        let gist = Gist::of(text);
+        let (source, waits) = if gist
+            .stems
+            .is_subset(&stems_of(&|source| self.trusts(source)))
+        {
+            (Origin::User, self.reviewed())
+        } else if gist.stems.is_subset(&stems_of(&|_| true)) {
+            let least = self.shown.iter().map(|shown| shown.entry.source);
+            let least = least.max_by_key(doubt).unwrap_or(Origin::Agent);
+            (least, self.or_reviewed(UNTRUSTED))
+        } else {
+            (Origin::Agent, self.or_reviewed(OTHER_WORDS))
+        };
+        let mut change = self.change(
+            index,
+            ChangeAction::Write,
+            ChangeParts {
+                key: None,
+                title: None,
+                content: text.to_owned(),
+                supersedes: Vec::new(),
+                source,
+                waits,
+                made_for: profile.version,
+            },
+        );
+        change.label = profile.block.label.as_str().to_owned();
+        Ok(ProfileChange::Wanted(Box::new(change)))
+    }
+
+    fn reviewed(&self) -> Option<&'static str> {
+        (self.settings.review == LearnReview::Propose).then_some(REVIEWED)
+    }
+
+    /// The reason, unless nothing counts by itself anyway.
+    fn or_reviewed(&self, reason: &'static str) -> Option<&'static str> {
+        Some(self.reviewed().unwrap_or(reason))
+    }
+
+    fn trusts(&self, source: Origin) -> bool {
+        let names = |trusted| self.settings.trust.0.contains(&trusted);
+        match source {
+            Origin::User | Origin::Operator => true,
+            Origin::Agent => names(TrustedSource::Agent),
+            Origin::Tool => names(TrustedSource::Tool),
+            Origin::Import => names(TrustedSource::Import),
+        }
+    }
+
+    fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> Change {
+        Change {
+            index,
+            action,
+            label: self.block.label.as_str().to_owned(),
+            key: parts.key,
+            title: parts.title,
+            content: Some(parts.content),
+            supersedes: parts.supersedes,
+            events: Vec::new(),
+            source: parts.source,
+            status: match parts.waits {
+                None => ChangeStatus::Applied,
+                Some(_) => ChangeStatus::Pending,
+            },
+            reason: parts.waits.map(str::to_owned),
+            made_for: parts.made_for,
+            version: None,
+            before: None,
+        }
+    }
+}
+
+enum ProfileChange {
+    None,
+    Refused,
+    Wanted(Box<Change>),
+}
+
+struct ChangeParts {
+    key: Option<String>,
+    title: Option<String>,
+    content: String,
+    supersedes: Vec<String>,
+    source: Origin,
+    waits: Option<&'static str>,
+    made_for: i64,
+}
+
+/// Whether a text says nothing that these entries don't say.
+fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
+    let gist = Gist::of(content);
+    let gists: Vec<Gist> = sources
+        .iter()
+        .map(|shown| Gist::of(&shown.entry.content))
+        .collect();
+    let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
+    let denies = gists.iter().any(|said| said.denies);
+    gist.stems.iter().all(|word| said.contains(word)) && gist.denies == denies
+}
+
+/// How much a source is doubted.
+fn doubt(source: &Origin) -> u8 {
+    match source {
+        Origin::Operator => 0,
+        Origin::User => 1,
+        Origin::Agent => 2,
+        Origin::Import => 3,
+        Origin::Tool => 4,
+    }
+}

@@ -1,0 +1,412 @@
+//! One look at a conversation: what was said since the last one goes to the model, and its
+//! answer becomes a proposal. After the answer, the mark, the proposal and what counts of it
+//! at once are one transaction. If the object dies before, the same look is taken again.
+
+use super::answer::{self, ReadAnswer, WantedAction, WantedChange, key_for};
+use super::ask::{LearnedAnswer, ask};
+use super::marks::{MAX_NONSENSE, Mark, find_mark, move_mark, note_failure, put_off};
+use super::material::{Material, ShownEvent, load_material};
+use super::prompt::render_look;
+use super::trust::{Judgement, brings_foreign_words, judge};
+use crate::base::database::atomically;
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::memory::Memory;
+use crate::memory::definition::Definition;
+use crate::memory::entries;
+use crate::memory::entry::Entry;
+use crate::memory::origin::Origin;
+use crate::memory::proposals::apply::{apply, entries_of};
+use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
+use crate::memory::proposals::{
+    Change, ChangeAction, ChangeStatus, DecidedBy, EvidenceEvent, ProposalKind, ProposalNote,
+};
+use crate::recall::entries::search;
+use crate::search::query::MAX_QUERIES;
+use crate::search::words::words;
+use crate::store::config::{Config, load_config};
+use crate::store::learn_due::IDLE_MS;
+use crate::store::learn_settings::{LearnAfter, LearnSettings};
+
+/// The most entries that a look shows beside the events, and the most bytes of their texts.
+const MAX_ENTRIES: i64 = 30;
+const MAX_ENTRY_BYTES: usize = 12 << 10;
+
+/// How many keys are tried for a fact whose key is taken.
+const MAX_KEYS: usize = 50;
+
+/// What a look did.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// How many events it was about.
+    pub events: i64,
+    pub proposal: Option<StoredProposal>,
+    /// Whether more was said than the look was about.
+    pub has_more: bool,
+}
+
+/// The agent's settings of learning. An error: it does not learn.
+pub fn get_settings(memory: &Memory<'_>) -> Result<(Config, LearnSettings)> {
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    match config.learn.clone() {
+        Some(settings) => Ok((config, settings)),
+        None => Err(Error::new(
+            Code::NotConfigured,
+            "This agent does not learn. Set `learn` with `configureAgent`: at least `{\"into\": \"facts\"}`, the label of a searchable block.",
+        )
+        .with("binding", "learn")),
+    }
+}
+
+/// Takes a look at a session, and notes its failure.
+pub async fn look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked> {
+    match try_look(memory, session_id).await {
+        Ok(looked) => Ok(looked),
+        Err(LookError { error, is_nonsense }) => {
+            atomically(memory.db, || {
+                note_failure(memory.db, memory.host, session_id, &error, is_nonsense)
+            })?;
+            Err(error)
+        }
+    }
+}
+
+/// Why a look failed.
+struct LookError {
+    error: Error,
+    is_nonsense: bool,
+}
+
+impl From<Error> for LookError {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            is_nonsense: false,
+        }
+    }
+}
+
+async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookError> {
+    let (config, settings) = get_settings(memory)?;
+    let block = entries_of(memory, settings.into.as_str())?;
+    let db = memory.db;
+    let Some(mark) = find_mark(db, session_id)? else {
+        return Ok(Looked::default());
+    };
+    let material = load_material(db, session_id, &mark)?;
+    let Some(material) = material else {
+        if mark.due_at.is_some() {
+            move_mark(db, session_id, mark.learned_seq, None)?;
+        }
+        return Ok(Looked::default());
+    };
+    if material.shown.is_empty() {
+        let learned = ReadAnswer::default();
+        let task = LookTask {
+            memory,
+            settings: &settings,
+            block: &block,
+            session_id,
+            material: &material,
+        };
+        return Ok(task.store(&learned, None)?);
+    }
+    check_room(db)?;
+    let touched = find_touched(memory, &block, &material.shown).await?;
+    let prompt = render_look(&touched, &material.shown, settings.instructions.as_deref());
+    let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt).await?;
+    // The block may have been defined anew meanwhile.
+    let block = entries_of(memory, settings.into.as_str())?;
+    let read = match answer::read(&text, block.label.as_str(), &material.shown) {
+        Ok(read) => read,
+        Err(_) if has_failed_enough(&mark) => ReadAnswer {
+            refused: 1,
+            ..ReadAnswer::default()
+        },
+        Err(error) => {
+            return Err(LookError {
+                error,
+                is_nonsense: true,
+            });
+        }
+    };
+    let task = LookTask {
+        memory,
+        settings: &settings,
+        block: &block,
+        session_id,
+        material: &material,
+    };
+    Ok(task.store(&read, Some(model))?)
+}
+
+/// Whether the model has answered nonsense about these events often enough: they are passed
+/// over, so that what is said after them is learnt.
+fn has_failed_enough(mark: &Mark) -> bool {
+    let nonsense = mark.failure.as_ref().map_or(0, |failure| failure.nonsense);
+    nonsense + 1 >= MAX_NONSENSE
+}
+
+/// The entries that the events touch: those that a search for their words finds.
+async fn find_touched(
+    memory: &Memory<'_>,
+    block: &Definition,
+    shown: &[ShownEvent],
+) -> Result<Vec<Entry>> {
+    let said = shown
+        .iter()
+        .rev()
+        .filter(|event| matches!(event.voice, Origin::User | Origin::Import));
+    let queries: Vec<String> = said
+        .filter(|event| !words(&event.text).is_empty())
+        .take(MAX_QUERIES)
+        // A quotation mark would ask for a phrase.
+        .map(|event| event.text.replace(['"', '*'], " "))
+        .collect();
+    if queries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = search(memory, block, &queries, MAX_ENTRIES, None).await?;
+    let mut touched = Vec::new();
+    let mut bytes = 0;
+    for found in found.results {
+        let Some(key) = found.key else { continue };
+        if let Some(entry) = entries::find_entry(memory.db, block, &key)? {
+            bytes += entry.content.len().min(MAX_ENTRY_BYTES / 4);
+            if bytes > MAX_ENTRY_BYTES {
+                break;
+            }
+            touched.push(entry);
+        }
+    }
+    Ok(touched)
+}
+
+/// A look whose answer has come.
+struct LookTask<'a> {
+    memory: &'a Memory<'a>,
+    settings: &'a LearnSettings,
+    block: &'a Definition,
+    session_id: &'a Id,
+    material: &'a Material,
+}
+
+impl LookTask<'_> {
+    /// Stores the proposal, applies what counts at once, and moves the mark: all of it, or
+    /// nothing where the conversation is not any more as the model saw it.
+    fn store(&self, read: &ReadAnswer, model: Option<String>) -> Result<Looked> {
+        let (db, host) = (self.memory.db, self.memory.host);
+        atomically(db, || {
+            let Some(mark) = find_mark(db, self.session_id)? else {
+                return Ok(Looked::default());
+            };
+            if mark.learned_seq != self.material.after_seq {
+                // Another look was here.
+                return Ok(Looked {
+                    has_more: mark.newest_seq > mark.learned_seq,
+                    ..Looked::default()
+                });
+            }
+            if !self.is_as_shown(&mark)? {
+                // Nothing of what was deleted or changed meanwhile gets into memory.
+                put_off(db, self.session_id, host.now_ms())?;
+                return Ok(Looked {
+                    has_more: true,
+                    ..Looked::default()
+                });
+            }
+            let mut changes = Vec::new();
+            let mut refused = read.refused;
+            for wanted in &read.changes {
+                match self.to_change(wanted, &changes)? {
+                    Some(change) => changes.push(change),
+                    None => refused += 1,
+                }
+            }
+            let mut has_applied = false;
+            for change in &mut changes {
+                if change.status == ChangeStatus::Applied {
+                    apply(self.memory, Some(self.session_id), change)?;
+                    has_applied = true;
+                }
+            }
+            let proposal = match changes.is_empty() {
+                true => None,
+                false => {
+                    let now_ms = host.now_ms();
+                    let note = ProposalNote {
+                        created_at: now_ms,
+                        model,
+                        decided_at: has_applied.then_some(now_ms),
+                        decided_by: has_applied.then_some(DecidedBy::Trust),
+                        refused,
+                    };
+                    Some(insert(
+                        self.memory,
+                        StoredProposal {
+                            number: 0,
+                            session_id: self.session_id.as_str().to_owned(),
+                            kind: ProposalKind::Learn,
+                            label: self.block.label.as_str().to_owned(),
+                            note,
+                            changes,
+                        },
+                    )?)
+                }
+            };
+            let has_more = mark.newest_seq > self.material.to_seq;
+            let due_at = match (has_more, self.settings.after) {
+                (false, _) => None,
+                // What was said while the model thought waits for its own quiet.
+                (true, LearnAfter::Idle) => Some(mark.newest_at + IDLE_MS),
+                (true, LearnAfter::Manual) => mark.due_at,
+                (true, LearnAfter::Turn) => Some(host.now_ms()),
+            };
+            move_mark(db, self.session_id, self.material.to_seq, due_at)?;
+            Ok(Looked {
+                events: self.material.shown.len() as i64,
+                proposal,
+                has_more,
+            })
+        })
+    }
+
+    /// Whether the events that were shown are still there, with the same words.
+    fn is_as_shown(&self, mark: &Mark) -> Result<bool> {
+        let now = load_material(self.memory.db, self.session_id, mark)?;
+        let Some(now) = now else {
+            return Ok(false);
+        };
+        // More may have been said after them.
+        let shown = &self.material.shown;
+        let is_same = now.shown.get(..shown.len()) == Some(shown.as_slice());
+        let last = now.shown.get(shown.len());
+        Ok(is_same && last.is_none_or(|next| next.seq > self.material.to_seq))
+    }
+
+    /// The change to store: `Applied` where it is to be applied at once. `None`: it breaks a
+    /// rule.
+    fn to_change(&self, wanted: &WantedChange, before: &[Change]) -> Result<Option<Change>> {
+        let db = self.memory.db;
+        let is_named = |key: &str| before.iter().any(|other| other.key.as_deref() == Some(key));
+        let shown = &self.material.shown;
+        let title = wanted
+            .title
+            .clone()
+            .filter(|title| !brings_foreign_words(title, shown));
+        let (key, standing) = match wanted.action {
+            WantedAction::Add => {
+                if self.is_known(wanted, before)? {
+                    return Ok(None);
+                }
+                let given = wanted
+                    .key
+                    .clone()
+                    .filter(|key| !brings_foreign_words(key, shown));
+                let wished = given.unwrap_or_else(|| key_for(&wanted.content));
+                let Some(key) = self.find_free_key(&wished, &is_named)? else {
+                    return Ok(None);
+                };
+                (key, None)
+            }
+            WantedAction::Replace | WantedAction::Retire | WantedAction::Forget => {
+                let key = wanted.key.clone().unwrap_or_default();
+                let standing = entries::find_with_version(db, self.block, &key)?;
+                if standing.is_none() || is_named(&key) {
+                    return Ok(None);
+                }
+                (key, standing)
+            }
+        };
+        let entry = standing.as_ref().map(|(entry, _)| entry);
+        if wanted.action == WantedAction::Replace
+            && entry.is_some_and(|entry| says_the_same(&entry.content, &wanted.content))
+        {
+            return Ok(None);
+        }
+        let Judgement { source, waits } = judge(wanted, entry, shown, self.settings);
+        Ok(Some(Change {
+            index: before.len() as i64,
+            action: match wanted.action {
+                WantedAction::Add => ChangeAction::Add,
+                WantedAction::Replace => ChangeAction::Replace,
+                WantedAction::Retire => ChangeAction::Retire,
+                WantedAction::Forget => ChangeAction::Forget,
+            },
+            label: self.block.label.as_str().to_owned(),
+            key: Some(key),
+            title: title.or_else(|| match wanted.action {
+                WantedAction::Replace => entry.and_then(|entry| entry.title.clone()),
+                _ => None,
+            }),
+            content: Some(wanted.content.clone()).filter(|content| !content.is_empty()),
+            supersedes: Vec::new(),
+            events: self.evidence(wanted),
+            source,
+            status: match waits {
+                None => ChangeStatus::Applied,
+                Some(_) => ChangeStatus::Pending,
+            },
+            reason: waits.map(str::to_owned),
+            made_for: standing.map_or(0, |(_, version)| version),
+            version: None,
+            before: None,
+        }))
+    }
+
+    fn evidence(&self, wanted: &WantedChange) -> Vec<EvidenceEvent> {
+        let named = wanted
+            .events
+            .iter()
+            .filter_map(|place| self.material.shown.get(*place));
+        named
+            .map(|event| EvidenceEvent {
+                session_id: self.session_id.as_str().to_owned(),
+                id: event.id.clone(),
+                seq: event.seq,
+            })
+            .collect()
+    }
+
+    /// Whether an entry of the same key, or another change, says this already.
+    fn is_known(&self, wanted: &WantedChange, before: &[Change]) -> Result<bool> {
+        let same = |content: &str| says_the_same(content, &wanted.content);
+        if before
+            .iter()
+            .any(|other| other.content.as_deref().is_some_and(same))
+        {
+            return Ok(true);
+        }
+        let keys = [wanted.key.clone(), Some(key_for(&wanted.content))];
+        for key in keys.into_iter().flatten() {
+            let entry = entries::find_entry(self.memory.db, self.block, &key)?;
+            if entry.is_some_and(|entry| same(&entry.content)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The wished key, or the first one with a number that no entry has.
+    fn find_free_key(
+        &self,
+        wished: &str,
+        is_named: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<String>> {
+        for number in 1..=MAX_KEYS {
+            let key = match number {
+                1 => wished.to_owned(),
+                number => format!("{wished}-{number}"),
+            };
+            if !is_named(&key) && entries::find_entry(self.memory.db, self.block, &key)?.is_none() {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether two texts consist of the same words in the same order.
+fn says_the_same(one: &str, other: &str) -> bool {
+    words(one) == words(other)
+}

@@ -1,0 +1,167 @@
+//! Who a change comes from, and whether it counts without anybody's word. Pure.
+//!
+//! The rule this file protects: what a tool or a file says never counts in the user's name.
+//! The model names the events that a change comes from, and may be talked into naming the
+//! wrong ones. So the words of the change are held against the words of these events
+//! (`evidence.rs`), and a change that the user's words don't bear out is somebody else's:
+//! the tool's or the file's if its other words stand there, and else the model's own.
+
+use std::collections::BTreeSet;
+
+use crate::learning::answer::{WantedAction, WantedChange};
+use crate::learning::evidence::{Gist, is_borne_out, is_spoken_of};
+use crate::learning::material::ShownEvent;
+use crate::memory::entry::Entry;
+use crate::memory::origin::Origin;
+use crate::store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
+
+/// What the rules say of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    pub source: Origin,
+    /// Why the change waits. `None`: it counts at once.
+    pub waits: Option<&'static str>,
+}
+
+const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
+const NOT_USERS: &str = "It does not come from the user's own words alone.";
+const NOT_BORNE_OUT: &str = "No sentence of the user's among its events says it in these words.";
+const TAINTED: &str = "A tool or a file spoke beside the user, and it would change another fact than the user spoke of.";
+
+/// Judges a change. `changed`: the entry that it replaces, retires or forgets.
+pub fn judge(
+    change: &WantedChange,
+    changed: Option<&Entry>,
+    shown: &[ShownEvent],
+    settings: &LearnSettings,
+) -> Judgement {
+    let (source, doubt) = find_source(change, changed, shown);
+    let is_trusted = match source {
+        Origin::User => doubt.is_none(),
+        Origin::Agent => trusts(settings, TrustedSource::Agent),
+        Origin::Tool => trusts(settings, TrustedSource::Tool),
+        Origin::Import => trusts(settings, TrustedSource::Import),
+        Origin::Operator => false,
+    };
+    let waits = match settings.review {
+        LearnReview::Propose => Some(REVIEWED),
+        LearnReview::Auto if is_trusted => None,
+        LearnReview::Auto => Some(doubt.unwrap_or(NOT_USERS)),
+    };
+    Judgement { source, waits }
+}
+
+fn trusts(settings: &LearnSettings, source: TrustedSource) -> bool {
+    settings.trust.0.contains(&source)
+}
+
+/// The text of an entry, with its key.
+fn whole_text(key: Option<&str>, title: Option<&str>, content: &str) -> Gist {
+    Gist::of(&format!(
+        "{} {} {content}",
+        key.unwrap_or_default(),
+        title.unwrap_or_default()
+    ))
+}
+
+/// Who a change comes from, and what speaks against applying it.
+fn find_source(
+    change: &WantedChange,
+    changed: Option<&Entry>,
+    shown: &[ShownEvent],
+) -> (Origin, Option<&'static str>) {
+    let named: Vec<&ShownEvent> = change
+        .events
+        .iter()
+        .filter_map(|place| shown.get(*place))
+        .collect();
+    // The least trusted of those that the model names itself.
+    for voice in [Origin::Tool, Origin::Import] {
+        if named.iter().any(|event| event.voice == voice) {
+            return (voice, Some(NOT_USERS));
+        }
+    }
+    let is_users_alone = named.iter().all(|event| event.voice == Origin::User);
+    let said = || named.iter().map(|event| event.text.as_str());
+    let others: Vec<&ShownEvent> = shown
+        .iter()
+        .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import))
+        .collect();
+    match change.action {
+        WantedAction::Add | WantedAction::Replace => {
+            let gist = Gist::of(&change.content);
+            if is_users_alone && is_borne_out(&gist, said()) {
+                // The words are the user's. Which entry they overwrite is the model's word.
+                let about = changed.map(|entry| {
+                    whole_text(Some(&entry.key), entry.title.as_deref(), &entry.content)
+                });
+                let is_apart = about.is_some_and(|about| !is_spoken_of(&about, said()));
+                return match (is_apart, others.first()) {
+                    (true, Some(other)) => (other.voice, Some(TAINTED)),
+                    (true, None) | (false, _) => (Origin::User, None),
+                };
+            }
+            (find_foreign(&gist, shown, &others), Some(NOT_BORNE_OUT))
+        }
+        // These write no words that could be held against the user's. So where a tool or a
+        // file spoke, nothing is taken away in the user's name.
+        WantedAction::Retire | WantedAction::Forget => {
+            let about = changed
+                .map(|entry| whole_text(Some(&entry.key), entry.title.as_deref(), &entry.content));
+            if let Some(other) = others.first() {
+                return (other.voice, Some(TAINTED));
+            }
+            let is_meant = about.is_some_and(|about| is_spoken_of(&about, said()));
+            match is_users_alone && is_meant {
+                true => (Origin::User, None),
+                false => (Origin::Agent, Some(NOT_BORNE_OUT)),
+            }
+        }
+    }
+}
+
+/// The stems of all that the user said here.
+fn users_stems(shown: &[ShownEvent]) -> BTreeSet<String> {
+    let users = shown.iter().filter(|event| event.voice == Origin::User);
+    users
+        .flat_map(|event| Gist::of(&event.text).stems)
+        .collect()
+}
+
+/// Who said the words that the user did not say.
+fn find_foreign(gist: &Gist, shown: &[ShownEvent], others: &[&ShownEvent]) -> Origin {
+    let users = users_stems(shown);
+    let foreign: BTreeSet<&String> = gist.stems.difference(&users).collect();
+    let speaks = |event: &&ShownEvent| {
+        let stems = Gist::of(&event.text).stems;
+        // Words of the user's that no sentence of theirs puts so may be another's sentence.
+        foreign.is_empty() || foreign.iter().any(|word| stems.contains(*word))
+    };
+    let voices: Vec<Origin> = others
+        .iter()
+        .copied()
+        .filter(speaks)
+        .map(|event| event.voice)
+        .collect();
+    for voice in [Origin::Tool, Origin::Import] {
+        if voices.contains(&voice) {
+            return voice;
+        }
+    }
+    Origin::Agent
+}
+
+/// Whether a key or a title brings in a word of a tool's or of a file's that the user did
+/// not say. Both stand beside the fact wherever it is shown.
+pub fn brings_foreign_words(name: &str, shown: &[ShownEvent]) -> bool {
+    let stems = Gist::of(name).stems;
+    let users = users_stems(shown);
+    let foreign: BTreeSet<&String> = stems.difference(&users).collect();
+    let mut others = shown
+        .iter()
+        .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import));
+    others.any(|event| {
+        let said = Gist::of(&event.text).stems;
+        foreign.iter().any(|word| said.contains(*word))
+    })
+}

@@ -1,0 +1,174 @@
+//! Tags and metadata: what callers write on sessions, blocks, entries and documents, to find
+//! them again. Each type checks its value when it is parsed.
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::error::{Error, Result};
+use super::json::{self, JsonObject, List};
+
+/// The most tags of one thing, and the most characters of each: with four bytes a character,
+/// 12.5 KiB.
+pub const MAX_TAGS: usize = 32;
+pub const MAX_TAG_CHARS: usize = 100;
+
+/// The most bytes of the metadata of an entry, a document or a block.
+pub const MAX_METADATA_BYTES: usize = 4 << 10;
+
+/// One tag: a short line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "testing", schemars(transparent))]
+pub struct Tag(
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_TAG_CHARS)))] String,
+);
+
+impl Tag {
+    pub fn parse(text: String) -> Result<Self, &'static str> {
+        if text.trim().is_empty() {
+            return Err("must not be empty");
+        }
+        if text.chars().any(char::is_control) {
+            return Err("must be a single line, without control characters");
+        }
+        if text.chars().count() > MAX_TAG_CHARS {
+            return Err("must have at most 100 characters");
+        }
+        Ok(Self(text))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Tag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(text).map_err(de::Error::custom)
+    }
+}
+
+/// Tags in the order in which they were given, each of them once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "testing", schemars(transparent))]
+pub struct Tags(List<Tag, 0, MAX_TAGS>);
+
+impl Tags {
+    pub fn new(given: Vec<Tag>) -> Self {
+        let mut tags: Vec<Tag> = Vec::with_capacity(given.len());
+        for tag in given.into_iter().take(MAX_TAGS) {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        Self(List(tags))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.0.iter().map(Tag::as_str)
+    }
+
+    /// The column `tags` of a row.
+    pub fn to_column(&self) -> Result<Option<String>> {
+        match self.is_empty() {
+            true => Ok(None),
+            false => json::encode(self).map(Some),
+        }
+    }
+
+    /// Reads the column `tags` of the row `key`.
+    pub fn read(column: Option<&str>, key: &str) -> Result<Self> {
+        match column {
+            Some(text) => json::decode(text).map_err(|_| Error::corrupt_row(key, "tags")),
+            None => Ok(Self::default()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Tags {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        List::<Tag, 0, MAX_TAGS>::deserialize(deserializer).map(|tags| Self::new(tags.0))
+    }
+}
+
+/// Metadata of bounded length, kept as the text that was sent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "testing", schemars(transparent))]
+pub struct Metadata(JsonObject);
+
+impl Metadata {
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// `None`: an object without fields says nothing.
+    pub fn unless_empty(self) -> Option<Self> {
+        let inside = self.as_str().trim_matches(['{', '}']);
+        (!inside.trim().is_empty()).then_some(self)
+    }
+
+    /// Reads the column `metadata` of the row `key`.
+    pub fn read(column: Option<&str>, key: &str) -> Result<Option<Self>> {
+        let read = column.map(json::decode::<JsonObject>).transpose();
+        let read = read.map_err(|_| Error::corrupt_row(key, "metadata"))?;
+        Ok(read.map(Self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = JsonObject::deserialize(deserializer)?;
+        match object.as_str().len() <= MAX_METADATA_BYTES {
+            true => Ok(Self(object)),
+            false => Err(de::Error::custom(format!(
+                "must have at most {MAX_METADATA_BYTES} bytes"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tags(text: &str) -> Result<Vec<String>, ()> {
+        let tags: Tags = json::decode(text).map_err(drop)?;
+        Ok(tags.iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn tags_are_short_lines_each_of_them_once() {
+        assert_eq!(tags(r#"["b","a","b"]"#).unwrap(), ["b", "a"]);
+        assert_eq!(tags("[]").unwrap(), [] as [&str; 0]);
+        let of = |length: usize| format!(r#"["{}"]"#, "é".repeat(length));
+        assert!(tags(&of(MAX_TAG_CHARS)).is_ok());
+        for wrong in [r#"[""]"#, r#"[" "]"#, r#"["a\nb"]"#, "[1]", r#""a""#, "{}"] {
+            assert!(tags(wrong).is_err(), "{wrong}");
+        }
+        assert!(tags(&of(MAX_TAG_CHARS + 1)).is_err());
+        let many = |count: usize| format!("[{}]", vec![r#""a""#; count].join(","));
+        assert!(tags(&many(MAX_TAGS)).is_ok());
+        assert!(tags(&many(MAX_TAGS + 1)).is_err());
+    }
+
+    #[test]
+    fn metadata_is_an_object_of_bounded_length_and_stays_as_it_was_sent() {
+        let of = |text: &str| json::decode::<Metadata>(text);
+        let sent = r#"{"b": 1.0,"a":12345678901234567890}"#;
+        assert_eq!(of(sent).unwrap().as_str(), sent);
+        let long = |length: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(length - 8));
+        assert!(of(&long(MAX_METADATA_BYTES)).is_ok());
+        assert!(of(&long(MAX_METADATA_BYTES + 1)).is_err());
+        assert!(of("[]").is_err());
+        for empty in ["{}", "{ }"] {
+            assert_eq!(of(empty).unwrap().unless_empty(), None);
+        }
+        assert!(of(sent).unwrap().unless_empty().is_some());
+    }
+}
