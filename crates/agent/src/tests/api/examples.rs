@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::api::table::OPERATIONS;
+use crate::base::host::Host as _;
+use crate::memory::proposals::rows::{StoredProposal, restore};
+use crate::memory::proposals::{ProposalKind, ProposalNote};
 use crate::testing::archive::Shelf;
 use crate::tests::Alice;
 
@@ -50,6 +53,10 @@ pub const READS: &[&str] = &[
     "searchAgents",
     // As its example asks it. Tests of retention hold what it deletes.
     "applyRetention",
+    // Nothing new was said, and there is one entry. Tests of learning hold what they write.
+    "learn",
+    "consolidate",
+    "getProposals",
     "loadForeignRows",
     // The file goes to the bucket. Tests of backups hold that.
     "backup",
@@ -118,7 +125,10 @@ pub fn furnish(alice: &Alice) {
         "createSession",
         json!({"id": "t", "parentSessionId": "s", "metadata": {"a": 1}}),
     );
-    alice.ok("configureAgent", json!({"maxSteps": 5}));
+    alice.ok(
+        "configureAgent",
+        json!({"maxSteps": 5, "learn": {"into": "kb", "after": "manual"}}),
+    );
     alice.ok(
         "defineTool",
         json!({"name": "echo", "description": "Says it again.", "url": "https://tools.example/echo"}),
@@ -139,6 +149,30 @@ pub fn furnish(alice: &Alice) {
     for session in [json!(null), json!("s")] {
         let body = json!({"sessionId": session, "label": "memory", "content": "b"});
         alice.ok("setBlock", body);
+    }
+    furnish_proposals(alice);
+}
+
+/// A proposal that waits, and one that wrote the entry `k`.
+fn furnish_proposals(alice: &Alice) {
+    for (number, key, status) in [(1, "parcel", "pending"), (2, "k", "applied")] {
+        let change = json!({
+            "index": 0, "action": "add", "label": "kb", "key": key, "content": "c",
+            "events": [{"sessionId": "s", "id": "b1", "seq": 5}], "source": "user",
+            "status": status, "madeFor": 0, "version": 1,
+        });
+        let proposal = StoredProposal {
+            number,
+            session_id: "s".to_owned(),
+            kind: ProposalKind::Learn,
+            label: "kb".to_owned(),
+            note: ProposalNote {
+                created_at: alice.host.now_ms(),
+                ..ProposalNote::default()
+            },
+            changes: vec![serde_json::from_value(change).unwrap()],
+        };
+        restore(&alice.db, &proposal).unwrap();
     }
 }
 
@@ -184,6 +218,7 @@ pub fn examples() -> Vec<Example> {
         .chain(about_blocks())
         .chain(about_entries_and_skills())
         .chain(about_prompts_and_tools())
+        .chain(about_learning())
         .chain(about_the_agent())
         .map(|(operation, body)| Example { operation, body })
         .collect();
@@ -465,6 +500,21 @@ fn about_prompts_and_tools() -> Bodies {
         ),
         ("removeTool", json!({"name": "echo"})),
         ("listTools", json!({})),
+    ]
+}
+
+fn about_learning() -> Bodies {
+    vec![
+        ("learn", json!({})),
+        ("consolidate", json!({"label": "kb", "profile": "memory"})),
+        ("getProposals", json!({"status": "pending", "limit": 10})),
+        ("decideProposal", json!({"id": "1", "approve": true})),
+        (
+            "decideProposal",
+            json!({"id": "1", "approve": true, "changes": [{"index": 0, "content": "The parcel is late."}]}),
+        ),
+        ("decideProposal", json!({"id": "1", "reject": true})),
+        ("revertProposal", json!({"id": "2"})),
     ]
 }
 
