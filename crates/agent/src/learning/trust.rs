@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::learning::answer::{WantedAction, WantedChange};
-use crate::learning::evidence::{Gist, is_borne_out, is_spoken_of};
+use crate::learning::evidence::{Gist, is_borne_out, is_ended, is_spoken_of};
 use crate::learning::material::ShownEvent;
 use crate::memory::entry::Entry;
 use crate::memory::origin::Origin;
@@ -111,7 +111,7 @@ fn find_source(
             if let Some(other) = others.first() {
                 return (other.voice, Some(TAINTED));
             }
-            let is_meant = about.is_some_and(|about| is_spoken_of(&about, said()));
+            let is_meant = about.is_some_and(|about| is_ended(&about, said()));
             match is_users_alone && is_meant {
                 true => (Origin::User, None),
                 false => (Origin::Agent, Some(NOT_BORNE_OUT)),

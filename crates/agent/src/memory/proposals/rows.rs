@@ -142,6 +142,21 @@ fn forget_old(db: &dyn Database) -> Result<()> {
     )
 }
 
+/// Forgets proposals that were made before this time, 500 at most. A proposal's number is
+/// the time when it was made.
+pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_proposals
+          WHERE number IN (SELECT number
+                             FROM cf_agents_proposals
+                            WHERE number <= ?1
+                              AND (?2 = 0 OR status <> 'pending')
+                            ORDER BY number
+                            LIMIT 500)",
+        &[time_ms.into(), keeps_pending.into()],
+    )
+}
+
 /// Refuses another proposal while as many wait as may wait.
 pub fn check_room(db: &dyn Database) -> Result<()> {
     let sql = "SELECT count(*)
