@@ -64,7 +64,7 @@ export const GROUPS = {
   ],
   "Entries of a searchable block": ["setEntry", "deleteEntry", "listEntries", "searchContext"],
   "Documents of a loadable block": ["putSkill", "deleteSkill", "listSkills", "loadSkill", "unloadSkill"],
-  "System prompt": ["renderPrompt", "freezePrompt", "refreshPrompt", "getReminder"],
+  "System prompt": ["renderPrompt", "freezePrompt", "refreshPrompt", "refreshPrompts", "getReminder"],
   "Memory tools": ["getTools", "callTool"],
   Learning: ["learn", "consolidate", "getProposals", "decideProposal", "revertProposal"],
   Forgetting: ["findMentions", "erase", "verifyReceipt"],

@@ -301,7 +301,7 @@ class Log {
 }
 
 /** Numbers that are the same in every run. */
-function makeDice(seed) {
+export function makeDice(seed) {
   let state = (seed + 1) * 2_654_435_761;
   const roll = (sides) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

@@ -445,6 +445,8 @@ impl Object {
             self.recover_now();
             self.learn_later();
             self.keep_if_due();
+            // The object may have died before it set the alarm for a call.
+            self.begin_calling_back();
         }
     }
 

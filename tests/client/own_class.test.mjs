@@ -324,6 +324,24 @@ test("the_class_hears_of_the_end_of_a_turn", async () => {
   ]);
 });
 
+test("the_class_hears_of_a_change_of_memory_and_not_of_what_it_writes_in_answer", async () => {
+  await ok("diarist", "defineBlock", { label: "diary", kind: "searchable" });
+  await ok("diarist", "setEntry", { label: "diary", key: "monday", content: "It rained." });
+  const changes = await heard("diarist", "changes");
+  assert.deepEqual(changes, [{ kind: "entry", key: "monday", content: "It rained." }]);
+  const { results } = await ok("diarist", "searchContext", { label: "diary", query: "heard" });
+  assert.deepEqual(
+    results.map(({ key }) => key),
+    ["monday again"],
+  );
+  await ok("diarist", "setEntry", { label: "diary", key: "tuesday", content: "Sun." });
+  const all = await heard("diarist", "changes", (changes) => changes.length > 1);
+  assert.deepEqual(
+    all.map(({ key }) => key),
+    ["monday", "tuesday"],
+  );
+});
+
 test("an_object_of_the_package_itself_is_the_shipped_one", async () => {
   // No secret, and no method of its own: nobody is let in.
   const response = await fetch(`${server.url}/agents/plain/p/rpc/listSessions`, {

@@ -523,6 +523,28 @@ test("killed_while_a_service_is_told_of_a_turns_end_it_is_told_again_with_the_sa
   assert.equal(tools.calls.length, before + 2);
 });
 
+test("killed_while_a_service_is_told_of_a_change_of_memory_it_is_told_again_with_the_same_id", async () => {
+  const agent = "told of memory";
+  await call(server, agent, "configureAgent", { onMemoryChange: { url: `${tools.origin}/changed` } });
+  await call(server, agent, "defineBlock", { label: "facts", kind: "searchable" });
+  const at = gate();
+  tools.run = async () => await reach(at);
+  const before = tools.calls.length;
+  await call(server, agent, "setEntry", { label: "facts", key: "seat", content: "Window." });
+  await at.reached;
+  points += 1;
+  await server.kill9();
+  tools.run = async () => ({ ok: true });
+  // Nobody asks the agent anything: its alarm makes the call again.
+  await tools.called(before + 2);
+  const [first, second] = tools.calls.slice(before);
+  assert.deepEqual(second, first);
+  assert.deepEqual([second.kind, second.key, second.version.content], ["entry", "seat", "Window."]);
+  while ((await call(server, agent, "getStats", {})).callbacks.waiting > 0);
+  assert.deepEqual((await call(server, agent, "getStats", {})).callbacks.failed, []);
+  assert.equal(tools.calls.length, before + 2);
+});
+
 const asks = (text) => ({
   sessionId: "s",
   whenBusy: "queue",

@@ -18,6 +18,7 @@ use session_agent_core::access::Caller;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
 use session_agent_core::search::build::{BATCHES_PER_WAKE, build_batch};
+use session_agent_core::store::callbacks::find_next_due;
 
 /// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
 /// alarm finds the turn that was cut off.
@@ -64,7 +65,7 @@ impl Object {
         });
     }
 
-    /// Makes the calls that tell of turns' ends, and sets an alarm for those that have to
+    /// Makes the calls that tell of turns' ends and of changes of memory, and sets an alarm for those that have to
     /// be tried again.
     pub(super) fn begin_calling_back(self: &Rc<Self>) {
         if !self.is_migrated.get() {
@@ -74,15 +75,11 @@ impl Object {
         self.run_later(async move {
             let db = Sqlite::new(&object.storage);
             let sender = CallbackSender {
-                agent_name: object.name.get(),
-                db: &db,
-                host: &Runtime,
-                outbound: &object.outbound,
-                deployed: &object.outbound.deployed().memory.config,
+                memory: object.agent(&db, &Caller::Owner, &[]).memory(),
                 policy: &object.policy,
                 under_way: &object.turns.callbacks,
             };
-            match sender.find_next_due() {
+            match find_next_due(&db) {
                 // The alarm finds the calls if the object is evicted while it makes them.
                 Ok(Some(_)) => object.recover_later().await,
                 Ok(None) => return,

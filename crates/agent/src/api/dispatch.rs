@@ -22,10 +22,13 @@ async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
     let entry = find_entry(name)?;
     permit_by_name(agent.caller, entry.rule)?;
     check_length(entry.max_body_bytes, body.len())?;
-    match entry.run {
+    let answer = match entry.run {
         OperationRun::AtOnce(run) => run(agent, body),
         OperationRun::Waiting(run) => run(agent, body).await,
-    }
+    };
+    // An operation that failed late may have changed memory before.
+    agent.call_back();
+    answer
 }
 
 /// The work that follows an answer: the conversation grew, and may have to be compacted.

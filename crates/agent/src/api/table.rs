@@ -23,7 +23,9 @@ use super::operations::memory_blocks::{
     SetBlock,
 };
 use super::operations::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
-use super::operations::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
+use super::operations::memory_prompt::{
+    FreezePrompt, GetReminder, RefreshPrompt, RefreshPrompts, RenderPrompt,
+};
 use super::operations::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
 use super::operations::memory_tools::{CallTool, GetTools};
 use super::operations::mentions::{Erase, FindMentions};
@@ -111,6 +113,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<RenderPrompt>(),
     waiting::<FreezePrompt>(),
     waiting::<RefreshPrompt>(),
+    at_once::<RefreshPrompts>(),
     waiting::<GetReminder>(),
     waiting::<Learn>(),
     waiting::<Consolidate>(),

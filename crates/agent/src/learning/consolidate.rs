@@ -240,8 +240,7 @@ impl OrderTask<'_> {
                 refused,
             };
             let proposal = insert(
-                db,
-                host,
+                self.memory,
                 StoredProposal {
                     number: 0,
                     session_id: String::new(),

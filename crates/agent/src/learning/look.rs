@@ -242,8 +242,7 @@ impl LookTask<'_> {
                         refused,
                     };
                     Some(insert(
-                        db,
-                        host,
+                        self.memory,
                         StoredProposal {
                             number: 0,
                             session_id: self.session_id.as_str().to_owned(),

@@ -72,7 +72,7 @@ enum Target<'a> {
     ItemVersion(&'a str, Label, &'a str, i64),
     LoadedDocument(&'a Id, Label, &'a str),
     Prompt(&'a str),
-    Report(&'a Id, &'a Id),
+    Report(&'a str, &'a Id),
     Proposal(&'a Id),
 }
 
@@ -112,7 +112,7 @@ impl<'a> Target<'a> {
             },
             PlaceKind::LoadedDocument => Target::LoadedDocument(session()?, label()?, key()?),
             PlaceKind::Prompt => Target::Prompt(scope),
-            PlaceKind::Report => Target::Report(session()?, id()?),
+            PlaceKind::Report => Target::Report(scope, id()?),
             PlaceKind::Proposal => Target::Proposal(id()?),
         })
     }
@@ -170,13 +170,13 @@ impl<'a> Target<'a> {
               RETURNING 1",
                 &[(*scope).into()],
             )?,
-            Target::Report(session_id, id) => delete_one(
+            Target::Report(scope, id) => delete_one(
                 db,
                 "DELETE FROM cf_agents_callbacks
                   WHERE session_id = ?1
                     AND id = ?2
               RETURNING 1",
-                &[session_id.as_str().into(), id.as_str().into()],
+                &[(*scope).into(), id.as_str().into()],
             )?,
             Target::Proposal(id) => delete_one(
                 db,

@@ -251,8 +251,8 @@ pub const MENTION_TABLES: &[MentionTable] = &[
         texts: &["t.report"],
         // No index leads to the rows of one session.
         owner: None,
-        place: "json_object('kind', 'report', 'sessionId', t.session_id, 'id', t.id)",
-        is_there: session_is_there!("session_id"),
+        place: "json_object('kind', 'report', 'sessionId', nullif(t.session_id, ''), 'id', t.id)",
+        is_there: "(t.session_id = '' OR EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.session_id))",
         comes_from: None,
     },
 ];

@@ -57,7 +57,7 @@ pub enum PlaceKind {
     LoadedDocument,
     /// A frozen prompt.
     Prompt,
-    /// A report of a turn that was not delivered to `onTurnEnd`: `sessionId`, `id`.
+    /// A report that was not delivered to `onTurnEnd` or `onMemoryChange`: `sessionId`, `id`.
     Report,
     /// A proposal to change memory: `id`.
     Proposal,

@@ -3,15 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MemoryWriter;
 use super::definition::Definition;
 use super::label::Label;
 use super::origin::Origin;
+use super::told::MemoryChange;
 use super::validity::Validity;
+use super::{Memory, MemoryWriter};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
-use crate::base::host::Host;
 use crate::base::numbers::BEYOND_PLACES;
 use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
@@ -243,12 +243,12 @@ fn find_written_at(db: &dyn Database, block: &Definition, version: i64) -> Resul
 
 /// Writes the version after `newest`, and deletes the oldest. Part of a transaction.
 pub fn write_version(
-    db: &dyn Database,
-    host: &dyn Host,
+    memory: &Memory<'_>,
     block: &Definition,
     newest: i64,
     new: &NewVersion<'_>,
 ) -> Result<Version> {
+    let (db, host) = (memory.db, memory.host);
     let version = Version {
         version: newest + 1,
         content: new.content.to_owned(),
@@ -287,6 +287,7 @@ pub fn write_version(
             MAX_VERSIONS_BYTES.into(),
         ],
     )?;
+    MemoryChange::of_text(block, version.version).tell(memory, new.writer)?;
     Ok(version)
 }
 

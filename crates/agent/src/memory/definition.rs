@@ -27,6 +27,16 @@ pub enum WhenChanged {
     Remind,
 }
 
+impl WhenChanged {
+    /// What holds where a definition does not say.
+    fn default_of(source: Option<&BlockSource>) -> Self {
+        match source.is_some_and(BlockSource::is_agent) {
+            true => Self::Remind,
+            false => Self::Wait,
+        }
+    }
+}
+
 /// The most tokens that a block may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -58,8 +68,9 @@ pub struct DefineBlock {
     /// The text of a readonly or writable block until the block is first written.
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
-    #[serde(default)]
-    pub when_changed: WhenChanged,
+    /// What running conversations learn of a change. Default: `remind` if another agent keeps
+    /// the content, since others write it, too; else `wait`.
+    pub when_changed: Option<WhenChanged>,
     /// Whether the model may write the block with its tools. Operations always may.
     /// Default: `true` if the content lives in this agent, or in an agent that
     /// placeholders of this agent's name name; else `false`.
@@ -121,8 +132,10 @@ impl DefineBlock {
             max_tokens,
             default_content: self.default_content.filter(nothing),
             place: unplaced(),
+            when_changed: self
+                .when_changed
+                .unwrap_or_else(|| WhenChanged::default_of(self.source.as_ref())),
             source: self.source,
-            when_changed: self.when_changed,
             model_writes: self.model_writes,
             retention: self.retention,
             metadata: self.metadata.and_then(Metadata::unless_empty),

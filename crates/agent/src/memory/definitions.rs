@@ -172,7 +172,8 @@ pub fn find_definition(
     find_in(memory, scope.column(), label)
 }
 
-fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Definition>> {
+/// The block of this label in a scope as rows store it.
+pub fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Definition>> {
     match find_row_of(memory.db, scope, label)? {
         Some(row) => match row.read::<DefinitionRow>()? {
             row if row.is_removed => Ok(None),

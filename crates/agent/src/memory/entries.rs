@@ -22,12 +22,12 @@ use super::past::{
 };
 use super::replacing::{forget_replacement, give_back, note_replacement, replace};
 use super::source::BlockHome;
+use super::told::MemoryChange;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
 use crate::base::columns::{FromRow, find, load, load_values};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
-use crate::base::host::Host;
 use crate::memory::kind::BlockKind;
 
 /// The most bytes of a page of entries: 64 of the longest entries fit.
@@ -87,6 +87,7 @@ pub async fn set(
         BlockHome::Service { binding } => {
             let fields = [text.fields(), writer.fields()].concat();
             service::set(memory, block, binding, &fields).await?;
+            MemoryChange::of_item(block, text.key, None).tell(memory, writer)?;
             let now_ms = memory.host.now_ms();
             let marks = text.marks.apply(None);
             Ok(Entry {
@@ -109,7 +110,7 @@ pub async fn set(
         }
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            write_here(memory.db, memory.host, block, text, writer)
+            write_here(memory, block, text, writer)
         }
     }
 }
@@ -117,12 +118,12 @@ pub async fn set(
 /// Writes an entry here. It holds from now on, also if another one had replaced it. So of
 /// entries that replace each other in a circle, the newest holds.
 pub fn write_here(
-    db: &dyn Database,
-    host: &dyn Host,
+    memory: &Memory<'_>,
     block: &Definition,
     text: &EntryText<'_>,
     writer: MemoryWriter<'_>,
 ) -> Result<Entry> {
+    let (db, host) = (memory.db, memory.host);
     atomically(db, || {
         let content_key = block.content_key();
         let item = place(block, &content_key, text.key);
@@ -203,6 +204,7 @@ pub fn write_here(
             replace(db, block, key, text.key, at_ms)?;
             note_replacement(db, &item, key)?;
         }
+        MemoryChange::of_item(block, text.key, Some(version)).tell(memory, writer)?;
         Ok(entry)
     })
 }
@@ -488,19 +490,19 @@ pub async fn delete(
         BlockHome::Service { binding } => Err(kept_by(block, binding)),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            delete_here(memory.db, memory.host, block, key, writer)
+            delete_here(memory, block, key, writer)
         }
     }
 }
 
 /// Deletes an entry that lives in this object.
 pub fn delete_here(
-    db: &dyn Database,
-    host: &dyn Host,
+    memory: &Memory<'_>,
     block: &Definition,
     key: &str,
     writer: MemoryWriter<'_>,
 ) -> Result<ItemDeleted> {
+    let (db, host) = (memory.db, memory.host);
     atomically(db, || {
         let Some(EntryRow {
             number,
@@ -519,6 +521,7 @@ pub fn delete_here(
             counts: CountChange::without(db, &block.scope, &content_key, number)?,
         };
         insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
+        MemoryChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
         unindex_entry(db, number)?;
         db.run(
             "DELETE FROM cf_agents_entries WHERE number = ?1",

@@ -76,6 +76,24 @@ pub fn freeze_again(
     }
 }
 
+/// The most prompts that one call of [`forget_all`] forgets.
+pub const MAX_FORGOTTEN: i64 = 5_000;
+
+/// Forgets frozen prompts, the agent's and its sessions': each is rendered anew when it is used
+/// next. Rendering all of them now would read every home for conversations that may be over.
+/// Returns how many were forgotten. Part of a transaction.
+pub fn forget_all(db: &dyn Database) -> Result<i64> {
+    let gone = db.rows(
+        "DELETE FROM cf_agents_prompts
+          WHERE scope IN (SELECT scope
+                            FROM cf_agents_prompts
+                           LIMIT ?1)
+      RETURNING 1",
+        &[MAX_FORGOTTEN.into()],
+    )?;
+    Ok(gone.len() as i64)
+}
+
 fn find(
     db: &dyn Database,
     scope: BlockScope<'_>,

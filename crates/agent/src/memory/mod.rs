@@ -36,6 +36,7 @@ pub mod replacing;
 pub mod skills;
 pub mod source;
 pub mod template;
+pub mod told;
 pub mod validity;
 pub mod view;
 pub mod write;
@@ -49,6 +50,7 @@ use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
 use crate::memory::deployed::DeployedMemory;
 use crate::memory::origin::Origin;
+use crate::store::callbacks::NewCallbacks;
 
 /// An agent's memory, and the parts that are needed to reach every home.
 #[derive(Clone, Copy)]
@@ -59,6 +61,8 @@ pub struct Memory<'a> {
     pub host: &'a dyn Host,
     pub outbound: &'a dyn Outbound,
     pub deployed: &'a DeployedMemory,
+    /// Notes that a change has written a call (`onMemoryChange`).
+    pub new_callbacks: &'a NewCallbacks,
     /// The agents that this request came through, in order. Each has a block that
     /// the next agent keeps.
     pub via: &'a [String],
@@ -106,6 +110,8 @@ pub struct MemoryWriter<'a> {
     pub source: Option<Origin>,
     /// The events that the text comes from, where the writer says so.
     pub events: &'a [Id],
+    /// Whether it writes because it was told of a change: a callback starts no callback.
+    pub tells_nobody: bool,
 }
 
 impl<'a> MemoryWriter<'a> {

@@ -21,6 +21,7 @@ use super::proposals::erase::erase_of_block;
 use super::replacing::{forget_replacement, give_back};
 use super::skills::{check_loadable, check_skill_key};
 use super::source::BlockHome;
+use super::told::forget_calls;
 use super::{BlockScope, Memory};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically};
@@ -190,6 +191,7 @@ pub fn purge_block(
             erase_of_block(db, &label.key(), None)?;
         }
         db.merge_index(ENTRY_INDEX);
+        forget_calls(db, scope.column(), &label.key(), None)?;
         forget_prompts(db, scope.column())?;
         Ok(was_there)
     })
@@ -401,6 +403,7 @@ fn erase_versions(db: &dyn Database, item: &ItemPlace<'_>, mut counts: CountChan
             AND key = ?3",
         &params_of(item),
     )?;
+    forget_calls(db, item.scope, item.block, Some(item.key))?;
     counts.deleted -= deletions.unwrap_or(0);
     counts.write(db, item.scope, item.block)
 }

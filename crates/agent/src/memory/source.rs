@@ -198,6 +198,11 @@ impl BlockSource {
         self.agent.as_deref().is_some_and(has_placeholder)
     }
 
+    /// Whether another agent keeps the content.
+    pub fn is_agent(&self) -> bool {
+        self.agent.is_some()
+    }
+
     pub fn home(&self) -> BlockHome<'_> {
         let Self {
             r2,

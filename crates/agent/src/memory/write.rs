@@ -124,7 +124,7 @@ fn write_here(
             return Ok(before);
         }
         let new = new_version(&after, text);
-        write_version(memory.db, memory.host, block, before.version, &new).map(to_held)
+        write_version(memory, block, before.version, &new).map(to_held)
     })
 }
 
@@ -214,7 +214,7 @@ fn record(
             });
         }
         let new = new_version(after, text);
-        write_version(memory.db, memory.host, block, newest.version, &new).map(to_held)
+        write_version(memory, block, newest.version, &new).map(to_held)
     })
 }
 
@@ -437,7 +437,7 @@ pub fn clear(memory: &Memory<'_>, scope: BlockScope<'_>, writer: MemoryWriter<'_
                 reason: Some("Cleared."),
                 writer,
             };
-            write_version(memory.db, memory.host, &block, before.version, &new)?;
+            write_version(memory, &block, before.version, &new)?;
             cleared += 1;
         }
         Ok(cleared)

@@ -18,6 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
 use crate::store::backup_plan::{self, BackupPlan};
+use crate::store::callbacks::CallbackTarget;
 use crate::store::learn_settings::LearnSettings;
 use crate::store::limits::Limits;
 use crate::store::model_settings::{
@@ -26,7 +27,6 @@ use crate::store::model_settings::{
 use crate::store::retention::Retention;
 use crate::store::retention_progress;
 use crate::store::stored::{AGENT, find_stored, write_stored};
-use crate::store::turn_end::TurnEndCallback;
 use crate::store::when_busy::WhenBusy;
 
 /// The most steps of a turn, unless the agent's configuration says otherwise.
@@ -213,7 +213,9 @@ settings! {
     /// What becomes of a message that comes while a turn of its session runs.
     when_busy: WhenBusy = WhenBusy::Reject;
     /// Who is called when a turn is over.
-    on_turn_end: Option<TurnEndCallback> = None;
+    on_turn_end: Option<CallbackTarget> = None;
+    /// Who is called when an entry, a block's text or a document has changed.
+    on_memory_change: Option<CallbackTarget> = None;
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     limits: Option<Limits> = None;
@@ -260,8 +262,10 @@ pub struct ShownConfig {
 impl ShownConfig {
     /// As a caller without the secret sees it.
     pub fn conceal(&mut self) {
-        if let Some(callback) = &mut self.config.on_turn_end {
-            callback.conceal();
+        let config = &mut self.config;
+        let targets = [&mut config.on_turn_end, &mut config.on_memory_change];
+        for target in targets.into_iter().flatten() {
+            target.conceal();
         }
     }
 

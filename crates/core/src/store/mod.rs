@@ -7,6 +7,7 @@
 pub mod agents_own;
 pub mod backup_plan;
 pub mod calibration;
+pub mod callbacks;
 pub mod changes;
 pub mod config;
 pub mod erased;
@@ -27,7 +28,6 @@ pub mod staging;
 pub mod stored;
 pub mod table_fates;
 pub mod tables;
-pub mod turn_end;
 pub mod usage;
 pub mod usage_days;
 pub mod when_busy;

@@ -177,8 +177,8 @@ pub const TABLES: &[SessionTable] = &[
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
-        fork: InFork::Nothing("a turn's end is told once, where the turn ran"),
-        file: InFile::Nothing("a turn's end is told once, where the turn ran"),
+        fork: InFork::Nothing("what happened is told once, where it happened"),
+        file: InFile::Nothing("what happened is told once, where it happened"),
         agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {

@@ -54,6 +54,25 @@ export interface EndedTurn {
   steps: number;
 }
 
+/** A change of memory, as `onMemoryChange` tells a service of it. */
+export interface ChangedMemory {
+  /** Give it to the writes that answer the change: they start no further call. */
+  deliveryId: string;
+  agent: string;
+  /** The session that the block belongs to; `null`: the block is the agent's. */
+  sessionId: string | null;
+  kind: "block" | "entry" | "document" | "proposal";
+  label: string;
+  /** Of an entry or a document. */
+  key?: string;
+  /** Of a proposal. */
+  id?: string;
+  status?: "pending" | "applied" | "rejected" | "reverted";
+  deleted: boolean;
+  /** The version that was written, as `getBlockVersions` shows it. `null`: it is not kept. */
+  version: { [field: string]: any } | null;
+}
+
 type Late<Value> = Value | Promise<Value>;
 
 /** A compaction that was written. */
@@ -96,6 +115,8 @@ export interface Hooks {
   authorize?(request: Request): Late<Grant | null | undefined>;
   /** Called after each turn, and again after some time where it throws. */
   onTurnEnd?(turn: EndedTurn): Late<void>;
+  /** Called after each change of memory, and again after some time where it throws. */
+  onMemoryChange?(change: ChangedMemory): Late<void>;
   /** Called after a compaction. */
   onCompaction?(compaction: Compacted): Late<void>;
   /** Called after a compaction that failed. */
@@ -158,6 +179,7 @@ export class HookedObject {
       "embed",
       "countTokens",
       "onTurnEnd",
+      "onMemoryChange",
       "onCompaction",
       "onCompactionError",
       "onStatus",
@@ -234,6 +256,7 @@ export class HookedObject {
       ...(this.#has("summarize") && { summaryModel: before.summaryModel ?? `own:${SUMMARY}` }),
       ...(this.#has("embed") && { vectors: before.vectors ?? true }),
       ...(this.#has("onTurnEnd") && { onTurnEnd: before.onTurnEnd ?? { service: SERVICE } }),
+      ...(this.#has("onMemoryChange") && { onMemoryChange: before.onMemoryChange ?? { service: SERVICE } }),
     });
   }
 
@@ -250,7 +273,10 @@ export class HookedObject {
       case "approval":
         return await this.#toolbox.needsApproval(asked as AskedTool, callOf(init), tell);
       case "":
-        if (asked.deliveryId !== undefined) return await this.#ended(asked);
+        if (asked.deliveryId !== undefined)
+          return asked.kind === undefined
+            ? await this.#told("onTurnEnd", () => this.#hooks.onTurnEnd!(asked))
+            : await this.#told("onMemoryChange", () => this.#hooks.onMemoryChange!(asked));
         return await this.#toolbox.run(asked as AskedTool, callOf(init), signal);
       default:
         return await this.#blocks.ask(path, asked as AskedBlock);
@@ -303,12 +329,12 @@ export class HookedObject {
       .catch((error) => tell(`\`${name}\` failed`, error));
   }
 
-  async #ended(turn: EndedTurn): Promise<Response> {
+  async #told(name: keyof Hooks, work: () => Late<void>): Promise<Response> {
     try {
-      await within(NOTICE_MS, "onTurnEnd", () => this.#hooks.onTurnEnd!(turn));
+      await within(NOTICE_MS, name, work);
       return new Response(null, { status: 204 });
     } catch (error) {
-      tell("`onTurnEnd` failed, and is tried again", error);
+      tell(`\`${name}\` failed, and is tried again`, error);
       return new Response(null, { status: 500 });
     }
   }

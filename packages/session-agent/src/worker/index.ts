@@ -21,7 +21,7 @@ export type {
 } from "../bindings.js";
 export type * from "../operations.js";
 export type { AskedBlock, BlockProvider, OwnBlock } from "./blocks.js";
-export type { Compacted, EndedTurn, FailedCompaction, Grant, Hooks, Status } from "./hooks.js";
+export type { ChangedMemory, Compacted, EndedTurn, FailedCompaction, Grant, Hooks, Status } from "./hooks.js";
 export type { LanguageModelLike } from "./model.js";
 export { routeSessionAgent, type RouteOptions } from "./route.js";
 export type { OwnTools } from "./tools.js";

@@ -1,5 +1,12 @@
 import { jsonSchema, tool } from "ai";
-import { type Compacted, type EndedTurn, routeSessionAgent, SessionAgent, type Status } from "session-agent/worker";
+import {
+  type ChangedMemory,
+  type Compacted,
+  type EndedTurn,
+  routeSessionAgent,
+  SessionAgent,
+  type Status,
+} from "session-agent/worker";
 import { z } from "zod";
 import { model } from "./model";
 
@@ -14,7 +21,7 @@ const never = new Promise<never>(() => {});
 
 /** What an operator's cookie allows. Of what needs the secret, nothing. */
 const OPERATIONS =
-  "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction estimateTokens compact search getConfig".split(
+  "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction estimateTokens compact search getConfig defineBlock setEntry searchContext".split(
     " ",
   );
 
@@ -143,6 +150,14 @@ export class Assistant extends SessionAgent<Env> {
 
   async onTurnEnd({ sessionId, finishReason, usage }: EndedTurn) {
     await this.ctx.storage.put("ended", { sessionId, finishReason, usage });
+  }
+
+  async onMemoryChange({ deliveryId, kind, label, key, version }: ChangedMemory) {
+    if (label !== "diary") return;
+    const told = (await this.ctx.storage.get<object[]>("changes")) ?? [];
+    await this.ctx.storage.put("changes", [...told, { kind, key, content: version?.content }]);
+    // Its own write is told to nobody.
+    await this.setEntry({ label, key: `${key} again`, content: "Heard.", deliveryId });
   }
 
   async onCompaction({ sessionId, tokensAfter, tokensBefore }: Compacted) {

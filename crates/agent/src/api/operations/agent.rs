@@ -7,7 +7,7 @@ use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::issue;
 use crate::base::error::{Error, Result};
-use crate::chat::run::callbacks::{check_callback, check_shape};
+use crate::chat::run::callbacks::{check_shapes, check_targets};
 use crate::directory::membership::{self, Member};
 use crate::lifecycle::receipt::Receipt;
 use crate::memory::BlockScope;
@@ -36,9 +36,7 @@ impl Operation for ConfigureAgent {
 impl RunAtOnce for ConfigureAgent {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_change(&self)?;
-        if let Some(Some(callback)) = self.on_turn_end.given() {
-            check_callback(agent.outbound, callback)?;
-        }
+        check_targets(agent.outbound, &self)?;
         let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
         let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
         agent.keep_soon(has_new_rules);
@@ -53,9 +51,7 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     if let Some(Some(model)) = change.model.given() {
         ModelName::parse("model", model.as_str())?;
     }
-    if let Some(Some(callback)) = change.on_turn_end.given() {
-        check_shape(callback)?;
-    }
+    check_shapes(change)?;
     if let Some(Some(model)) = change.summary_model.given() {
         ModelName::parse("summaryModel", model.as_str())?;
     }
@@ -87,7 +83,8 @@ fn check_learn(learn: &LearnSettings) -> Result<()> {
 
 /// Shows the configuration of the whole agent, and where each value comes from.
 ///
-/// Without the secret, the address of `onTurnEnd` is shown by its host.
+/// Without the secret, the addresses of `onTurnEnd` and `onMemoryChange` are shown by
+/// their hosts.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

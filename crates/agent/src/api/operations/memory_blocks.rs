@@ -6,6 +6,7 @@ use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::issue;
+use crate::api::operations::writers::writer_of;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit};
@@ -222,6 +223,9 @@ pub struct SetBlock {
     expected_version: Option<Count>,
     /// Why the text changes; kept with the version.
     reason: Option<String>,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 /// Adds `content` unchanged to the end of a writable block's text: start it with a line
@@ -279,7 +283,7 @@ impl SetBlock {
             placement,
             expected_version: self.expected_version.map(|version| version.0),
             reason: self.reason.as_deref(),
-            writer: MemoryWriter::of_operation(self.session_id.as_ref()),
+            writer: writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref()),
         };
         Reply::json(&write(&memory, &block, &text).await?)
     }
@@ -338,6 +342,9 @@ pub struct RevertBlock {
     key: Option<String>,
     /// 0: the default content of a block.
     version: Count,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for RevertBlock {
@@ -357,7 +364,7 @@ impl RunWaiting for RevertBlock {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let writer = MemoryWriter::of_caller(agent.caller, self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         let Some(key) = &self.key else {
             return Reply::json(&revert(&memory, &block, self.version.0, writer).await?);
         };
@@ -436,6 +443,9 @@ async fn revert_item(
 pub struct ClearBlocks {
     /// The session that the blocks belong to. Left out: the agent.
     session_id: Option<Id>,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 #[derive(Serialize)]
@@ -460,7 +470,7 @@ impl Operation for ClearBlocks {
 impl RunAtOnce for ClearBlocks {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         let cleared = clear(&agent.memory(), scope, writer)?;
         Reply::json(&Cleared { cleared })
     }

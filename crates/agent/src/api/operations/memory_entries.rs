@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
+use crate::api::operations::writers::{told_by, writer_of};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, list, nullable, optional_list};
 use crate::base::tags::{Metadata, Tags};
+use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
@@ -20,7 +22,6 @@ use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
 use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
 use crate::memory::purge::purge_entry;
-use crate::memory::{BlockScope, MemoryWriter};
 use crate::recall::VectorReport;
 use crate::recall::entries::{search, set};
 use crate::recall::questions::one_or_several;
@@ -61,6 +62,9 @@ pub struct SetEntry {
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
     #[cfg_attr(test, schemars(length(max = MAX_SOURCE_EVENTS)))]
     events: Vec<Id>,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for SetEntry {
@@ -97,6 +101,7 @@ impl RunWaiting for SetEntry {
             events: &self.events,
         };
         let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = told_by(agent, writer, self.delivery_id.as_ref());
         Reply::json(&set(&memory, &block, &text, writer).await?)
     }
 }
@@ -116,6 +121,9 @@ pub struct DeleteEntry {
     key: String,
     #[serde(default)]
     purge: bool,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for DeleteEntry {
@@ -139,7 +147,7 @@ impl RunWaiting for DeleteEntry {
             let purged = purge_entry(&memory, &block, &self.key).await?;
             return ItemGone::purged(agent, Self::NAME, purged);
         }
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         let item = delete(&memory, &block, &self.key, writer).await?;
         ItemGone::deleted(&memory, &block, item)
     }

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
-use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::tokens;
 use crate::memory::BlockScope;
 #[cfg(test)]
 use crate::memory::frozen::FrozenPrompt;
-use crate::memory::frozen::{find_reminder, freeze, refresh};
+use crate::memory::frozen::{MAX_FORGOTTEN, find_reminder, forget_all, freeze, refresh};
 use crate::memory::prompt::{PromptFormat, render};
 use crate::memory::view::read_view;
 
@@ -108,6 +108,42 @@ impl RunWaiting for RefreshPrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.0.session_id.as_ref())?;
         Reply::json(&refresh(&agent.memory(), scope).await?)
+    }
+}
+
+/// Refreshes the frozen prompts of the agent and of all its sessions: each is rendered anew
+/// where it is used next, as in the session's next turn.
+///
+/// A call refreshes 5,000 prompts at most. `hasMore`: call again.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RefreshPrompts {}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RefreshedPrompts {
+    /// How many prompts were frozen.
+    refreshed: i64,
+    has_more: bool,
+}
+
+impl Operation for RefreshPrompts {
+    const NAME: &'static str = "refreshPrompts";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(test)]
+    type Output = RefreshedPrompts;
+}
+
+impl RunAtOnce for RefreshPrompts {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let refreshed = forget_all(agent.db)?;
+        Reply::json(&RefreshedPrompts {
+            refreshed,
+            has_more: refreshed == MAX_FORGOTTEN,
+        })
     }
 }
 

@@ -6,11 +6,13 @@ use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
+use crate::api::operations::writers::{told_by, writer_of};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Limit, list, nullable};
 use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
+use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
 use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
@@ -19,7 +21,6 @@ use crate::memory::skills::skill::Skill;
 use crate::memory::skills::{self, delete, get_document, loaded, put};
 use crate::memory::skills::{MAX_SKILL_BYTES, SkillText};
 use crate::memory::view::get_in_view;
-use crate::memory::{BlockScope, MemoryWriter};
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
 ///
@@ -48,6 +49,9 @@ pub struct PutSkill {
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
     #[cfg_attr(test, schemars(length(max = MAX_SOURCE_EVENTS)))]
     events: Vec<Id>,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for PutSkill {
@@ -82,6 +86,7 @@ impl RunWaiting for PutSkill {
             events: &self.events,
         };
         let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = told_by(agent, writer, self.delivery_id.as_ref());
         Reply::json(&put(&memory, &block, &text, writer).await?)
     }
 }
@@ -100,6 +105,9 @@ pub struct DeleteSkill {
     key: String,
     #[serde(default)]
     purge: bool,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
 }
 
 impl Operation for DeleteSkill {
@@ -123,7 +131,7 @@ impl RunWaiting for DeleteSkill {
             let purged = purge_document(&memory, &block, &self.key).await?;
             return ItemGone::purged(agent, Self::NAME, purged);
         }
-        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
         let item = delete(&memory, &block, &self.key, writer).await?;
         ItemGone::deleted(&memory, &block, item)
     }

@@ -47,6 +47,7 @@ pub fn toolbox<'a>(
         session_id,
         turn_id: None,
         event_id: None,
+        tells_nobody: false,
         only_session: agent.caller.only_session(),
         writes_agent: agent.caller.reach().writes_agent(),
     }

@@ -35,3 +35,4 @@ pub mod turns;
 pub mod usage;
 pub mod verify;
 pub mod working_context;
+pub mod writers;

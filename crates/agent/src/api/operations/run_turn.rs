@@ -61,9 +61,9 @@ pub struct RunTurn {
     /// What to do if a turn of the session runs. Default: what the agent's configuration
     /// says. `replace` needs a token that may run `cancelTurn`.
     when_busy: Option<WhenBusy>,
-    /// The `deliveryId` of the call of `onTurnEnd` that this request answers. The end of
-    /// this turn calls nobody. An id that this agent gave out for no turn of this session
-    /// changes nothing.
+    /// The `deliveryId` of the call of `onTurnEnd` or `onMemoryChange` that this request
+    /// answers. Nobody is told of this turn's end or of what it writes to memory. An id that
+    /// this agent gave out for no turn of this session, and not for memory, changes nothing.
     delivery_id: Option<Id>,
 }
 

@@ -11,10 +11,11 @@ use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json::MAX_INTEGER;
-use crate::chat::run::callbacks::{FailedCallback, load_failed};
+use crate::chat::request::delivery::Delivery;
 use crate::chat::run::running_turns::MAX_TURNS;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::search::index::{IndexState, find_index_state};
+use crate::store::callbacks::{FailedCallback, load_failed};
 
 /// The most rows that are counted per table. All tables together cost at most some
 /// 40,000 rows read, however long they are.
@@ -48,7 +49,8 @@ pub struct Stats {
     /// Memory of request bodies and answers that are large enough to be counted.
     requests: ReservedBytes,
     search_index: IndexState,
-    /// Calls that tell of turns' ends (`onTurnEnd`).
+    /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
+    /// `onMemoryChange`).
     callbacks: CallbackStats,
     limits: LimitStats,
 }
@@ -122,7 +124,11 @@ impl CallbackStats {
         let (mut failed, waiting) = load_failed(agent.db)?;
         if *agent.caller == Caller::Owner {
             for callback in &mut failed {
-                callback.show_id(agent.policy, agent.name);
+                let delivery = match (&callback.session_id, callback.tells_of_turn) {
+                    (Some(session_id), true) => Delivery::of(agent.policy, agent.name, session_id),
+                    _ => Delivery::of_memory(agent.policy, agent.name),
+                };
+                callback.id = delivery.seal(&callback.id);
             }
         }
         Ok(Self { waiting, failed })

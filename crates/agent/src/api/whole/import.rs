@@ -29,7 +29,7 @@ use crate::base::ids::Id;
 use crate::base::json;
 use crate::chat::address::tool_headers::ToolHeaders;
 use crate::chat::request::client_tools::check_name;
-use crate::chat::run::callbacks::check_callback;
+use crate::chat::run::callbacks::check_targets;
 use crate::chat::tools::mcp::server::MAX_SERVERS;
 use crate::chat::tools::registered::MAX_TOOLS;
 use crate::chat::tools::rows::{RowToWrite, write_row};
@@ -297,9 +297,7 @@ impl<'a> AgentImport<'a> {
             Some(config) => {
                 let change: ConfigureAgent = json::parse(config.as_str().as_bytes())?;
                 check_change(&change)?;
-                if let Some(Some(callback)) = change.on_turn_end.given() {
-                    check_callback(self.agent.outbound, callback)?;
-                }
+                check_targets(self.agent.outbound, &change)?;
                 Some(change)
             }
             None => None,

@@ -1,6 +1,6 @@
-//! The ids of calls to `onTurnEnd`. A request that names such an id starts no further
-//! call. So an id must be one that this agent gave out, for this session: it carries a
-//! seal, and nothing of it is stored once its call is answered.
+//! The ids of calls to `onTurnEnd` and `onMemoryChange`. A request that names such an id
+//! starts no further call. So an id must be one that this agent gave out, for this session or
+//! for its memory: it carries a seal, and nothing of it is stored once its call is answered.
 
 use sha2::{Digest as _, Sha256};
 
@@ -10,12 +10,13 @@ use crate::base::ids::Id;
 /// The bytes of a seal that an id carries: 128 bits.
 const SEAL_BYTES: usize = 16;
 
-/// The deliveries of one session.
+/// The deliveries of one session, or those that tell of the agent's memory.
 #[derive(Clone, Copy)]
 pub struct Delivery<'a> {
     policy: &'a Policy,
     agent_name: &'a str,
-    session_id: &'a Id,
+    /// "": memory. No session has this id.
+    session_id: &'a str,
 }
 
 impl<'a> Delivery<'a> {
@@ -23,7 +24,16 @@ impl<'a> Delivery<'a> {
         Self {
             policy,
             agent_name,
-            session_id,
+            session_id: session_id.as_str(),
+        }
+    }
+
+    /// The deliveries that tell of changes of memory, the agent's and its sessions'.
+    pub fn of_memory(policy: &'a Policy, agent_name: &'a str) -> Self {
+        Self {
+            policy,
+            agent_name,
+            session_id: "",
         }
     }
 
@@ -32,7 +42,7 @@ impl<'a> Delivery<'a> {
         sealed(id, &self.digest(self.policy.secret(), id))
     }
 
-    /// Whether this id was given out for a turn of this session, also under a secret that is
+    /// Whether this id was given out for a turn of this session, or for memory, also under a secret that is
     /// being replaced.
     pub fn gave(self, given: &Id) -> bool {
         let Some((id, _)) = given.as_str().rsplit_once('-') else {
@@ -52,7 +62,7 @@ impl<'a> Delivery<'a> {
 
     fn digest(self, secret: Option<&Secret>, id: &str) -> [u8; 32] {
         // With the lengths in front, no other three texts give the same content.
-        let (agent, session) = (self.agent_name, self.session_id.as_str());
+        let (agent, session) = (self.agent_name, self.session_id);
         let content = format!("{} {} {id}{agent}{session}", id.len(), agent.len());
         match secret {
             Some(secret) => secret.seal_delivery(&content),

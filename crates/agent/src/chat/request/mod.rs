@@ -64,7 +64,7 @@ pub struct ChatRequest {
     pub when_busy: Option<WhenBusy>,
     /// Whether `runTurn` asks: its message says where its answer will be.
     pub is_run: bool,
-    /// The call of `onTurnEnd` that the request says it answers. The id counts only once
+    /// The call of `onTurnEnd` or `onMemoryChange` that the request says it answers. The id counts only once
     /// [`super::delivery`] has checked it.
     pub delivery_id: Option<Id>,
     /// Whether the end of the request's turn calls nobody.

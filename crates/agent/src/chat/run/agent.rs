@@ -63,6 +63,7 @@ impl<'a> Agent<'a> {
             host: self.host,
             outbound: self.outbound,
             deployed: &self.deployed.memory,
+            new_callbacks: &self.turns.callbacks.new,
             via: self.via,
         }
     }
@@ -96,9 +97,9 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Makes the calls that a turn's end has written, if there are any.
+    /// Makes the calls that turns and changes of memory have written, if there are any.
     pub fn call_back(&self) {
-        if self.turns.callbacks.take_new() {
+        if self.turns.callbacks.new.take() {
             self.starter.call_back();
         }
     }

@@ -317,6 +317,7 @@ impl TurnDriver<'_> {
             session_id: Some(&turn.session_id),
             turn_id: Some(&turn.id),
             event_id: Some(&turn.message_id),
+            tells_nobody: turn.calls_nobody_back,
             only_session: turn.only_session.as_ref(),
             writes_agent: turn.reach().writes_agent(),
         };

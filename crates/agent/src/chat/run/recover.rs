@@ -105,7 +105,7 @@ pub fn stop_cut_off(
     turn.cancel();
     let report = TurnReport::of_cancelled(&turn);
     if write(&context.memory, &turn, &report, true)? {
-        context.turns.callbacks.note_new();
+        context.turns.callbacks.new.note();
     }
     Ok(true)
 }

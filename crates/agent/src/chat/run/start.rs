@@ -47,7 +47,8 @@ pub fn start_permitted(
 ) -> Result<Started> {
     check_wishes(agent.caller, request)?;
     if let Some(id) = &request.delivery_id {
-        request.calls_nobody_back |= Delivery::of(agent.policy, agent.name, session_id).gave(id);
+        request.calls_nobody_back |= Delivery::of(agent.policy, agent.name, session_id).gave(id)
+            || Delivery::of_memory(agent.policy, agent.name).gave(id);
     }
     let request = &*request;
     if let Some(place) = line_up(agent, session_id, request, turn_id)? {

@@ -86,7 +86,8 @@ pub struct Turn {
     /// Whether `runTurn` asked: the event that ends the turn then holds the whole report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_run: bool,
-    /// Whether nobody is told of the turn's end (`onTurnEnd`).
+    /// Whether nobody is told of the turn's end (`onTurnEnd`) and of what it writes to
+    /// memory (`onMemoryChange`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calls_nobody_back: bool,
     /// The way that the model took the length of the request.

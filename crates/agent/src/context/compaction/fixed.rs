@@ -87,6 +87,7 @@ fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> T
         session_id: Some(session_id),
         turn_id: None,
         event_id: None,
+        tells_nobody: false,
         only_session: None,
         writes_agent: true,
     }

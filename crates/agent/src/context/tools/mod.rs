@@ -62,6 +62,9 @@ pub struct Toolbox<'a> {
     pub turn_id: Option<&'a str>,
     /// The first event of the turn's answer.
     pub event_id: Option<&'a str>,
+    /// Whether the tools run because somebody was told of something: see
+    /// [`MemoryWriter::tells_nobody`].
+    pub tells_nobody: bool,
     /// If set, `session_search` finds only messages of this session.
     pub only_session: Option<&'a Id>,
     /// Whether tools may write the agent's own blocks, which its other sessions see. A
@@ -91,6 +94,7 @@ impl<'a> Toolbox<'a> {
             session_id: self.session_id,
             turn_id: self.turn_id,
             event_id: self.event_id,
+            tells_nobody: self.tells_nobody,
             ..MemoryWriter::default()
         }
     }

@@ -89,7 +89,6 @@ pub fn apply(
     };
     let content = change.content.as_deref().unwrap_or_default();
     let key = change.key.as_deref().unwrap_or_default();
-    let (db, host) = (memory.db, memory.host);
     match change.action {
         ChangeAction::Add | ChangeAction::Replace => {
             let supersedes = Some(change.supersedes.as_slice()).filter(|keys| !keys.is_empty());
@@ -97,11 +96,11 @@ pub fn apply(
                 supersedes,
                 ..EntryText::holding_from_now(key, change.title.as_deref(), content)
             };
-            entries::write_here(db, host, &block, &text, writer)?;
+            entries::write_here(memory, &block, &text, writer)?;
         }
         ChangeAction::Retire => retire(memory, &block, key, writer)?,
         ChangeAction::Forget => {
-            entries::delete_here(db, host, &block, key, writer)?;
+            entries::delete_here(memory, &block, key, writer)?;
         }
         ChangeAction::Write => {
             let text = NewContent {
@@ -140,7 +139,7 @@ fn retire(
         valid_until: Some(memory.host.now_ms().max(begins)),
         ..EntryText::holding_from_now(key, entry.title.as_deref(), &entry.content)
     };
-    entries::write_here(memory.db, memory.host, block, &text, writer)?;
+    entries::write_here(memory, block, &text, writer)?;
     Ok(())
 }
 

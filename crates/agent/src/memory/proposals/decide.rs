@@ -62,6 +62,7 @@ pub fn decide(
         proposal.note.decided_at = Some(memory.host.now_ms());
         proposal.note.decided_by = Some(DecidedBy::Operator);
         update(memory.db, &proposal)?;
+        proposal.tell(memory)?;
         Ok(proposal)
     })
 }

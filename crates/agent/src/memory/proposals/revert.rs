@@ -51,6 +51,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
         proposal.note.decided_at = Some(memory.host.now_ms());
         proposal.note.decided_by = Some(DecidedBy::Operator);
         update(memory.db, &proposal)?;
+        proposal.tell(memory)?;
         Ok(proposal)
     })
 }
@@ -94,7 +95,7 @@ fn revert_change(
     };
     if change.made_for == 0 {
         let writer = MemoryWriter::of_operation(session_id);
-        entries::delete_here(db, memory.host, &block, key, writer)?;
+        entries::delete_here(memory, &block, key, writer)?;
         return Ok(None);
     }
     match entries::find_version(db, &block, key, change.made_for)? {
@@ -143,6 +144,6 @@ fn put_back(
         events: &events,
         ..MemoryWriter::of_operation(session_id)
     };
-    entries::write_here(memory.db, memory.host, block, &text, writer)?;
+    entries::write_here(memory, block, &text, writer)?;
     Ok(())
 }

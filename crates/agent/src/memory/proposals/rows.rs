@@ -7,8 +7,9 @@ use super::{
 use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
-use crate::base::host::Host;
 use crate::base::json;
+use crate::memory::told::MemoryChange;
+use crate::memory::{Memory, MemoryWriter};
 
 /// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
 /// stays.
@@ -31,6 +32,14 @@ pub struct StoredProposal {
 
 impl StoredProposal {
     pub const COLUMNS: &str = "number, session_id, kind, label, note, changes";
+
+    /// Tells a service that the proposal is new, decided or taken back (`onMemoryChange`).
+    /// Part of the transaction that writes it.
+    pub fn tell(&self, memory: &Memory<'_>) -> Result<()> {
+        let status = ProposalStatus::of(&self.changes).name();
+        MemoryChange::of_proposal(self.number, &self.label, status)
+            .tell(memory, MemoryWriter::default())
+    }
 
     /// As callers see it. A change that waits shows the text that stands there.
     pub fn show(
@@ -74,17 +83,15 @@ impl FromRow<'_> for StoredProposal {
 }
 
 /// Writes a new proposal, and gives it its number. Part of a transaction.
-pub fn insert(
-    db: &dyn Database,
-    host: &dyn Host,
-    mut proposal: StoredProposal,
-) -> Result<StoredProposal> {
+pub fn insert(memory: &Memory<'_>, mut proposal: StoredProposal) -> Result<StoredProposal> {
+    let (db, host) = (memory.db, memory.host);
     let last: Option<Option<i64>> =
         find_value(db, "SELECT max(number) FROM cf_agents_proposals", &[])?;
     let after_last = last.flatten().map_or(1, |last| last + 1);
     proposal.number = host.now_ms().max(after_last);
     restore(db, &proposal)?;
     forget_old(db)?;
+    proposal.tell(memory)?;
     Ok(proposal)
 }
 

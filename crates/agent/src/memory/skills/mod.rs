@@ -17,6 +17,7 @@ use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::source::{BlockHome, check_key};
+use super::told::MemoryChange;
 use super::{Memory, MemoryWriter};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -282,7 +283,12 @@ pub async fn put(
             let place = bucket::find_place(memory, prefix, key).await?;
             let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
-            stored::forget_listing(memory.db, block)?;
+            note_away(
+                memory,
+                &MemoryChange::of_item(block, key, None),
+                block,
+                writer,
+            )?;
         }
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
@@ -309,10 +315,11 @@ pub async fn put(
             ];
             let fields = [fields.to_vec(), marks.fields(), writer.fields()].concat();
             service::set(memory, block, binding, &fields).await?;
+            MemoryChange::of_item(block, key, None).tell(memory, writer)?;
         }
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => {
-            return stored::write_skill(memory.db, block, skill, content, marks, writer);
+            return stored::write_skill(memory, block, skill, content, marks, writer);
         }
     }
     Ok(skill)
@@ -380,7 +387,7 @@ pub async fn append(
     match block.home() {
         BlockHome::BucketPrefix { prefix } => {
             check_unmarked(block, &added.marks)?;
-            append_in_bucket(memory, block, prefix, added).await
+            append_in_bucket(memory, block, prefix, added, writer).await
         }
         BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
             let before = stored::find_skill(memory.db, block, added.key)?;
@@ -395,7 +402,7 @@ pub async fn append(
                 updated_at: Some(memory.host.now_ms()),
                 ..Skill::default()
             };
-            stored::write_skill(memory.db, block, skill, &content, &added.marks, writer).map(drop)
+            stored::write_skill(memory, block, skill, &content, &added.marks, writer).map(drop)
         }),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
@@ -413,6 +420,7 @@ async fn append_in_bucket(
     block: &Definition,
     prefix: &str,
     added: &Addition<'_>,
+    writer: MemoryWriter<'_>,
 ) -> Result<()> {
     let whole_key = format!("{prefix}{}", added.key);
     let _writing = bucket::begin_put(memory, &whole_key, added.content).await?;
@@ -426,10 +434,24 @@ async fn append_in_bucket(
         let etag = before.map(|found| found.etag.as_str());
         let description = description.as_deref();
         if bucket::replace_text(memory, object_key, etag, &content, description).await? {
-            return stored::forget_listing(memory.db, block);
+            let change = MemoryChange::of_item(block, added.key, None);
+            return note_away(memory, &change, block, writer);
         }
     }
     Err(overtaken(block))
+}
+
+/// Notes a change that the bucket has taken.
+fn note_away(
+    memory: &Memory<'_>,
+    change: &MemoryChange,
+    block: &Definition,
+    writer: MemoryWriter<'_>,
+) -> Result<()> {
+    atomically(memory.db, || {
+        stored::forget_listing(memory.db, block)?;
+        change.tell(memory, writer)
+    })
 }
 
 /// Deletes a document.
@@ -447,7 +469,8 @@ pub async fn delete(
                 return Ok(ItemDeleted::default());
             };
             bucket::delete_document(memory, &found.object_key).await?;
-            stored::forget_listing(memory.db, block)?;
+            let change = MemoryChange::of_deletion(block, key, None);
+            note_away(memory, &change, block, writer)?;
             Ok(ItemDeleted::WITHOUT_TRACE)
         }
         BlockHome::Agent { name, label } => {

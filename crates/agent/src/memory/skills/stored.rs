@@ -14,6 +14,7 @@ use crate::memory::past::{
     insert_past, next_version,
 };
 use crate::memory::skills::skill::Skill;
+use crate::memory::told::MemoryChange;
 use crate::memory::validity::Validity;
 use crate::memory::{Memory, MemoryWriter};
 
@@ -145,13 +146,14 @@ fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Op
 
 /// Writes a document. Returns it with what stands on it now.
 pub fn write_skill(
-    db: &dyn Database,
+    memory: &Memory<'_>,
     block: &Definition,
     skill: Skill,
     content: &str,
     marks: &MarksChange,
     writer: MemoryWriter<'_>,
 ) -> Result<Skill> {
+    let db = memory.db;
     atomically(db, || {
         let content_key = block.content_key();
         let item = past::place(block, &content_key, &skill.key);
@@ -193,6 +195,7 @@ pub fn write_skill(
                 note.to_column()?.into(),
             ],
         )?;
+        MemoryChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)?;
         Ok(skill.noted(&note))
     })
 }
@@ -281,7 +284,9 @@ pub fn delete_skill(
             writer,
             counts: CountChange::default(),
         };
+        let version = deletion.last.version + 1;
         insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
+        MemoryChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
         let [scope, label] = place(block);
         db.run(
             "DELETE FROM cf_agents_skills

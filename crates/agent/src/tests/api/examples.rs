@@ -501,6 +501,7 @@ fn about_prompts_and_tools() -> Bodies {
         ("freezePrompt", json!({})),
         ("refreshPrompt", json!({"sessionId": "s"})),
         ("refreshPrompt", json!({"sessionId": "t"})),
+        ("refreshPrompts", json!({})),
         ("getReminder", json!({"sessionId": "s"})),
         ("getTools", json!({"sessionId": "s"})),
         (

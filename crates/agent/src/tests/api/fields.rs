@@ -147,6 +147,14 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     ("defineBlock", "retention", Who::Secret),
     ("defineBlock", "source", Who::Secret),
     ("defineBlock", "whenChanged", Who::Runs),
+    ("setBlock", "deliveryId", Who::True),
+    ("appendToBlock", "deliveryId", Who::True),
+    ("revertBlock", "deliveryId", Who::True),
+    ("clearBlocks", "deliveryId", Who::True),
+    ("setEntry", "deliveryId", Who::True),
+    ("deleteEntry", "deliveryId", Who::True),
+    ("putSkill", "deliveryId", Who::True),
+    ("deleteSkill", "deliveryId", Who::True),
     ("deleteEntry", "purge", Who::Runs),
     ("deleteEvents", "purge", Who::Runs),
     ("deleteMessages", "purge", Who::Runs),
@@ -533,11 +541,7 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
         // The service has not answered the first call yet.
         alice.outbound.falls_silent.set(true);
         let under_way = crate::chat::run::callbacks::CallbackSender {
-            agent_name: "alice",
-            db: &alice.db,
-            host: &alice.host,
-            outbound: &alice.outbound,
-            deployed: &alice.outbound.deployed().memory.config,
+            memory: alice.agent(&alice.db).memory(),
             policy: &alice.policy,
             under_way: &alice.turns.callbacks,
         };

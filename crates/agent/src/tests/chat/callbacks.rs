@@ -12,9 +12,10 @@ use sha2::Sha256;
 use crate::base::database::Database as _;
 use crate::base::host::Host as _;
 use crate::base::outbound::{CallFailure, Endpoint, OutboundRequest};
-use crate::chat::run::callbacks::{CallbackSender, MAX_ATTEMPTS, MAX_FAILED};
+use crate::chat::run::callbacks::CallbackSender;
 use crate::chat::run::cycle::run;
 use crate::chat::run::take_up::take_up_some;
+use crate::store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
 use crate::testing::{Failing, Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, said, user};
@@ -28,13 +29,9 @@ impl Alice {
         alice
     }
 
-    fn sender(&self) -> CallbackSender<'_> {
+    pub fn sender(&self) -> CallbackSender<'_> {
         CallbackSender {
-            agent_name: "alice",
-            db: &self.db,
-            host: &self.host,
-            outbound: &self.outbound,
-            deployed: &self.outbound.deployed().memory.config,
+            memory: self.agent(&self.db).memory(),
             policy: &self.policy,
             under_way: &self.turns.callbacks,
         }
@@ -59,27 +56,27 @@ impl Alice {
         calls.iter().filter(is_told).cloned().collect()
     }
 
-    fn callback_rows(&self) -> usize {
+    pub fn callback_rows(&self) -> usize {
         let sql = "SELECT 1 FROM cf_agents_callbacks";
         self.db.rows(sql, &[]).unwrap().len()
     }
 
-    fn failed_calls(&self) -> Vec<Value> {
+    pub fn failed_calls(&self) -> Vec<Value> {
         let stats = self.ok("getStats", json!({}));
         stats["callbacks"]["failed"].as_array().unwrap().clone()
     }
 }
 
-fn body_of(call: &OutboundRequest) -> Value {
+pub fn body_of(call: &OutboundRequest) -> Value {
     serde_json::from_str(&call.body).unwrap()
 }
 
-fn header<'a>(call: &'a OutboundRequest, name: &str) -> &'a str {
+pub fn header<'a>(call: &'a OutboundRequest, name: &str) -> &'a str {
     let found = call.headers.iter().find(|(key, _)| key == name);
     found.map_or("", |(_, value)| value.as_str())
 }
 
-fn ok() -> Result<Said, CallFailure> {
+pub fn ok() -> Result<Said, CallFailure> {
     Ok(Said::text(204, ""))
 }
 
@@ -191,7 +188,7 @@ fn a_turn_without_the_setting_writes_no_row() {
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     assert_eq!(alice.callback_rows(), 0);
-    assert!(!alice.turns.callbacks.take_new());
+    assert!(!alice.turns.callbacks.new.take());
 }
 
 #[test]
@@ -409,7 +406,7 @@ fn each_end_is_told_whichever_statement_fails() {
         let failing = Failing::after(&alice.db, passing);
         wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
         let sender = CallbackSender {
-            db: &failing,
+            memory: alice.agent(&failing).memory(),
             ..alice.sender()
         };
         let _ = wait_for(sender.call_due());

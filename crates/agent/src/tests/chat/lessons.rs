@@ -34,7 +34,7 @@ struct Heard {
 
 impl Alice {
     /// A turn. The ids of its messages are the caller's, so they are the same in each play.
-    fn takes_turn(&self, session: &str, number: usize, text: &str) {
+    pub fn takes_turn(&self, session: &str, number: usize, text: &str) {
         let parts = json!([{"type": "text", "text": text}]);
         let message = json!({"id": format!("{session}{number}"), "role": "user", "parts": parts});
         self.chat(json!({"id": session, "message": message}));

@@ -4,7 +4,9 @@ pub mod caching;
 pub mod callbacks;
 pub mod cut_off;
 mod destroyed;
+
 pub mod early_answers;
+mod fresh;
 mod kept;
 pub mod last_turns;
 mod ledger;

@@ -104,6 +104,7 @@ fn memory(alice: &Alice) -> Memory<'_> {
         host: &alice.host,
         outbound: &alice.outbound,
         deployed: &alice.outbound.deployed().memory,
+        new_callbacks: &alice.turns.callbacks.new,
         via: &[],
     }
 }

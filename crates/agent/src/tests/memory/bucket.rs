@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::tests::Alice;
 
-fn with_bucket(objects: &[(&str, &str, Option<&str>)]) -> Alice {
+pub fn with_bucket(objects: &[(&str, &str, Option<&str>)]) -> Alice {
     let alice = Alice::with_session();
     alice
         .outbound

@@ -10,4 +10,5 @@ pub mod nonsense;
 pub mod past;
 pub mod services;
 pub mod templates;
+pub mod told;
 pub mod tools;

@@ -59,7 +59,7 @@ fn a_missing_binding_is_named() {
     assert_eq!(outcome["isError"], true);
 }
 
-fn with_service(kind: &str) -> Alice {
+pub fn with_service(kind: &str) -> Alice {
     let alice = Alice::with_session();
     alice
         .outbound

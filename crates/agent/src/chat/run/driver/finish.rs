@@ -39,7 +39,7 @@ impl TurnDriver<'_> {
         self.trace(&report, written.as_ref().err());
         let written = written.map(|is_told| {
             if is_told {
-                self.context.turns.callbacks.note_new();
+                self.context.turns.callbacks.new.note();
             }
         });
         let metadata = usage_metadata(self.config(), &report);

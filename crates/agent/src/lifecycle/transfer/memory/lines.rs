@@ -97,7 +97,7 @@ impl BlockLine {
             max_tokens: self.max_tokens,
             default_content: self.default_content,
             source: self.source,
-            when_changed: self.when_changed,
+            when_changed: Some(self.when_changed),
             model_writes: self.model_writes,
             retention: self.retention,
             metadata: self.metadata,

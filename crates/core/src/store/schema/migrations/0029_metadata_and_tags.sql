@@ -3,4 +3,5 @@
 -- events that it comes from: see memory/past.rs.
 ALTER TABLE cf_agents_sessions ADD COLUMN tags TEXT;      -- JSON array of strings; NULL: none
 ALTER TABLE cf_agents_blocks ADD COLUMN metadata TEXT;    -- JSON object; NULL: none
-ALTER TABLE cf_agents_blocks ADD COLUMN tags TEXT;        -- JSON array of strings; NULL: none
+-- JSON array of strings; NULL: none
+ALTER TABLE cf_agents_blocks ADD COLUMN tags TEXT;

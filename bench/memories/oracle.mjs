@@ -1,0 +1,110 @@
+// A model that reads perfectly and knows nothing else: it answers from exactly what is in its
+// context, so what it gets wrong is what the context lacks. It speaks OpenAI's language.
+//
+// - Asked a question, it finds the values that its context holds, and believes the newest that
+//   the user said. A value that stands there only as a tool or a document said it is not
+//   believed. A value that stands there without its source is.
+// - Asked to learn, it proposes what was said, also what a tool said: whether that is believed is
+//   the agent's to decide. It does not take a document for its user's words.
+//
+//   const oracle = await startOracle(questions);   // of all groups
+//   … oracle.url …
+//   await oracle.stop();
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+
+export const UNKNOWN = "unknown";
+/** How a learning model is asked. */
+const LEARNS = "Learn from this conversation";
+
+export async function startOracle(questions) {
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const { messages } = JSON.parse(body);
+    const texts = messages.map(textOf);
+    const last = texts.at(-1) ?? "";
+    const said = last.startsWith(LEARNS) ? JSON.stringify(learn(last, questions)) : answer(texts, questions);
+    response.setHeader("content-type", "application/json");
+    response.end(
+      JSON.stringify({
+        choices: [{ index: 0, message: { role: "assistant", content: said }, finish_reason: "stop" }],
+        usage: { prompt_tokens: tokensOf(body), completion_tokens: tokensOf(said) },
+      }),
+    );
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${server.address().port}/v1`,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Four characters are a token. */
+const tokensOf = (text) => Math.ceil(text.length / 4);
+
+function textOf({ content, tool_calls: calls }) {
+  const text = typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join("\n");
+  return calls ? `${text}${JSON.stringify(calls)}` : text;
+}
+
+/** What a perfect reader of the context answers. */
+function answer(texts, questions) {
+  const asked = texts.findLast((text) => questions.some(({ question }) => text.endsWith(question)));
+  if (asked === undefined) return UNKNOWN;
+  // What stands behind the question, such as a reminder, is context, too.
+  const context = plain(texts.filter((text) => text !== asked).join("\n"));
+  let believed = UNKNOWN;
+  for (const { facts } of questions.filter(({ question }) => asked.endsWith(question)))
+    for (const fact of facts) {
+      if (fact.taken) {
+        if (facts.some(({ value }) => context.includes(value)) && context.includes(plain(fact.text))) believed = UNKNOWN;
+      } else if (context.includes(fact.value)) {
+        const isQuoted = fact.by !== "user" && context.includes(plain(fact.text));
+        if (!isQuoted) believed = fact.value;
+      }
+    }
+  return believed;
+}
+
+/** The changes of memory that a conversation asks for. */
+function learn(prompt, questions) {
+  const known = new Set(lines(prompt, "entries").map(({ key }) => key));
+  const changes = new Map();
+  for (const { event, text } of lines(prompt, "events"))
+    for (const { topic, facts } of questions)
+      for (const fact of facts) {
+        if (fact.by === "document" || !text.includes(fact.text)) continue;
+        const key = topic.toLowerCase().replaceAll(/[^a-z]+/g, "-");
+        if (fact.taken) {
+          if (known.has(key)) changes.set(key, { action: "forget", key, events: [event] });
+          else changes.delete(key);
+          continue;
+        }
+        // What a tool said stands beside what the user said, never in its place.
+        const place = fact.by === "tool" ? `${key}-by-a-tool` : key;
+        const action = known.has(place) ? "replace" : "add";
+        changes.set(place, { action, key: place, content: fact.text, events: [event] });
+      }
+  return { changes: [...changes.values()] };
+}
+
+/** The JSON lines between two tags. */
+function lines(prompt, tag) {
+  const inside = prompt.split(`\n<${tag}>\n`)[1]?.split(`\n</${tag}>`)[0] ?? "";
+  return inside.split("\n").flatMap((line) => {
+    try {
+      return [JSON.parse(line)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** A text without what differs between a text and its quotation. */
+const plain = (text) => text.replaceAll(/\\n|\\"|[\s>"*]+/g, " ");

@@ -1,0 +1,91 @@
+//! The call that tells of a change of memory (`onMemoryChange`).
+
+use serde::Serialize;
+
+use super::target::{MEMORY_CHANGE, place_of};
+use super::{CallbackSender, Told};
+use crate::base::error::{Error, Result};
+use crate::base::json;
+use crate::chat::request::delivery::Delivery;
+use crate::memory::Memory;
+use crate::memory::content::{self, Version};
+use crate::memory::definitions::find_in;
+use crate::memory::entries;
+use crate::memory::label::Label;
+use crate::memory::skills::stored;
+use crate::memory::told::{ChangeKind, MemoryChange};
+use crate::store::callbacks::Callback;
+use crate::store::config::load_config;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    delivery_id: &'a str,
+    agent: &'a str,
+    /// The session that the block belongs to; `null`: the block is the agent's.
+    session_id: Option<&'a str>,
+    kind: ChangeKind,
+    label: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    /// Of a proposal; `getProposals` shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a str>,
+    deleted: bool,
+    /// The version that was written. `null`: it is not kept any more, or another home keeps
+    /// the text.
+    version: Option<Version>,
+}
+
+/// What the call says.
+pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
+    let memory = &sender.memory;
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    let target = config.on_memory_change.as_ref();
+    let place = place_of(memory.outbound, MEMORY_CHANGE, target)?;
+    let delivery_id = Delivery::of_memory(sender.policy, memory.agent).seal(&call.id);
+    let change: MemoryChange =
+        json::decode(&call.report).map_err(|_| Error::corrupt_row(&call.id, "report"))?;
+    let body = json::encode(&Body {
+        delivery_id: &delivery_id,
+        agent: memory.agent,
+        session_id: Some(call.session_id.as_str()).filter(|id| !id.is_empty()),
+        kind: change.kind,
+        label: &change.label,
+        key: change.key.as_deref(),
+        id: change.id.as_deref(),
+        status: change.status.as_deref(),
+        deleted: change.deleted,
+        version: find_version(memory, &call.session_id, &change)?,
+    })?;
+    Ok(Told {
+        place,
+        delivery_id,
+        body,
+    })
+}
+
+/// The version that the change wrote, if this agent still keeps it.
+fn find_version(
+    memory: &Memory<'_>,
+    scope: &str,
+    change: &MemoryChange,
+) -> Result<Option<Version>> {
+    let (Some(version), Ok(label)) = (change.version, Label::parse(&change.label)) else {
+        return Ok(None);
+    };
+    let Some(block) = find_in(memory, scope, &label)? else {
+        return Ok(None);
+    };
+    let db = memory.db;
+    match (change.kind, &change.key) {
+        (ChangeKind::Entry, Some(key)) => entries::find_version(db, &block, key, version),
+        (ChangeKind::Document, Some(key)) => stored::find_version(db, &block, key, version),
+        (ChangeKind::Block | ChangeKind::Entry | ChangeKind::Document, _) => {
+            content::find_version(db, &block, version)
+        }
+        (ChangeKind::Proposal, _) => Ok(None),
+    }
+}
