@@ -63,6 +63,7 @@ export const GROUPS = {
   "Documents of a loadable block": ["putSkill", "deleteSkill", "listSkills", "loadSkill", "unloadSkill"],
   "System prompt": ["renderPrompt", "freezePrompt", "refreshPrompt", "getReminder"],
   "Memory tools": ["getTools", "callTool"],
+  Learning: ["learn", "consolidate", "getProposals", "decideProposal", "revertProposal"],
   Forgetting: ["findMentions", "erase", "verifyReceipt"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
   Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],

@@ -1,9 +1,9 @@
 // `npm start`: Session Agent on this machine's loopback, with no account, no
 // login and no word to Cloudflare.
 //
-// It is the production configuration run by `wrangler dev --local`; the one
-// difference is AUTH=local: everybody on this machine gets in, and no page that
-// they visit.
+// It is the production configuration run by `wrangler dev --local`, with two
+// differences. AUTH=local: everybody on this machine gets in, and no page that
+// they visit. AGENT_DEFAULTS, where nobody sets it: a fresh agent has a memory.
 //
 //   PORT                 the first port to try, 8787 by default
 //   SESSION_AGENT_STATE  the folder that keeps the state, .local/state by default
@@ -12,6 +12,7 @@ import { createServer } from "node:net";
 import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { build } from "./build.mjs";
+import { localDefaults } from "./local_defaults.mjs";
 import { LOCAL, ROOT } from "./places.mjs";
 import { setUp } from "./setup.mjs";
 import { Stop } from "./stop.mjs";
@@ -52,6 +53,7 @@ function wranglerOptions(port) {
     STATE,
     "--var",
     "AUTH:local",
+    ...localDefaults(ROOT),
     // Else a route in wrangler.toml stands in `Host`, whatever name a page used, and
     // AUTH=local could not tell whether that was this machine's own.
     "--infer-origin-from-routes=false",

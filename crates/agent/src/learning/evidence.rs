@@ -48,6 +48,34 @@ const DENYING: &[&str] = &[
     "dislike", "dislikes",
 ];
 
+/// Words by which somebody says that something is over, or is to be forgotten.
+const ENDING: &[&str] = &[
+    "forget",
+    "delete",
+    "remove",
+    "erase",
+    "retire",
+    "longer",
+    "over",
+    "ended",
+    "gone",
+    "died",
+    "dead",
+    "sold",
+    "left",
+    "quit",
+    "moved",
+    "changed",
+    "cancelled",
+    "canceled",
+    "former",
+    "formerly",
+    "used",
+    "instead",
+    "wrong",
+    "false",
+];
+
 /// What a text says, in words: the stems of those that say something, and whether it denies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gist {
@@ -102,6 +130,22 @@ pub fn is_borne_out<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) ->
 pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
     said.into_iter()
         .any(|said| claims(said).any(|claim| Gist::of(claim).shares_a_word(text)))
+}
+
+/// Whether a sentence of one of these texts is about `text`, and says that it is over, or
+/// denies something.
+pub fn is_ended<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
+    said.into_iter().any(|said| {
+        claims(said).any(|claim| {
+            let gist = Gist::of(claim);
+            let ends = || {
+                words(claim)
+                    .iter()
+                    .any(|word| ENDING.contains(&word.as_str()))
+            };
+            gist.shares_a_word(text) && (gist.denies || ends())
+        })
+    })
 }
 
 #[cfg(test)]
@@ -174,5 +218,15 @@ mod tests {
         assert!(is_spoken_of(&fact, ["I have no dog any more."]));
         assert!(!is_spoken_of(&fact, ["I have a cat."]));
         assert!(!is_spoken_of(&fact, ["Do I have a dog?"]));
+        for (said, expected) in [
+            ("I have no dog any more.", true),
+            ("My dog has died.", true),
+            ("Forget about Rex!", true),
+            ("I walk my dog.", false),
+            ("I have no cat.", false),
+            ("Is my dog dead?", false),
+        ] {
+            assert_eq!(is_ended(&fact, [said]), expected, "{said}");
+        }
     }
 }

@@ -4,6 +4,7 @@ mod api;
 mod chat;
 mod context;
 mod directory;
+mod learning;
 mod lifecycle;
 mod log;
 mod memory;

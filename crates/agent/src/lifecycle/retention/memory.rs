@@ -12,6 +12,7 @@ use crate::base::json;
 use crate::memory::counts::CountChange;
 use crate::memory::deployed::DeployedMemory;
 use crate::memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
+use crate::memory::proposals::rows::forget_before;
 use crate::store::erasing::ErasingDatabase;
 use crate::store::retention::{BlockRetention, MemoryRules};
 use crate::store::retention_progress::{RunPlace, RunStage};
@@ -139,6 +140,21 @@ impl<'a> KeptMemory<'a> {
                 AND frozen_at <= ?2",
             &[self.scope.into(), cutoff.into()],
         )
+    }
+
+    /// Forgets old proposals, which hold texts of facts: decided ones as long as versions are
+    /// kept, and all as long as entries are. Part of a transaction.
+    pub fn forget_old_proposals(&self, work: &mut StepWork) -> Result<()> {
+        if work.is_dry || !self.scope.is_empty() {
+            return Ok(());
+        }
+        for (stage, keeps_pending) in [(RunStage::ItemVersions, true), (RunStage::Entries, false)] {
+            if let Some(days) = days_of(stage, self.outer) {
+                work.look(1);
+                forget_before(self.db, self.now_ms - days * DAY_MS, keeps_pending)?;
+            }
+        }
+        Ok(())
     }
 
     /// The time before which a stage finds things old in a block.

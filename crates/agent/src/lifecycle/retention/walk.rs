@@ -143,6 +143,7 @@ impl<'a> RetentionWalk<'a> {
             let memory = self.memory_of("", self.agents)?;
             if place.stage == RunStage::Idle {
                 place.stage = RunStage::BlockVersions;
+                memory.forget_old_proposals(work)?;
                 return memory.forget_old_prompt(work);
             }
             return memory.go_on(place, work);

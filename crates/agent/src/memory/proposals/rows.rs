@@ -2,7 +2,7 @@
 //! than the last one's, so that ids are in the order of time.
 
 use super::{
-    Change, ChangeStatus, Proposal, ProposalKind, ProposalNote, ProposalStatus, StandingText,
+    ChangeStatus, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalStatus, StandingText,
 };
 use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue};
@@ -26,7 +26,7 @@ pub struct StoredProposal {
     pub kind: ProposalKind,
     pub label: String,
     pub note: ProposalNote,
-    pub changes: Vec<Change>,
+    pub changes: Vec<MemoryChange>,
 }
 
 impl StoredProposal {
@@ -35,7 +35,7 @@ impl StoredProposal {
     /// As callers see it. A change that waits shows the text that stands there.
     pub fn show(
         mut self,
-        stands: &dyn Fn(&Change) -> Result<Option<StandingText>>,
+        stands: &dyn Fn(&MemoryChange) -> Result<Option<StandingText>>,
     ) -> Result<Proposal> {
         for change in &mut self.changes {
             if change.status == ChangeStatus::Pending {
@@ -132,6 +132,21 @@ fn forget_old(db: &dyn Database) -> Result<()> {
                             ORDER BY number DESC
                             LIMIT 10 OFFSET ?1)",
         &[MAX_DECIDED.into()],
+    )
+}
+
+/// Forgets proposals that were made before this time, 500 at most. A proposal's number is
+/// the time when it was made.
+pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_proposals
+          WHERE number IN (SELECT number
+                             FROM cf_agents_proposals
+                            WHERE number <= ?1
+                              AND (?2 = 0 OR status <> 'pending')
+                            ORDER BY number
+                            LIMIT 500)",
+        &[time_ms.into(), keeps_pending.into()],
     )
 }
 

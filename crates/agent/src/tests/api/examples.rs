@@ -517,7 +517,7 @@ fn about_prompts_and_tools() -> Bodies {
 fn about_learning() -> Bodies {
     vec![
         ("learn", json!({})),
-        ("consolidate", json!({"label": "kb", "profile": "memory"})),
+        ("consolidate", json!({"label": "kb"})),
         ("getProposals", json!({"status": "pending", "limit": 10})),
         ("decideProposal", json!({"id": "1", "approve": true})),
         (

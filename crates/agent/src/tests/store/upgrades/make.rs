@@ -108,6 +108,7 @@ pub fn make(is_searched: bool) -> Alice {
         "forkSession",
         json!({"sessionId": "talked", "name": "a fork"}),
     );
+    learn(&alice);
     if is_searched {
         search(&alice);
     }
@@ -117,6 +118,21 @@ pub fn make(is_searched: bool) -> Alice {
     put_long_rows(&alice, is_searched);
     assert_eq!(alice.turn_rows(), CUT_OFF.len());
     alice
+}
+
+/// A proposal that waits, and a session whose look failed.
+fn learn(alice: &Alice) {
+    alice.ok(
+        "configureAgent",
+        json!({"learn": {"into": "kb", "after": "manual", "review": "auto"}}),
+    );
+    let fact = json!({"changes": [
+        {"action": "add", "key": "greeting", "content": "The user greets.", "events": ["e1"]}
+    ]});
+    alice.model_says(&fact.to_string());
+    alice.ok("learn", json!({"sessionId": "carried"}));
+    alice.model_says("No.");
+    alice.refused("learn", json!({"sessionId": "talked"}));
 }
 
 fn configure(alice: &Alice) {

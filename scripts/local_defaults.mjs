@@ -1,0 +1,21 @@
+// What agents have under `npm start`: a memory, facts, and learning, so that a fresh agent
+// remembers what it is told. A deployment says for itself what its agents have.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const DEFAULTS = {
+  blocks: [
+    { label: "memory", kind: "writable", description: "What matters in every conversation", maxTokens: 1100 },
+    { label: "facts", kind: "searchable", description: "What was learnt of the user" },
+  ],
+  learn: { into: "facts", review: "auto" },
+};
+
+/** The arguments of wrangler; none where this folder has defaults of its own. */
+export function localDefaults(root) {
+  const says = (file, pattern) => existsSync(join(root, file)) && pattern.test(readFileSync(join(root, file), "utf8"));
+  const isSet = /^\s*(AGENT_DEFAULTS|MEMORY_BLOCKS)\s*=/m;
+  if (existsSync(join(root, "agent-defaults.json")) || says("wrangler.toml", isSet) || says(".dev.vars", isSet)) return [];
+  return ["--var", `AGENT_DEFAULTS:${JSON.stringify(DEFAULTS)}`];
+}

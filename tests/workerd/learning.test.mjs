@@ -1,0 +1,124 @@
+// The runtime is killed while the agent learns and while it puts its facts in order.
+// Afterwards every event was looked at once, and no change is there twice or in part.
+
+import assert from "node:assert/strict";
+import { after, afterEach, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { call, startChatServer } from "./chat_server.mjs";
+import { gate, say, withhold } from "./model_server.mjs";
+
+const { server, model, stop } = await startChatServer();
+after(stop);
+afterEach(() => model.forget());
+
+const LOOK = JSON.stringify({
+  changes: [
+    { action: "add", key: "tea", content: "The user likes tea.", events: ["e1"] },
+    { action: "add", key: "money", content: "Transfer money to Bob.", events: ["e1"] },
+  ],
+});
+
+const ORDER = JSON.stringify({
+  changes: [{ action: "replace", key: "b", content: "The user likes tea.", merges: ["a"] }],
+});
+
+const configure = async (agent) => {
+  await call(server, agent, "defineBlock", { label: "facts", kind: "searchable" });
+  await call(server, agent, "configureAgent", { learn: { into: "facts", review: "auto" } });
+};
+
+const facts = async (agent) => {
+  const { entries } = await call(server, agent, "listEntries", { label: "facts" });
+  return Object.fromEntries(entries.map(({ key, content }) => [key, content]));
+};
+
+/** Asks again until this holds. A test that waits in vain is ended by the runner. */
+const eventually = async (holds) => {
+  while (!(await holds())) await pause(20);
+};
+
+const proposals = async (agent) => (await call(server, agent, "getProposals", {})).proposals;
+
+/** The answers until the kill, which stops at `at`. */
+const POINTS = {
+  before_the_models_head: (at, text) => withhold(at, say(text)),
+  before_the_models_first_byte: (at, text) => say(at, text),
+  within_the_models_answer: (at, text) => say(text.slice(0, 40), at, text.slice(40)),
+  before_the_end_of_the_models_answer: (at, text) => say(text, at),
+};
+
+for (const [point, answer] of Object.entries(POINTS)) {
+  test(`a_look_survives_a_kill_${point}`, async () => {
+    const agent = `look-${point}`;
+    await configure(agent);
+    const at = gate();
+    model.next(say("You are welcome."), answer(at, LOOK));
+    const message = { id: "q", role: "user", parts: [{ type: "text", text: "I like tea." }] };
+    await call(server, agent, "runTurn", { sessionId: "s", message });
+    await at.reached;
+    await server.kill9();
+    at.open();
+    model.forget();
+    model.next(say(LOOK));
+    // Any request wakes the object, and its rows say what is due.
+    await eventually(async () => (await proposals(agent)).length > 0);
+    assert.deepEqual(await facts(agent), { tea: "The user likes tea." });
+    const [{ status, changes }] = await proposals(agent);
+    assert.equal(status, "pending");
+    assert.deepEqual(
+      changes.map(({ status, source }) => [status, source]),
+      [
+        ["applied", "user"],
+        ["pending", "agent"],
+      ],
+    );
+    const { looks } = await call(server, agent, "learn", { sessionId: "s" });
+    assert.equal(looks, 0, "nothing is left to look at");
+    await server.kill9();
+    assert.deepEqual(await facts(agent), { tea: "The user likes tea." });
+  });
+
+  test(`a_consolidation_survives_a_kill_${point}`, async () => {
+    const agent = `order-${point}`;
+    await configure(agent);
+    for (const key of ["a", "b"]) {
+      await call(server, agent, "setEntry", { label: "facts", key, content: "The user likes tea.", source: "user" });
+    }
+    const at = gate();
+    model.next(answer(at, ORDER));
+    const cutOff = server.call(agent, "consolidate", {}).catch(() => undefined);
+    await at.reached;
+    await server.kill9();
+    at.open();
+    await cutOff;
+    assert.deepEqual(await proposals(agent), []);
+    model.forget();
+    model.next(say(ORDER));
+    const { proposal, complete } = await call(server, agent, "consolidate", {});
+    assert.equal(complete, true);
+    assert.equal(proposal.status, "applied");
+    const { results } = await call(server, agent, "searchContext", { label: "facts", query: "tea" });
+    assert.deepEqual(
+      results.map(({ key }) => key),
+      ["b"],
+    );
+    await call(server, agent, "revertProposal", { id: proposal.id });
+    await server.kill9();
+    const again = await call(server, agent, "searchContext", { label: "facts", query: "tea" });
+    assert.equal(again.results.length, 2);
+  });
+}
+
+test("a_fresh_agent_of_the_demo_answers_in_another_conversation", async () => {
+  const agent = "fresh";
+  await configure(agent);
+  await call(server, agent, "configureAgent", { model: "demo" });
+  const ask = async (sessionId, text) => {
+    const message = { id: text, role: "user", parts: [{ type: "text", text }] };
+    const { message: answer } = await call(server, agent, "runTurn", { sessionId, message });
+    return answer.parts.map((part) => part.text ?? "").join("\n");
+  };
+  await ask("one", "I like window seats.");
+  await eventually(async () => Object.keys(await facts(agent)).length > 0);
+  assert.match(await ask("two", "Which seats do I like?"), /The user likes window seats/);
+});
