@@ -32,6 +32,7 @@ const MODULES = {
   "System prompt": "prompt",
   "Memory tools": "tools",
   Forgetting: "forgetting",
+  Learning: "learning",
   "Chat turns": "turns",
   Agent: "agent",
   "Keeping and copies": "keeping",

@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
+import { say, startModel } from "../workerd/model_server.mjs";
 import { skip, startConsole, until } from "./browser.mjs";
 
 const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -251,6 +252,54 @@ describe("manage", { skip }, async () => {
     await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
     await page.getByText(/3 agents are gone/).waitFor();
     assert.deepEqual((await ask("operator", "listAgents", { prefix: "u:7" })).agents, []);
+  });
+
+  test("a_proposal_is_decided_change_by_change_with_its_evidence_and_taken_back", async (t) => {
+    const model = await startModel();
+    const learning = await startConsole({
+      vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
+      secrets: { OPENAI_API_KEY: "a key" },
+    });
+    try {
+      const ask = (operation, input = {}) => learning.ask("l", operation, input);
+      await ask("createSession", { id: "s", name: "Trip" });
+      await ask("defineBlock", { label: "facts", kind: "searchable" });
+      await ask("configureAgent", { learn: { into: "facts", after: "manual" } });
+      const content = "I like window seats, and I live in Oslo.";
+      await ask("appendEvents", { sessionId: "s", events: [{ id: "e", action: "user_message", content }] });
+      const changes = [
+        { action: "add", key: "seat", content: "The user likes window seats.", events: ["e1"] },
+        { action: "add", key: "home", content: "The user lives in Oslo.", events: ["e1"] },
+      ];
+      model.next(say(JSON.stringify({ changes })));
+      const page = await learning.open(t, "#/l/manage/proposals");
+      await page.getByText("Nothing waits for a decision").waitFor();
+      await click(page, "Learn now");
+      const seat = page.getByLabel("Text of facts / seat");
+      await seat.fill("The user likes window seats on trains.");
+      const evidence = page.getByRole("link", { name: "message 1" }).first();
+      assert.match(await evidence.getAttribute("href"), /sessions\/s\/conversation\?at=e$/);
+      const home = page.locator(".entry").filter({ hasText: "home" });
+      await home.getByRole("checkbox").uncheck();
+      await click(page, "Approve");
+      await page.getByText("Learnt: 1 change.").waitFor();
+      const entries = async () => (await ask("listEntries", { label: "facts" })).entries;
+      assert.deepEqual(
+        (await entries()).map(({ key, content }) => [key, content]),
+        [["seat", "The user likes window seats on trains."]],
+      );
+      await click(page, "Reject");
+      await page.getByText("Nothing waits for a decision").waitFor();
+      await page.getByLabel("Show").selectOption("today");
+      await page.getByText("The user likes window seats on trains.").first().waitFor();
+      await click(page, "Take back");
+      await until(entries, (left) => left.length === 0);
+      await page.getByLabel("Show").selectOption("reverted");
+      await page.getByText("The user likes window seats on trains.").first().waitFor();
+    } finally {
+      await learning.stop();
+      await model.stop();
+    }
   });
 
   test("without_a_directory_a_sentence_says_what_to_add", async (t) => {

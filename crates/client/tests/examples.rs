@@ -42,7 +42,9 @@ fn every_example_is_read_and_written_again() {
     holds::<Compact>(&api);
     holds::<ConfigureAgent>(&api);
     holds::<ConfigureCompaction>(&api);
+    holds::<Consolidate>(&api);
     holds::<CreateSession>(&api);
+    holds::<DecideProposal>(&api);
     holds::<DefineBlock>(&api);
     holds::<DefineTool>(&api);
     holds::<DeleteCompaction>(&api);
@@ -70,6 +72,7 @@ fn every_example_is_read_and_written_again() {
     holds::<GetLatestLeaf>(&api);
     holds::<GetMessage>(&api);
     holds::<GetPathLength>(&api);
+    holds::<GetProposals>(&api);
     holds::<GetReminder>(&api);
     holds::<GetSession>(&api);
     holds::<GetStats>(&api);
@@ -77,6 +80,7 @@ fn every_example_is_read_and_written_again() {
     holds::<GetTurn>(&api);
     holds::<GetTurns>(&api);
     holds::<GetUsage>(&api);
+    holds::<Learn>(&api);
     holds::<ListAgents>(&api);
     holds::<ListBackups>(&api);
     holds::<ListEntries>(&api);
@@ -96,6 +100,7 @@ fn every_example_is_read_and_written_again() {
     holds::<RestoreBackup>(&api);
     holds::<RestoreBookmark>(&api);
     holds::<RevertBlock>(&api);
+    holds::<RevertProposal>(&api);
     holds::<RunTurn>(&api);
     holds::<Search>(&api);
     holds::<SearchAgents>(&api);

@@ -19,9 +19,9 @@ use crate::base::tokens;
 use crate::memory::Memory;
 use crate::memory::block::newest_of;
 use crate::memory::definition::Definition;
-use crate::memory::entries::{self, NumberedEntry};
 use crate::memory::entry_text::MAX_SUPERSEDED;
 use crate::memory::kind::BlockKind;
+use crate::memory::numbered_entries::{NumberedEntry, find_with_version, load_below};
 use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, block_of, entries_of};
 use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
@@ -151,7 +151,7 @@ fn load_page(
     progress: Option<&Progress>,
 ) -> Result<(Vec<NumberedEntry>, Option<Progress>)> {
     let below = progress.map(|progress| progress.below);
-    let loaded = entries::load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
+    let loaded = load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
     let now_ms = memory.host.now_ms();
     let mut shown = Vec::new();
     let mut last = None;
@@ -262,7 +262,7 @@ impl OrderTask<'_> {
         let Some(shown) = self.shown.iter().find(|shown| shown.entry.key == key) else {
             return Ok(None);
         };
-        let stands = entries::find_with_version(self.memory.db, self.block, key)?;
+        let stands = find_with_version(self.memory.db, self.block, key)?;
         let is_same = stands.is_some_and(|(_, version)| version == shown.version);
         Ok(Some(shown).filter(|_| is_same))
     }

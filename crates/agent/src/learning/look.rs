@@ -15,6 +15,7 @@ use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entries;
 use crate::memory::entry::Entry;
+use crate::memory::numbered_entries::find_with_version;
 use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, entries_of};
 use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
@@ -315,7 +316,7 @@ impl LookTask<'_> {
             }
             WantedAction::Replace | WantedAction::Retire | WantedAction::Forget => {
                 let key = wanted.key.clone().unwrap_or_default();
-                let standing = entries::find_with_version(db, self.block, &key)?;
+                let standing = find_with_version(db, self.block, &key)?;
                 if standing.is_none() || is_named(&key) {
                     return Ok(None);
                 }

@@ -57,6 +57,14 @@ pub struct Erased {
     pub waiting_messages: i64,
     /// Reports of turns to `onTurnEnd` that were not delivered.
     pub callbacks: i64,
+    /// Proposals, or what of them was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposals: Option<i64>,
+}
+
+setters! {
+    Erased:
+    proposals: i64;
 }
 
 /// The agents that a receipt is for.
@@ -202,6 +210,8 @@ words! {
         Prompt = "prompt",
         /// The servers of tools, in the file of a whole agent.
         Servers = "servers",
+        /// What models proposed to change in memory, in the file of a whole agent.
+        Proposals = "proposals",
     }
 }
 

@@ -10,6 +10,7 @@ use crate::memory::definitions::get_definition;
 use crate::memory::entries::{self, check_searchable, lives_here};
 use crate::memory::entry_text::EntryText;
 use crate::memory::label::Label;
+use crate::memory::numbered_entries::find_with_version;
 use crate::memory::write::{NewContent, Placement, write_in_object};
 use crate::memory::{BlockScope, Memory, MemoryWriter};
 
@@ -56,7 +57,7 @@ pub fn find_standing(memory: &Memory<'_>, change: &MemoryChange) -> Result<Optio
             content: newest.content,
         }));
     };
-    let found = entries::find_with_version(memory.db, &block, key)?;
+    let found = find_with_version(memory.db, &block, key)?;
     Ok(found.map(|(entry, version)| StandingText {
         version,
         title: entry.title,
@@ -129,7 +130,7 @@ fn retire(
     key: &str,
     writer: MemoryWriter<'_>,
 ) -> Result<()> {
-    let Some((entry, _)) = entries::find_with_version(memory.db, block, key)? else {
+    let Some((entry, _)) = find_with_version(memory.db, block, key)? else {
         return Ok(());
     };
     // A fact that was to begin later ends as it begins.
