@@ -36,7 +36,7 @@ const VIEWS = [
   ["#/read/sessions/asked/context", "The next request"],
   ["#/read/sessions/asked/changes", "What can you do?"],
   ["#/read/sessions/failed", "The turn failed."],
-  ["#/read/sessions/failed/turns", "last request was made of"],
+  ["#/read/sessions/failed/turns", "until the first word"],
   ["#/read/sessions/thread", "A thread of LangGraph"],
   ["#/read/activity", "The turn failed"],
   ["#/example/sessions/tirp", "There is no session"],
