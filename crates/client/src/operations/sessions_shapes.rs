@@ -172,6 +172,7 @@ pub struct ShownTurn {
     pub omitted_steps: i64,
     /// Compactions that made room within the turn.
     pub compactions: Vec<CompactionRecord>,
+    /// The trace that the turn is a part of. `null`: it is in none.
     pub trace_id: Option<String>,
 }
 
