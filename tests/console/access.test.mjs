@@ -30,8 +30,38 @@ const VIEWS = [
   ["#/example/activity", "The agent's object"],
   ["#/example/settings", "Most steps of a turn"],
   ["#/exmaple/activity", "Did you mean"],
+  ["#/read/sessions/said", "night train"],
+  ["#/read/sessions/asked", "built-in demo model"],
+  ["#/read/sessions/asked/turns", "last request was made of"],
+  ["#/read/sessions/asked/context", "The next request"],
+  ["#/read/sessions/asked/changes", "What can you do?"],
+  ["#/read/sessions/failed", "The turn failed."],
+  ["#/read/sessions/failed/turns", "until the first word"],
+  ["#/read/sessions/thread", "A thread of LangGraph"],
+  ["#/read/activity", "The turn failed"],
   ["#/example/sessions/tirp", "There is no session"],
 ];
+
+const MARKDOWN = `### Oslo
+
+# By train
+
+- [x] the [night train](https://example.com)
+  1. ~~a seat~~ **a bed**
+
+| day | °C |
+|:-:|--:|
+| Fri | \`4\` |
+
+> It *rains*.
+
+\`\`\`js
+pack("umbrella");
+\`\`\`
+---
+| another | table |
+|--|--|
+| a | b |`;
 
 describe("access", { skip }, async () => {
   const site = skip ? null : await startConsole();
@@ -43,6 +73,37 @@ describe("access", { skip }, async () => {
     await page.getByRole("button", { name: "Show me an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
     await page.context().close();
+    await furnish();
+  }
+
+  /** What the example lacks: Markdown of all kinds, turns with a record, a thread of LangGraph. */
+  async function furnish() {
+    const ask = (operation, input) => site.ask("read", operation, input);
+    const question = { id: "q", role: "user", parts: [{ type: "text", text: "What can you do?" }] };
+    await ask("createSession", { id: "said" });
+    await ask("appendEvents", {
+      sessionId: "said",
+      events: [
+        { action: "user_message", content: "Plan it." },
+        { action: "agent_message", content: MARKDOWN },
+      ],
+    });
+    await ask("runTurn", { sessionId: "asked", message: question });
+    await ask("createSession", { id: "thread", metadata: { langgraph: "checkpoints", thread: "t", namespace: "" } });
+    const checkpoint = { id: "c", metadata: 'json:{"source":"loop","step":1}', channels: ["count"] };
+    await ask("appendEvents", {
+      sessionId: "thread",
+      events: [
+        { action: "system_instruction", content: "json:1" },
+        { action: "user_message", content: JSON.stringify(checkpoint) },
+      ],
+    });
+    const failed = await site.server.call("read", "runTurn", {
+      sessionId: "failed",
+      message: question,
+      model: "openai:nobody",
+    });
+    assert.notEqual(failed.status, 0);
   }
 
   /** What axe finds wrong. A script that the test brings is none of the page's. */

@@ -117,11 +117,11 @@ test("no_text_makes_the_tree_deep_or_the_reading_slow", () => {
   ];
   for (const piece of pieces) {
     for (const other of ["", "a", " ", "\n", ...pieces]) {
-      const text = (piece + other).repeat(Math.floor(100_000 / (piece + other).length));
+      const text = (piece + other).repeat(Math.floor(20_000 / (piece + other).length));
       const began = process.cpuUsage();
       const tree = parseMarkdown(text);
       const { user, system } = process.cpuUsage(began);
-      assert.ok(user + system < 3_000_000, `${JSON.stringify(piece + other)} takes ${(user + system) / 1000} ms`);
+      assert.ok(user + system < 1_000_000, `${JSON.stringify(piece + other)} takes ${(user + system) / 1000} ms`);
       assert.ok(depthOf(tree) < 150, `${JSON.stringify(piece + other)} is ${depthOf(tree)} deep`);
     }
   }

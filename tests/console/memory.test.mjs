@@ -285,9 +285,10 @@ describe("memory", { skip }, async () => {
     assert.match((await ask("prompted", "freezePrompt", { sessionId: "s" })).prompt, /Likes tea\./);
 
     // The whole request, with a tool of the agent's own.
-    await ask("prompted", "defineTool", { name: "weather", description: "Tells the weather.", service: "TOOLS" });
+    const url = "https://tools.example.com/weather";
+    await ask("prompted", "defineTool", { name: "weather", description: "Tells the weather.", url });
     await page.getByRole("button", { name: "Reload", exact: true }).click();
-    await page.locator("details.fold", { hasText: "service TOOLS" }).first().waitFor();
+    await page.locator("details.fold", { hasText: "registered" }).getByText("weather", { exact: true }).waitFor();
     await page.getByText("The whole request as it is sent").click();
     const shown = page.locator("pre", { hasText: '"messages"' });
     await shown.waitFor();

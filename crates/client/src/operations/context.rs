@@ -21,6 +21,14 @@ use crate::operation::Operation;
 #[serde(rename_all = "camelCase")]
 pub struct BuildWorkingContext {
     pub session_id: String,
+    /// Gives in `modelInput` what the session's next turn would send, and in `tools` all of
+    /// its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
+    /// and `format` count then; `format` left out is that of the agent's own model, with
+    /// the model's name. What the client adds to its turn is missing, and nothing is
+    /// frozen. Needs what `listTools` needs.
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_turn: Option<bool>,
     /// The provider whose format `modelInput` has. Left out: there is no `modelInput`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Provider>,
@@ -50,9 +58,6 @@ pub struct BuildWorkingContext {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_instructions: Option<Vec<String>>,
-    /// Default: `false`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub as_turn: Option<bool>,
 }
 
 impl BuildWorkingContext {
@@ -60,6 +65,7 @@ impl BuildWorkingContext {
     pub fn new(session_id: impl Into<String>) -> Self {
         Self {
             session_id: session_id.into(),
+            as_turn: None,
             format: None,
             keep_media: None,
             leaf_id: None,
@@ -67,13 +73,13 @@ impl BuildWorkingContext {
             max_tokens: None,
             memory: None,
             system_instructions: None,
-            as_turn: None,
         }
     }
 }
 
 setters! {
     BuildWorkingContext:
+    as_turn: bool;
     format: Provider;
     keep_media: i64;
     leaf_id: impl Into<String>;
@@ -81,7 +87,6 @@ setters! {
     max_tokens: i64;
     memory: bool;
     system_instructions: Vec<String>;
-    as_turn: bool;
 }
 
 impl Operation for BuildWorkingContext {

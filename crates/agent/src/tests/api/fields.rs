@@ -133,6 +133,7 @@ const SWITCHES: &[(&str, &str, Who)] = &[
         "source",
         Who::IgnoredWithout("agentMessages"),
     ),
+    ("buildWorkingContext", "asTurn", Who::Runs),
     ("buildWorkingContext", "maxTokens", Who::Runs),
     ("buildWorkingContext", "memory", Who::Runs),
     ("buildWorkingContext", "systemInstructions", Who::Runs),

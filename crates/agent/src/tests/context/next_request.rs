@@ -9,6 +9,9 @@ use crate::tests::chat::caching::{agent, answer, asked};
 /// An agent with all kinds of tools, and a question that is not answered yet.
 fn furnished(provider: Provider) -> Alice {
     let alice = agent(provider);
+    let mut bindings = alice.outbound.bindings.borrow_mut();
+    bindings.push("TOOLS".to_owned());
+    drop(bindings);
     alice.ok(
         "configureAgent",
         json!({"systemInstructions": ["Be brief."], "temperature": 0.5, "maxOutputTokens": 300}),
@@ -40,11 +43,6 @@ fn next(alice: &Alice) -> Value {
 fn the_next_turns_request_is_shown_to_the_letter_for_every_provider() {
     for provider in Provider::ALL {
         let alice = furnished(provider);
-        alice
-            .outbound
-            .bindings
-            .borrow_mut()
-            .push("TOOLS".to_owned());
         let shown = next(&alice);
         alice.outbound.answer(Ok(answer(provider, "Sun.", None)));
         alice.chat(
