@@ -3,6 +3,7 @@
 // Results: bench/results/recall.md.
 //
 //   npm run bench -- recall
+//   TRY="before=0.2;together=0,question=1" npm run bench -- recall   (also prints what two changes do)
 //   VECTORS=http://127.0.0.1:1234/v1 npm run bench -- recall     (with meanings, by this model)
 
 import { execFileSync, spawnSync } from "node:child_process";
@@ -35,11 +36,21 @@ try {
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`The program ended with ${status}.`);
-  const text = page(stdout.split("\n"), sets);
+  const lines = stdout.split("\n");
+  const text = page(
+    lines.filter((line) => !isTry(line)),
+    sets,
+  );
   writeFileSync(new URL("results/recall.md", import.meta.url), text);
   console.log(text);
+  // What TRY changed is for whoever tries, and not for the page.
+  console.log(lines.filter(isTry).join("\n"));
 } finally {
   rmSync(folder, { recursive: true });
+}
+
+function isTry(line) {
+  return /^ .* R@10 [+-]/.test(line);
 }
 
 /** The program's lines as a page: a table of kinds, and one of what was switched off. */

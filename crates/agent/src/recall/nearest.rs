@@ -147,10 +147,15 @@ pub struct ScannedTexts<'a> {
 }
 
 impl ScannedTexts<'_> {
+    /// Whether a text has a vector, or may have one that the scan did not reach.
     pub fn has(&self, number: i64) -> bool {
-        self.numbers
-            .binary_search_by(|known| number.cmp(known))
-            .is_ok()
+        let oldest = self.numbers.last();
+        let is_beyond = !self.is_whole && oldest.is_some_and(|oldest| number < *oldest);
+        is_beyond
+            || self
+                .numbers
+                .binary_search_by(|known| number.cmp(known))
+                .is_ok()
     }
 }
 

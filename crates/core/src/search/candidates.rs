@@ -8,7 +8,7 @@
 //! end of a range that is bound as a double, as every bound number is, and then visits
 //! every session's rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::index::{FIRST_PART, OWN_PARTS};
 use super::query::{WordQuery, find_word};
@@ -32,6 +32,10 @@ pub fn most_candidates(queries: usize) -> usize {
 
 /// The most candidates that the filters check, before [`most_candidates`] applies.
 const MAX_FILTERED: i64 = 5_000;
+
+/// The most events that the engine ranks, the newest first, in a search without filters: with
+/// a million events, common words are in more.
+const MAX_MATCHED: i64 = 20_000;
 
 /// The most further parts of long texts that match: 7 GB of text, at 700 kB each.
 const MAX_PARTS: i64 = 10_000;
@@ -62,12 +66,33 @@ pub fn load_candidates(
     number: Option<i64>,
 ) -> Result<IndexMatches> {
     match number {
-        None => Ok(IndexMatches {
-            events: of_agent(db, search, query)?,
-            terms: load_terms(db, "cf_agents_search_words", query)?,
-        }),
+        None => {
+            let terms = load_terms(db, "cf_agents_search_words", query)?;
+            Ok(IndexMatches {
+                events: of_agent(db, search, query, &terms)?,
+                terms,
+            })
+        }
         Some(number) => of_session(db, search, query, number),
     }
+}
+
+/// The words that the engine looks for: the rarest, as long as at most [`MAX_MATCHED`] events
+/// hold them, and one in any case. The others are too common to say where to look, and count
+/// in the texts that are read.
+fn looked_for(terms: &[QueryTerm]) -> HashSet<&str> {
+    let mut rarest: Vec<&QueryTerm> = terms.iter().collect();
+    rarest.sort_by_key(|term| term.found);
+    let mut matched = 0;
+    rarest
+        .into_iter()
+        .enumerate()
+        .take_while(|(place, term)| {
+            matched += term.found;
+            *place == 0 || matched <= MAX_MATCHED
+        })
+        .map(|(_, term)| term.stem.as_str())
+        .collect()
 }
 
 /// Ranks events by the engine's score. The parts of a long text count as one event.
@@ -75,15 +100,36 @@ fn of_agent(
     db: &dyn Database,
     search: &SearchRequest<'_>,
     query: &WordQuery,
+    terms: &[QueryTerm],
 ) -> Result<Vec<IndexMatch>> {
+    // What filters leave over may be rare and old, so every match is ranked then.
+    let (asked, newest) = match search.is_filtered() {
+        true => (query.to_fts(), String::new()),
+        false => {
+            // A word that no event holds must not take the place of one that some hold.
+            let held: Vec<QueryTerm> = terms
+                .iter()
+                .filter(|term| term.found > 0)
+                .cloned()
+                .collect();
+            let wanted = looked_for(&held);
+            let is_wanted = |stem: &str| wanted.is_empty() || wanted.contains(stem);
+            (
+                query.to_fts_of(&is_wanted),
+                format!("ORDER BY rowid DESC LIMIT {MAX_MATCHED}"),
+            )
+        }
+    };
     let score = "-bm25(cf_agents_search, 1.0, 0.4, 0.7) AS score";
     let found = format!(
         "SELECT number, seq, max(score) AS score
            FROM (SELECT *
-                   FROM (SELECT {} AS number, {} AS seq, {score}
-                           FROM cf_agents_search
-                          WHERE cf_agents_search MATCH ?1
-                            AND rowid < {FIRST_PART}
+                   FROM (SELECT {} AS number, {} AS seq, score
+                           FROM (SELECT rowid, {score}
+                                   FROM cf_agents_search
+                                  WHERE cf_agents_search MATCH ?1
+                                    AND rowid < {FIRST_PART}
+                                  {newest})
                           ORDER BY score DESC
                           LIMIT ?5)
                   UNION ALL
@@ -104,7 +150,7 @@ fn of_agent(
         session_number_sql("rowid"),
         seq_sql("rowid"),
     );
-    filtered(db, search, &found, vec![query.to_fts().into()])
+    filtered(db, search, &found, vec![asked.into()])
 }
 
 /// Ranks events by the rarity of the words that each holds; among equals the later is
@@ -271,4 +317,27 @@ fn filtered(
             score: score.unwrap_or(0.0),
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rarest_words_are_looked_for_and_at_least_one() {
+        for (found, expected) in [
+            (vec![5, 100, 7], vec!["w0", "w1", "w2"]),
+            (vec![19_000, 1_001, 3], vec!["w1", "w2"]),
+            (vec![30_000, 40_000], vec!["w0"]),
+            (vec![], vec![]),
+        ] {
+            let terms: Vec<QueryTerm> = (0..)
+                .zip(&found)
+                .map(|(place, found)| QueryTerm::new(format!("w{place}"), *found, 1_000_000))
+                .collect();
+            let mut wanted: Vec<&str> = looked_for(&terms).into_iter().collect();
+            wanted.sort_unstable();
+            assert_eq!(wanted, expected, "{found:?}");
+        }
+    }
 }

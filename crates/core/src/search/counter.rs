@@ -283,7 +283,11 @@ mod tests {
                     .next_back();
                 let stem = stem.unwrap();
                 if terms.iter().all(|term| term.stem != stem) {
-                    terms.push(QueryTerm { stem, rarity: 1.0 });
+                    terms.push(QueryTerm {
+                        stem,
+                        rarity: 1.0,
+                        found: 1,
+                    });
                 }
             }
             let prefixes: Vec<String> = ["dep", "st", "東", "yes"]

@@ -126,8 +126,9 @@ impl WordQuery {
         terms
     }
 
-    /// The query in FTS5's syntax. Words hold only letters and digits; we add the quotes.
-    pub fn to_fts(&self) -> String {
+    /// The query in FTS5's syntax, without the words that `is_wanted` leaves out. Words hold
+    /// only letters and digits; we add the quotes.
+    pub fn to_fts_of(&self, is_wanted: &dyn Fn(&str) -> bool) -> String {
         if !self.phrases.is_empty() {
             let phrases: Vec<String> = self
                 .phrases
@@ -136,11 +137,17 @@ impl WordQuery {
                 .collect();
             return phrases.join(" AND ");
         }
-        let stems = self.stems.iter().map(|stem| find_word(stem));
+        let stems = self.stems.iter().filter(|stem| is_wanted(stem));
+        let stems = stems.map(|stem| find_word(stem));
         stems
             .chain(self.prefixes_to_fts())
             .collect::<Vec<_>>()
             .join(" OR ")
+    }
+
+    /// The whole query in FTS5's syntax.
+    pub fn to_fts(&self) -> String {
+        self.to_fts_of(&|_| true)
     }
 
     /// Each prefix in FTS5's syntax.

@@ -192,6 +192,7 @@ mod tests {
             .map(|(stem, rarity)| QueryTerm {
                 stem: (*stem).to_owned(),
                 rarity: *rarity,
+                found: 1,
             })
             .collect()
     }

@@ -10,9 +10,12 @@ use crate::base::error::Result;
 use crate::base::json;
 
 /// A word of the query with its rarity.
+#[derive(Clone)]
 pub struct QueryTerm {
     pub stem: String,
     pub rarity: f64,
+    /// How many texts hold it.
+    pub found: i64,
 }
 
 impl QueryTerm {
@@ -21,6 +24,7 @@ impl QueryTerm {
         Self {
             stem,
             rarity: rarity(found, all),
+            found,
         }
     }
 }
