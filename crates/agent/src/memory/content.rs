@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::definition::Definition;
 use super::label::Label;
 use super::origin::Origin;
-use super::told::MemoryChange;
+use super::told::ToldChange;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
 use crate::base::columns::{FromRow, find, find_value};
@@ -287,7 +287,7 @@ pub fn write_version(
             MAX_VERSIONS_BYTES.into(),
         ],
     )?;
-    MemoryChange::of_text(block, version.version).tell(memory, new.writer)?;
+    ToldChange::of_text(block, version.version).tell(memory, new.writer)?;
     Ok(version)
 }
 

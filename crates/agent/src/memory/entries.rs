@@ -22,7 +22,7 @@ use super::past::{
 };
 use super::replacing::{forget_replacement, give_back, note_replacement, replace};
 use super::source::BlockHome;
-use super::told::MemoryChange;
+use super::told::ToldChange;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
 use crate::base::columns::{FromRow, find, load, load_values};
@@ -87,7 +87,7 @@ pub async fn set(
         BlockHome::Service { binding } => {
             let fields = [text.fields(), writer.fields()].concat();
             service::set(memory, block, binding, &fields).await?;
-            MemoryChange::of_item(block, text.key, None).tell(memory, writer)?;
+            ToldChange::of_item(block, text.key, None).tell(memory, writer)?;
             let now_ms = memory.host.now_ms();
             let marks = text.marks.apply(None);
             Ok(Entry {
@@ -204,7 +204,7 @@ pub fn write_here(
             replace(db, block, key, text.key, at_ms)?;
             note_replacement(db, &item, key)?;
         }
-        MemoryChange::of_item(block, text.key, Some(version)).tell(memory, writer)?;
+        ToldChange::of_item(block, text.key, Some(version)).tell(memory, writer)?;
         Ok(entry)
     })
 }
@@ -472,7 +472,7 @@ pub fn delete_here(
             counts: CountChange::without(db, &block.scope, &content_key, number)?,
         };
         insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
-        MemoryChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
+        ToldChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
         unindex_entry(db, number)?;
         db.run(
             "DELETE FROM cf_agents_entries WHERE number = ?1",

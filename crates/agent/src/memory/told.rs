@@ -33,7 +33,7 @@ pub enum ChangeKind {
 /// text which was erased meanwhile is told to nobody.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct MemoryChange {
+pub struct ToldChange {
     pub kind: ChangeKind,
     pub label: String,
     /// The key of the block that holds the content.
@@ -57,7 +57,7 @@ pub struct MemoryChange {
     pub status: Option<String>,
 }
 
-impl MemoryChange {
+impl ToldChange {
     /// A block's text was written.
     pub fn of_text(block: &Definition, version: i64) -> Self {
         Self {

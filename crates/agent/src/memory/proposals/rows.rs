@@ -8,7 +8,7 @@ use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
-use crate::memory::told::MemoryChange;
+use crate::memory::told::ToldChange;
 use crate::memory::{Memory, MemoryWriter};
 
 /// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
@@ -37,7 +37,7 @@ impl StoredProposal {
     /// Part of the transaction that writes it.
     pub fn tell(&self, memory: &Memory<'_>) -> Result<()> {
         let status = ProposalStatus::of(&self.changes).name();
-        MemoryChange::of_proposal(self.number, &self.label, status)
+        ToldChange::of_proposal(self.number, &self.label, status)
             .tell(memory, MemoryWriter::default())
     }
 

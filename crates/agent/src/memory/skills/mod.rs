@@ -17,7 +17,7 @@ use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::source::{BlockHome, check_key};
-use super::told::MemoryChange;
+use super::told::ToldChange;
 use super::{Memory, MemoryWriter};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -285,7 +285,7 @@ pub async fn put(
             bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
             note_away(
                 memory,
-                &MemoryChange::of_item(block, key, None),
+                &ToldChange::of_item(block, key, None),
                 block,
                 writer,
             )?;
@@ -315,7 +315,7 @@ pub async fn put(
             ];
             let fields = [fields.to_vec(), marks.fields(), writer.fields()].concat();
             service::set(memory, block, binding, &fields).await?;
-            MemoryChange::of_item(block, key, None).tell(memory, writer)?;
+            ToldChange::of_item(block, key, None).tell(memory, writer)?;
         }
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => {
@@ -434,7 +434,7 @@ async fn append_in_bucket(
         let etag = before.map(|found| found.etag.as_str());
         let description = description.as_deref();
         if bucket::replace_text(memory, object_key, etag, &content, description).await? {
-            let change = MemoryChange::of_item(block, added.key, None);
+            let change = ToldChange::of_item(block, added.key, None);
             return note_away(memory, &change, block, writer);
         }
     }
@@ -444,7 +444,7 @@ async fn append_in_bucket(
 /// Notes a change that the bucket has taken.
 fn note_away(
     memory: &Memory<'_>,
-    change: &MemoryChange,
+    change: &ToldChange,
     block: &Definition,
     writer: MemoryWriter<'_>,
 ) -> Result<()> {
@@ -469,7 +469,7 @@ pub async fn delete(
                 return Ok(ItemDeleted::default());
             };
             bucket::delete_document(memory, &found.object_key).await?;
-            let change = MemoryChange::of_deletion(block, key, None);
+            let change = ToldChange::of_deletion(block, key, None);
             note_away(memory, &change, block, writer)?;
             Ok(ItemDeleted::WITHOUT_TRACE)
         }

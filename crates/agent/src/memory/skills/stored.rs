@@ -14,7 +14,7 @@ use crate::memory::past::{
     insert_past, next_version,
 };
 use crate::memory::skills::skill::Skill;
-use crate::memory::told::MemoryChange;
+use crate::memory::told::ToldChange;
 use crate::memory::validity::Validity;
 use crate::memory::{Memory, MemoryWriter};
 
@@ -195,7 +195,7 @@ pub fn write_skill(
                 note.to_column()?.into(),
             ],
         )?;
-        MemoryChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)?;
+        ToldChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)?;
         Ok(skill.noted(&note))
     })
 }
@@ -286,7 +286,7 @@ pub fn delete_skill(
         };
         let version = deletion.last.version + 1;
         insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
-        MemoryChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
+        ToldChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
         let [scope, label] = place(block);
         db.run(
             "DELETE FROM cf_agents_skills

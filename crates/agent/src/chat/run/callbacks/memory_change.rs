@@ -13,7 +13,7 @@ use crate::memory::definitions::find_in;
 use crate::memory::entries;
 use crate::memory::label::Label;
 use crate::memory::skills::stored;
-use crate::memory::told::{ChangeKind, MemoryChange};
+use crate::memory::told::{ChangeKind, ToldChange};
 use crate::store::callbacks::Callback;
 use crate::store::config::load_config;
 
@@ -46,7 +46,7 @@ pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
     let target = config.on_memory_change.as_ref();
     let place = place_of(memory.outbound, MEMORY_CHANGE, target)?;
     let delivery_id = Delivery::of_memory(sender.policy, memory.agent).seal(&call.id);
-    let change: MemoryChange =
+    let change: ToldChange =
         json::decode(&call.report).map_err(|_| Error::corrupt_row(&call.id, "report"))?;
     let body = json::encode(&Body {
         delivery_id: &delivery_id,
@@ -68,11 +68,7 @@ pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
 }
 
 /// The version that the change wrote, if this agent still keeps it.
-fn find_version(
-    memory: &Memory<'_>,
-    scope: &str,
-    change: &MemoryChange,
-) -> Result<Option<Version>> {
+fn find_version(memory: &Memory<'_>, scope: &str, change: &ToldChange) -> Result<Option<Version>> {
     let (Some(version), Ok(label)) = (change.version, Label::parse(&change.label)) else {
         return Ok(None);
     };
