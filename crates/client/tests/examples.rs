@@ -94,6 +94,7 @@ fn every_example_is_read_and_written_again() {
     holds::<PersistWorkingContext>(&api);
     holds::<PutSkill>(&api);
     holds::<RefreshPrompt>(&api);
+    holds::<RefreshPrompts>(&api);
     holds::<RemoveBlock>(&api);
     holds::<RemoveTool>(&api);
     holds::<RenderPrompt>(&api);

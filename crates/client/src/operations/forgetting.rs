@@ -191,7 +191,7 @@ words! {
         LoadedDocument = "loadedDocument",
         /// A frozen prompt.
         Prompt = "prompt",
-        /// A report of a turn that was not delivered to `onTurnEnd`: `sessionId`, `id`.
+        /// A report that was not delivered to `onTurnEnd` or `onMemoryChange`: `sessionId`, `id`.
         Report = "report",
         /// A proposal to change memory: `id`.
         Proposal = "proposal",

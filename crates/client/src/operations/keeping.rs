@@ -4,22 +4,42 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::keeping_shapes::{
+    BackupList, BackupPlace, BookmarkOfTime, BookmarkRestored, ImportedAgent, RetentionApplied,
+    Verified, WrittenBackup,
+};
+use super::shapes::Retention;
 use crate::operation::Operation;
 
 /// Deletes some of what is older than the agent's `retention` says, and says whether more is left.
 /// The agent does the same by itself, once a day.
 ///
 /// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at 20,000
-/// rows at most; beyond them, `complete` is `false` and the counts are the least.
+/// rows at most; beyond them, `complete` is `false` and the counts are the least. It may be
+/// narrowed to a session or to a block, and may try rules that are not set.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ApplyRetention {
+    /// Of the call before, with `sessionId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
+    /// With `dryRun`: this block alone, of the session or else of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Rules for this call, instead of those that are set at the place that the call names.
+    /// Without `dryRun`, name a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+    /// This session alone. Without `dryRun`, its old parts are deleted in one or more calls:
+    /// the answer's `cursor` says where the next one begins. A pinned session stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
 }
 
 impl ApplyRetention {
@@ -31,7 +51,11 @@ impl ApplyRetention {
 
 setters! {
     ApplyRetention:
+    cursor: impl Into<String>;
     dry_run: bool;
+    label: impl Into<String>;
+    retention: Retention;
+    session_id: impl Into<String>;
 }
 
 impl Operation for ApplyRetention {
@@ -77,7 +101,7 @@ impl Operation for Backup {
 }
 
 /// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most a
-/// thousand.
+/// thousand, and says when the next one is due.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -94,6 +118,110 @@ impl ListBackups {
 impl Operation for ListBackups {
     type Output = BackupList;
     const NAME: &'static str = "listBackups";
+    const READS: bool = false;
+}
+
+/// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The agent
+/// must be empty: `destroy` empties one. A restore that broke off is repeated with the same call,
+/// and goes on.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreBackup {
+    /// The key in the bucket, as `listBackups` says it.
+    pub key: String,
+    /// As of an import: the backup counts with where its blocks and servers of tools live, and
+    /// with its frozen prompts.
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_sources: Option<bool>,
+}
+
+impl RestoreBackup {
+    #[must_use]
+    pub fn new(key: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            allow_sources: None,
+        }
+    }
+}
+
+setters! {
+    RestoreBackup:
+    allow_sources: bool;
+}
+
+impl Operation for RestoreBackup {
+    type Output = ImportedAgent;
+    const NAME: &'static str = "restoreBackup";
+    const READS: bool = false;
+}
+
+/// Names a state of the whole agent, of now or of a time within the last 30 days, so that
+/// `restoreBookmark` can bring it back.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetBookmark {
+    /// The time, in milliseconds since the epoch. Left out: now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+}
+
+impl GetBookmark {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    GetBookmark:
+    at: i64;
+}
+
+impl Operation for GetBookmark {
+    type Output = BookmarkOfTime;
+    const NAME: &'static str = "getBookmark";
+    const READS: bool = false;
+}
+
+/// Brings back the state that a bookmark names, with all sessions, memory and settings of that
+/// time. All that came later is gone. The answer's `undo` is a bookmark that brings the present
+/// state back.
+///
+/// The agent starts anew right after the answer. Turns that run end, and sockets are closed. A
+/// purge is undone with everything else, if the bookmark is older.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreBookmark {
+    /// As `getBookmark` gave it.
+    pub bookmark: String,
+    /// The agent's name, which guards against mistakes.
+    pub confirm: String,
+}
+
+impl RestoreBookmark {
+    #[must_use]
+    pub fn new(bookmark: impl Into<String>, confirm: impl Into<String>) -> Self {
+        Self {
+            bookmark: bookmark.into(),
+            confirm: confirm.into(),
+        }
+    }
+}
+
+impl Operation for RestoreBookmark {
+    type Output = BookmarkRestored;
+    const NAME: &'static str = "restoreBookmark";
     const READS: bool = false;
 }
 
@@ -133,249 +261,4 @@ impl Operation for Verify {
     type Output = Verified;
     const NAME: &'static str = "verify";
     const READS: bool = true;
-}
-
-/// What `listBackups` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct BackupList {
-    pub backups: Vec<ListedBackup>,
-}
-
-words! {
-    /// Where a backup is written to.
-    pub enum BackupPlace {
-        R2 = "r2",
-    }
-}
-
-/// A damaged row.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Finding {
-    pub code: FindingCode,
-    /// The same as a sentence.
-    pub message: String,
-    /// The table that the row stands in; docs/storage.md describes the tables.
-    pub table: String,
-    /// The id of the event, the summary, the media, the setting or the tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// The entry or the document.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// The block, in lower case.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// The event's `seq`, or the row's number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seq: Option<i64>,
-    /// The session that the row belongs to. Absent: the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<i64>,
-}
-
-words! {
-    /// What is wrong. The codes are stable.
-    pub enum FindingCode {
-        /// The rows' session is not there. Said of the first of them.
-        RowsWithoutSession = "rows_without_session",
-        /// The event's id leads to no row, so reads by this id miss the event.
-        EventUnreachable = "event_unreachable",
-        /// Another event of the session has the same id.
-        EventIdTwice = "event_id_twice",
-        /// A column of the event is not the JSON that it must be.
-        EventDamaged = "event_damaged",
-        /// The event follows an event that is not there.
-        ParentMissing = "parent_missing",
-        /// The event follows itself, or an event that was written later.
-        ParentNotBefore = "parent_not_before",
-        /// The event names its parent by another id than the parent has.
-        ParentIdWrong = "parent_id_wrong",
-        /// The event begins a branch and does not say so, so reads miss the branch.
-        BranchUnmarked = "branch_unmarked",
-        /// A part of the event's long text is missing.
-        SlicesIncomplete = "slices_incomplete",
-        /// A part of a long text that no event has.
-        SliceStray = "slice_stray",
-        /// The session's chosen leaf is not there.
-        LeafMissing = "leaf_missing",
-        /// A column of the session is not the JSON that it must be.
-        SessionDamaged = "session_damaged",
-        /// A change stands after the session's next append, so a follower of the feed would miss
-        /// that append.
-        ChangeAhead = "change_ahead",
-        /// The event shows media that is not stored.
-        MediaMissing = "media_missing",
-        /// The event's use of media is not noted, so the media may go before the event does.
-        MediaUseMissing = "media_use_missing",
-        /// A use of media by an event that does not show it.
-        MediaUseStray = "media_use_stray",
-        /// Media that no event uses.
-        MediaUnused = "media_unused",
-        /// Stored media is not what its hash says, or a part of it is missing.
-        MediaDamaged = "media_damaged",
-        /// The event is not in the index of words, so searches miss it.
-        IndexMissing = "index_missing",
-        /// A row of the index of words that no event or entry has.
-        IndexStray = "index_stray",
-        /// A vector of an event or an entry that is not there.
-        VectorStray = "vector_stray",
-        /// The first or the last event of the summary's range is not there.
-        OverlayEdgeMissing = "overlay_edge_missing",
-        /// The events of the summary's range do not lie on one path.
-        OverlayOffPath = "overlay_off_path",
-        /// The summary's range follows another event than its first event does.
-        OverlayAboveWrong = "overlay_above_wrong",
-        /// A column of the block's definition is not the JSON that it must be.
-        BlockDamaged = "block_damaged",
-        /// The version's number is below 1.
-        VersionNumberWrong = "version_number_wrong",
-        /// What an entry, a document or a version says of its writer is not the JSON that it must
-        /// be.
-        NoteDamaged = "note_damaged",
-        /// The version stands where another version belongs.
-        VersionMisplaced = "version_misplaced",
-        /// An earlier version has the number of the newest or a higher one.
-        VersionNotNewest = "version_not_newest",
-        /// The block's entries or its deleted items are counted wrong.
-        CountsWrong = "counts_wrong",
-        /// The entry has a number that is not its block's, so searches in the block miss it.
-        EntryNumberWrong = "entry_number_wrong",
-        /// It is not noted that the entry replaces another.
-        ReplacementMissing = "replacement_missing",
-        /// A note that an entry replaces another, although it does not.
-        ReplacementStray = "replacement_stray",
-        /// A column of the frozen prompt is not the JSON that it must be.
-        PromptDamaged = "prompt_damaged",
-        /// The stored turn is not JSON, so it can't be taken up.
-        TurnDamaged = "turn_damaged",
-        /// A part of a waiting message or of an early answer is missing.
-        WaitingIncomplete = "waiting_incomplete",
-        /// The report of a turn's end is not JSON.
-        CallbackDamaged = "callback_damaged",
-        /// A value of the agent's configuration is not JSON.
-        SettingDamaged = "setting_damaged",
-        /// A column of the tool's definition is not the JSON that it must be.
-        ToolDamaged = "tool_damaged",
-    }
-}
-
-/// How many of one kind, and the time of the oldest.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct KindCount {
-    /// Default: `0`.
-    pub count: i64,
-    /// When the oldest of them was last written, in milliseconds since the epoch.
-    pub oldest_at: Option<i64>,
-}
-
-/// A run that came to its end.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct LastRetentionRun {
-    /// Default: `0`.
-    pub started_at: i64,
-    /// Default: `0`.
-    pub ended_at: i64,
-    /// The transactions that the run took.
-    /// Default: `0`.
-    pub steps: i64,
-    /// Default:
-    /// `{"deleted":{"count":0,"oldestAt":null},"entries":{"count":0,"oldestAt":null},"events":{"count":0,"oldestAt":null},"runs":{"count":0,"oldestAt":null},"sessions":{"count":0,"oldestAt":null},"summaries":{"count":0,"oldestAt":null},"versions":{"count":0,"oldestAt":null}}`.
-    pub gone: RetentionCounts,
-    /// Sessions that were left out, because a row could not be read. The next run tries them
-    /// again.
-    /// Default: `0`.
-    pub skipped: i64,
-}
-
-/// A part of `BackupList`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ListedBackup {
-    pub key: String,
-    pub bytes: i64,
-    /// When the backup began.
-    pub at: i64,
-}
-
-/// What `applyRetention` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct RetentionApplied {
-    pub dry_run: bool,
-    /// What this step deleted, or what would be deleted.
-    pub gone: RetentionCounts,
-    /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
-    /// the least.
-    pub complete: bool,
-    /// The last run that came to its end.
-    pub last_run: Option<LastRetentionRun>,
-    /// When the next run begins by itself; `null`: no rule is set.
-    pub next_run_at: Option<i64>,
-}
-
-/// How many of each kind a run deleted, or a dry run would delete.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct RetentionCounts {
-    /// Whole sessions that nobody wrote to.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub sessions: KindCount,
-    /// Events of sessions that stay.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub events: KindCount,
-    /// Summaries that covered such events.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub summaries: KindCount,
-    /// Checkpoints of LangGraph threads, with the values that only they used.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub runs: KindCount,
-    /// Earlier versions of blocks, entries and documents.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub versions: KindCount,
-    /// Deleted entries and documents whose last traces went.
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub deleted: KindCount,
-    /// Default: `{"count":0,"oldestAt":null}`.
-    pub entries: KindCount,
-}
-
-/// What `verify` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Verified {
-    /// What is wrong. Empty: nothing among the rows that this request checked.
-    pub findings: Vec<Finding>,
-    /// How many rows this request checked.
-    pub checked: i64,
-    /// Where the next request goes on. `null`: all is checked.
-    pub cursor: Option<String>,
-}
-
-/// A backup that is in the bucket.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct WrittenBackup {
-    /// The key in the bucket. It begins with the agent's name, `%`-encoded.
-    pub key: String,
-    pub bytes: i64,
-    pub sessions: i64,
-    /// When the backup began.
-    pub at: i64,
-    /// How many older backups were deleted.
-    pub deleted: i64,
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, ErasedNames, HomeReceipt, UiMessage};
+use super::shapes::{AppendedEvent, Erased, ErasedNames, HomeReceipt, UiMessage};
 use crate::message::NewMessage;
 use crate::operation::Operation;
 

@@ -101,6 +101,29 @@ impl Operation for RefreshPrompt {
     const READS: bool = false;
 }
 
+/// Refreshes the frozen prompts of the agent and of all its sessions: each is rendered anew where
+/// it is used next, as in the session's next turn.
+///
+/// A call refreshes 5,000 prompts at most. `hasMore`: call again.
+///
+/// Not for a token that is narrowed to a session. A minted token runs it only if it names it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RefreshPrompts {}
+
+impl RefreshPrompts {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Operation for RefreshPrompts {
+    type Output = RefreshedPrompts;
+    const NAME: &'static str = "refreshPrompts";
+    const READS: bool = false;
+}
+
 /// Gives the current text of blocks with `whenChanged: "remind"`, where it differs from the frozen
 /// prompt; `null` where nothing differs.
 ///
@@ -149,6 +172,16 @@ words! {
         Text = "text",
         Xml = "xml",
     }
+}
+
+/// What `refreshPrompts` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RefreshedPrompts {
+    /// How many prompts were frozen.
+    pub refreshed: i64,
+    pub has_more: bool,
 }
 
 /// What `getReminder` answers.

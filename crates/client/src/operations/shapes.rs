@@ -55,7 +55,7 @@ pub struct Erased {
     pub turns: i64,
     /// Messages and answers that waited for a turn.
     pub waiting_messages: i64,
-    /// Reports of turns to `onTurnEnd` that were not delivered.
+    /// Reports to `onTurnEnd` and `onMemoryChange` that were not delivered.
     pub callbacks: i64,
     /// Proposals, or what of them was erased.
     #[serde(skip_serializing_if = "Option::is_none")]

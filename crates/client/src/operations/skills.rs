@@ -21,6 +21,10 @@ pub struct PutSkill {
     pub label: String,
     pub key: String,
     pub content: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The ids of the events that the text comes from.
@@ -59,6 +63,7 @@ impl PutSkill {
             label: label.into(),
             key: key.into(),
             content: content.into(),
+            delivery_id: None,
             description: None,
             events: None,
             metadata: None,
@@ -71,6 +76,7 @@ impl PutSkill {
 
 setters! {
     PutSkill:
+    delivery_id: impl Into<String>;
     description: impl Into<String>;
     events: Vec<String>;
     or null metadata: Object;
@@ -98,6 +104,10 @@ impl Operation for PutSkill {
 pub struct DeleteSkill {
     pub label: String,
     pub key: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
@@ -112,6 +122,7 @@ impl DeleteSkill {
         Self {
             label: label.into(),
             key: key.into(),
+            delivery_id: None,
             purge: None,
             session_id: None,
         }
@@ -120,6 +131,7 @@ impl DeleteSkill {
 
 setters! {
     DeleteSkill:
+    delivery_id: impl Into<String>;
     purge: bool;
     session_id: impl Into<String>;
 }

@@ -27,9 +27,9 @@ pub struct RunTurn {
     pub session_id: String,
     /// A user's message of the AI SDK. With an `id`, the call may be repeated safely.
     pub message: NewMessage,
-    /// The `deliveryId` of the call of `onTurnEnd` that this request answers. The end of
-    /// this turn calls nobody. An id that this agent gave out for no turn of this session
-    /// changes nothing.
+    /// The `deliveryId` of the call of `onTurnEnd` or `onMemoryChange` that this request
+    /// answers. Nobody is told of this turn's end or of what it writes to memory. An id that
+    /// this agent gave out for no turn of this session, and not for memory, changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// The model of this turn; see `configureAgent`.
