@@ -30,7 +30,7 @@ pub struct BookmarkOfTime {
 impl Operation for GetBookmark {
     const NAME: &'static str = "getBookmark";
     const NEEDS: Needs = Needs::Secret;
-    const EFFECT: Effect = Effect::Nothing;
+    const EFFECT: Effect = Effect::Agent;
     #[cfg(test)]
     type Output = BookmarkOfTime;
 }

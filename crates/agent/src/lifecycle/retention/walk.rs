@@ -134,7 +134,7 @@ impl<'a> RetentionWalk<'a> {
                 ..RunPlace::default()
             };
         }
-        Ok(false)
+        Ok(self.is_narrow() && run.place.stage == RunStage::Over)
     }
 
     fn go_on_here(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<()> {
