@@ -8,6 +8,7 @@
 mod check;
 mod deeper;
 mod finding;
+mod index_checks;
 mod log_checks;
 mod memory_checks;
 mod small_checks;
@@ -21,12 +22,13 @@ use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::search::indexed::indexed_from_sql;
+use index_checks::INDEX_CHECKS;
 use log_checks::LOG_CHECKS;
 use memory_checks::MEMORY_CHECKS;
 use small_checks::SMALL_CHECKS;
 
 /// The most rows, and the most bytes of text, that one request checks. A row is checked by up
-/// to eight look-ups: some 100 ms of the engine together.
+/// to ten look-ups.
 const MAX_ROWS: i64 = 5_000;
 const MAX_BYTES: i64 = 8 << 20;
 
@@ -47,7 +49,8 @@ pub struct Verified {
 
 /// All checks, in the order in which a walk makes them.
 fn checks() -> impl Iterator<Item = &'static Check> {
-    LOG_CHECKS.iter().chain(MEMORY_CHECKS).chain(SMALL_CHECKS)
+    let of_the_log = LOG_CHECKS.iter().chain(INDEX_CHECKS);
+    of_the_log.chain(MEMORY_CHECKS).chain(SMALL_CHECKS)
 }
 
 /// Checks the rows after the cursor. `only`: this session's rows alone.

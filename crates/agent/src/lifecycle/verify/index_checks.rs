@@ -1,0 +1,92 @@
+//! What each row of the index of words, and of the vectors of events, must keep.
+
+use super::check::{Check, Owner, PAGE_ROWS, Rule};
+use super::finding::FindingCode as Code;
+
+const NUMBERED: &str = "json_object('seq', t.id)";
+
+pub const INDEX_CHECKS: &[Check] = &[
+    Check {
+        table: "cf_agents_search_docsize",
+        key: &["id"],
+        owner: Owner::Range(
+            "t.id BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
+                      AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
+        ),
+        place: NUMBERED,
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::IndexStray,
+            "CASE
+               WHEN t.id < :beyond
+               THEN NOT EXISTS (SELECT 1
+                                  FROM cf_agents_sessions AS s
+                                 CROSS JOIN cf_agents_events AS e
+                                 WHERE s.number = t.id >> 32
+                                   AND e.session_id = s.id
+                                   AND e.seq = t.id & :max_seq)
+               ELSE NOT EXISTS (SELECT 1 FROM cf_agents_search_parts AS p WHERE p.rowid_ = t.id)
+             END",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_search_parts",
+        key: &["rowid_"],
+        owner: Owner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        place: "json_object('seq', t.seq)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[
+            Rule(
+                Code::IndexStray,
+                "NOT EXISTS (SELECT 1
+                               FROM cf_agents_sessions AS s
+                              CROSS JOIN cf_agents_events AS e
+                              WHERE s.number = t.number
+                                AND e.session_id = s.id
+                                AND e.seq = t.seq)",
+            ),
+            Rule(
+                Code::IndexMissing,
+                "NOT EXISTS (SELECT 1 FROM cf_agents_search_docsize AS d WHERE d.id = t.rowid_)",
+            ),
+        ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_search_progress",
+        key: &["number"],
+        owner: Owner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        place: "json_object('seq', t.number)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::IndexStray,
+            "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.number = t.number)",
+        )],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_event_vectors",
+        key: &["place"],
+        owner: Owner::Range(
+            "t.place BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
+                         AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
+        ),
+        place: "json_object('seq', t.place)",
+        length: "0",
+        page_rows: PAGE_ROWS,
+        rules: &[Rule(
+            Code::VectorStray,
+            "NOT EXISTS (SELECT 1
+                           FROM cf_agents_sessions AS s
+                          CROSS JOIN cf_agents_events AS e
+                          WHERE s.number = t.place >> 32
+                            AND e.session_id = s.id
+                            AND e.seq = t.place & :max_seq)",
+        )],
+        deeper: None,
+    },
+];
