@@ -20,6 +20,10 @@ export type Target = BindingTarget | NamespaceTarget | string | URL;
 export interface RpcOptions {
   /** The Worker's secret or a minted token. */
   token?: string;
+  /** The caller's trace, in the form of the header of this name. Another form is ignored. */
+  traceparent?: string;
+  /** What other tracers want to be passed on. It counts with the secret alone. */
+  tracestate?: string;
 }
 
 export interface ObjectRpcOptions extends RpcOptions {

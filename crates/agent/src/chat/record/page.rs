@@ -86,7 +86,8 @@ impl SessionTurns {
         let ended = match &found {
             Found::Turn(end) => Some(end.seq),
             Found::Nothing => None,
-            Found::Pause => return Ok(Next::Pause),
+            // What is above is known.
+            Found::Pause => Some(self.walk.place() - 1),
         };
         // The event that ended a failed turn tells of it already.
         let is_told = |one: &FailedTurn| one.has_answer && Some(one.seq) == ended;
@@ -108,7 +109,8 @@ impl SessionTurns {
                 };
                 Next::Turn(Box::new(turn), place)
             }
-            Found::Nothing | Found::Pause => Next::Nothing,
+            Found::Nothing => Next::Nothing,
+            Found::Pause => Next::Pause,
         })
     }
 

@@ -44,7 +44,7 @@ pub fn write(
                     return Ok(false);
                 };
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
-                keep_failure(memory, turn, &without, None)?;
+                keep_failure(memory, turn, &without, (host.now_ms(), None))?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
             // The canceller knows why the turn ended.
@@ -62,7 +62,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     let (db, host) = (memory.db, memory.host);
     // The session may have been deleted meanwhile, and made again with another turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
-    let spent = &report.spent;
+    let (spent, ended_at) = (&report.spent, host.now_ms());
     let mut events = turn.events()?;
     let mut message_id = turn.message_id.clone();
     let mut ends_by_itself = false;
@@ -75,7 +75,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         };
         // Others wrote behind the message: the addition to it is a message by itself.
         let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
-        let record = &report.record(turn, host.now_ms(), told_id);
+        let record = &report.record(turn, ended_at, told_id);
         let json = match turn.is_run {
             true => json::encode(&Told {
                 told: report,
@@ -100,7 +100,8 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
     note_news(memory, &turn.session_id)?;
-    keep_failure(memory, turn, report, answer)?;
+    let answer = answer.map(|seq| (seq, message_id.as_str()));
+    keep_failure(memory, turn, report, (ended_at, answer))?;
     callbacks::insert(memory, turn, &message_id, report)
 }
 
@@ -117,23 +118,21 @@ fn note_news(memory: &Memory<'_>, session_id: &Id) -> Result<()> {
 }
 
 /// Keeps the record of a turn that failed. `answer`: the event that ended the turn, if one
-/// did. Part of a transaction.
+/// did, and the message that it belongs to. Part of a transaction.
 fn keep_failure(
     memory: &Memory<'_>,
     turn: &Turn,
     report: &TurnReport,
-    answer: Option<i64>,
+    (ended_at, answer): (i64, Option<(i64, &str)>),
 ) -> Result<()> {
     if !report.spent.has_failed {
         return Ok(());
     }
-    let ended_at = memory.host.now_ms();
-    let message_id = answer.map(|_| turn.message_id.as_str());
-    let record = &report.record(turn, ended_at, message_id);
+    let record = &report.record(turn, ended_at, answer.map(|(_, id)| id));
     let told = &report.spent;
     let failed = FailedTurn {
         session_id: turn.session_id.as_str().to_owned(),
-        seq: answer.unwrap_or(turn.answer_seq),
+        seq: answer.map_or(turn.answer_seq, |(seq, _)| seq),
         ended_at,
         has_answer: answer.is_some(),
         record: json::encode(&Told { told, record })?,
