@@ -409,35 +409,35 @@ describe("chat", { skip }, async () => {
   });
 
   test("a_turn_that_failed_says_why_and_is_tried_again", async (t) => {
-    await ask("again", "configureAgent", { model: "openai:none" });
-    const page = await site.open(t, "#/again/sessions/s");
+    await ask("retried", "configureAgent", { model: "openai:none" });
+    const page = await site.open(t, "#/retried/sessions/s");
     model.next(refuse(400, "There is no such model."));
     await write(page, "Anyone?");
     const told = page.getByRole("group", { name: "No answer" });
     await told.getByText("The turn failed.").waitFor();
-    const { turns } = await ask("again", "getTurns", { sessionId: "s", failed: true });
+    const { turns } = await ask("retried", "getTurns", { sessionId: "s", failed: true });
     assert.equal(turns.length, 1);
     await told.getByText(turns[0].failure.code, { exact: true }).waitFor();
     await page.getByText(turns[0].failure.message).first().waitFor();
-    await page.goto(site.at("#/again/activity"));
+    await page.goto(site.at("#/retried/activity"));
     const failure = page.locator(".failures li").filter({ hasText: "The turn failed" });
     await failure.getByText(turns[0].failure.message).waitFor();
     assert.equal(await page.getByText("Nothing has failed.").count(), 0);
     await failure.getByRole("link").click();
     await page.locator(".problem", { hasText: turns[0].failure.message }).first().waitFor();
 
-    await page.goto(site.at("#/again/sessions/s"));
+    await page.goto(site.at("#/retried/sessions/s"));
     await told.getByText("The turn failed.").waitFor();
     model.next(say("Here."));
     await told.getByRole("button", { name: "Try again" }).click();
     await page.getByText("Here.", { exact: true }).waitFor();
     await told.waitFor({ state: "detached" });
-    assert.deepEqual(await history("again"), [
+    assert.deepEqual(await history("retried"), [
       ["user", "Anyone?"],
       ["assistant", "Here."],
     ]);
     // Nothing is praised while a failure is on record.
-    await page.goto(site.at("#/again/activity"));
+    await page.goto(site.at("#/retried/activity"));
     await failure.waitFor();
   });
 

@@ -80,7 +80,9 @@ async function addOthers({ server }) {
     const turns = 4 + ((n * 7) % 11);
     await server.sql(
       "example",
-      "INSERT INTO cf_agents_usage_days VALUES (?, ?, ?, ?, ?, ?, ?)",
+      `INSERT INTO cf_agents_usage_days
+         (day, model, turns, input_tokens, output_tokens, cached_input_tokens, cost)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
       today - n,
       "demo",
       turns,

@@ -129,7 +129,7 @@ describe("long", { skip }, async () => {
             const message = [...list.querySelectorAll("article")].find(
               (article) => article.getBoundingClientRect().top > list.getBoundingClientRect().top,
             );
-            window.kept = message.querySelector(".prose").textContent;
+            window.kept = message.querySelector(".prose, .markdown").textContent;
             resolve({ text: window.kept, top: message.getBoundingClientRect().top, height: list.scrollHeight });
           }),
         ),
@@ -144,7 +144,7 @@ describe("long", { skip }, async () => {
     const after = await list.evaluate(
       (list) =>
         [...list.querySelectorAll("article")]
-          .find((article) => article.querySelector(".prose").textContent === window.kept)
+          .find((article) => article.querySelector(".prose, .markdown").textContent === window.kept)
           ?.getBoundingClientRect().top,
     );
     assert.ok(Math.abs(after - before.top) <= 2, `${before.text} moved from ${before.top} to ${after}`);

@@ -5,7 +5,9 @@ import { after, describe, test } from "node:test";
 import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 
 describe("memory", { skip }, async () => {
-  const site = skip ? null : await startConsole();
+  const site = skip
+    ? null
+    : await startConsole({ vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: "https://tools.example.com" } });
   after(() => site?.stop());
   const ask = (...given) => site.ask(...given);
 
