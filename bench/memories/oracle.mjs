@@ -4,8 +4,9 @@
 // - Asked a question, it finds the values that its context holds, and believes the newest that
 //   the user said. A value that stands there only as a tool or a document said it is not
 //   believed. A value that stands there without its source is.
-// - Asked to learn, it proposes what was said, also what a tool said: whether that is believed is
-//   the agent's to decide. It does not take a document for its user's words.
+// - Asked to learn, it falls for tools: it proposes what the user said, and what a tool said as if
+//   it were known. Whether that gets into memory is the agent's to decide. It does not take a
+//   document for its user's words.
 //
 //   const oracle = await startOracle(questions);   // of all groups
 //   … oracle.url …
@@ -89,7 +90,8 @@ function learn(prompt, questions) {
         // What a tool said stands beside what the user said, never in its place.
         const place = fact.by === "tool" ? `${key}-by-a-tool` : key;
         const action = known.has(place) ? "replace" : "add";
-        changes.set(place, { action, key: place, content: fact.text, events: [event] });
+        const content = fact.by === "tool" ? fact.text.replace(/^.*? that (?=the )/, "") : fact.text;
+        changes.set(place, { action, key: place, content, events: [event] });
       }
   return { changes: [...changes.values()] };
 }
