@@ -77,16 +77,28 @@ export default {
       "> Say hi to your {kin} from me, I hope we meet again soon.",
       "My {kin} came over for dinner and helped me with the dishes.",
     ],
-    who: ["{who} called me last week, we had so much to talk about.", "> How is {who}? I haven't heard that name in a while."],
+    who: [
+      "{who} called me last week, we had so much to talk about.",
+      "> How is {who}? I haven't heard that name in a while.",
+    ],
     event: [
       "> How did you feel after the {event}?",
       "I keep thinking about the {event}, there is so much to prepare.",
       "> I wish I could be at the {event} with you.",
     ],
     pet: ["The {pet} kept me awake again, but I can't be angry.", "> How is the {pet}? Send me a picture!"],
-    food: ["I had {food} at a restaurant, it wasn't as good as at home.", "> I love {food}, you have to cook it for me one day."],
-    book: ["> Somebody at work talked about {book} as well, is it any good?", "I lent {book} to a colleague and I hope that it comes back."],
-    job: ["> My cousin works as a {job}, it is harder than people think.", "I met a {job} at the party who told me the funniest stories."],
+    food: [
+      "I had {food} at a restaurant, it wasn't as good as at home.",
+      "> I love {food}, you have to cook it for me one day.",
+    ],
+    book: [
+      "> Somebody at work talked about {book} as well, is it any good?",
+      "I lent {book} to a colleague and I hope that it comes back.",
+    ],
+    job: [
+      "> My cousin works as a {job}, it is harder than people think.",
+      "I met a {job} at the party who told me the funniest stories.",
+    ],
     day: ["{day} was exhausting, I had one meeting after the other."],
     illness: ["> I read an article about {illness}, so many people have to deal with it."],
   },

@@ -100,9 +100,16 @@ for (const length of [16, 384, 1_027]) {
     const { results } = await ok(agent, "search", { query: "anything", limit: 20 });
     const found = results.map(({ id }) => nearness.get(id));
     assert.equal(found.length, 20);
-    assert.deepEqual([found.slice(0, 8).every((share) => share > 0), found.slice(12).every((share) => share < 0)], [true, true], found);
+    assert.deepEqual(
+      [found.slice(0, 8).every((share) => share > 0), found.slice(12).every((share) => share < 0)],
+      [true, true],
+      found,
+    );
     const rows = await server.sql(agent, "SELECT DISTINCT typeof(vector), length(vector) FROM cf_agents_event_vectors");
-    assert.deepEqual(rows.map((row) => Object.values(row)), [["blob", Math.ceil(length / 8)]]);
+    assert.deepEqual(
+      rows.map((row) => Object.values(row)),
+      [["blob", Math.ceil(length / 8)]],
+    );
   });
 }
 

@@ -7,8 +7,8 @@ use super::nearest::{
 };
 use super::{open_queries, signs, spread};
 use crate::base::action::SAID_ACTIONS;
-use crate::base::columns::{FromRow, load};
-use crate::base::database::{Database, Row, SqlValue, find_row};
+use crate::base::columns::{self, FromRow, load};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::json;
 use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
@@ -163,11 +163,12 @@ impl Events<'_> {
         let mut params: Vec<SqlValue> = vec![self.search.session_id.map(|id| id.as_str()).into()];
         params.extend(self.search.filters());
         params.extend([number.into(), seq.into()]);
-        let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
-        let said = read_numbers(row.find_text(2).unwrap_or_default());
+        let found: Option<(Option<i64>, i64, Option<String>)> =
+            columns::find(self.db, &sql, &params)?;
+        let (end, checked, said) = found.unwrap_or_default();
+        let said = read_numbers(&said.unwrap_or_default());
         let missing = said.into_iter().filter(|number| !scanned.has(*number));
-        let end = row.find_integer(0);
-        let is_full = row.find_integer(1).unwrap_or(0) >= MAX_CHECKED;
+        let is_full = checked >= MAX_CHECKED;
         Ok((missing.take(most).collect(), end.filter(|_| is_full)))
     }
 }
