@@ -16,7 +16,9 @@ use super::operations::memory_blocks::{
     AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
     SetBlock,
 };
-use super::operations::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
+use super::operations::memory_entries::{
+    DeleteEntry, GetEntry, ListEntries, SearchContext, SetEntry,
+};
 use super::operations::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
 use super::operations::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
 use super::operations::memory_tools::{CallTool, GetTools};
@@ -90,6 +92,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<SetEntry>(),
     waiting::<DeleteEntry>(),
     waiting::<ListEntries>(),
+    waiting::<GetEntry>(),
     waiting::<SearchContext>(),
     waiting::<PutSkill>(),
     waiting::<DeleteSkill>(),

@@ -130,7 +130,7 @@ impl VectorStore for Events<'_> {
                        FROM (SELECT {place} AS place,
                                     e.action IN {SAID_ACTIONS}
                                     AND octet_length(e.content) > 0
-                                    AND {filters} AS is_wanted
+                                    AND {filters} {session} AS is_wanted
                                FROM cf_agents_sessions AS s
                               CROSS JOIN cf_agents_events AS e
                                  ON e.session_id = s.id
@@ -145,7 +145,8 @@ impl VectorStore for Events<'_> {
                         AND v.model = ?8
                         AND octet_length(v.vector) = ?9)",
             place = numbers::place_sql("s.number", "e.seq"),
-            filters = crate::search::request::FILTERS
+            filters = crate::search::request::FILTERS,
+            session = self.search.session_condition("?10")
         );
         let mut params: Vec<SqlValue> = vec![self.search.session_id.map(|id| id.as_str()).into()];
         params.extend(self.search.filters());
@@ -156,6 +157,7 @@ impl VectorStore for Events<'_> {
             wanted.model.into(),
             wanted.dimensions.into(),
         ]);
+        params.extend(self.search.session_param());
         let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
         Ok(VectorBatch::from_row(&row, wanted.batch))
     }
