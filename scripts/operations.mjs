@@ -62,7 +62,7 @@ export const GROUPS = {
     "revertBlock",
     "clearBlocks",
   ],
-  "Entries of a searchable block": ["setEntry", "deleteEntry", "listEntries", "searchContext"],
+  "Entries of a searchable block": ["setEntry", "deleteEntry", "listEntries", "getEntry", "searchContext"],
   "Documents of a loadable block": ["putSkill", "deleteSkill", "listSkills", "loadSkill", "unloadSkill"],
   "System prompt": ["renderPrompt", "freezePrompt", "refreshPrompt", "refreshPrompts", "getReminder"],
   "Memory tools": ["getTools", "callTool"],

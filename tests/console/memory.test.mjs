@@ -131,6 +131,32 @@ describe("memory", { skip }, async () => {
     );
   });
 
+  test("an_entrys_tags_and_metadata_are_shown_changed_and_filtered_by", async (t) => {
+    await ask("marks", "defineBlock", { label: "facts", kind: "searchable" });
+    const set = (key, more) => ask("marks", "setEntry", { label: "facts", key, content: `About ${key}.`, ...more });
+    await set("tea", { tags: ["taste"], metadata: { city: "Oslo" }, source: "user" });
+    await set("rain", { tags: ["weather"] });
+    const page = await site.open(t, "#/marks/memory/facts");
+    const card = (text) => page.locator(".entry").filter({ hasText: text });
+    await card("About tea").getByText("From: user").waitFor();
+    await card("About tea").getByText("city: Oslo").waitFor();
+    await page.getByRole("button", { name: "Only entries with the tag taste" }).click();
+    await until(
+      () => page.locator(".entry").count(),
+      (count) => count === 1,
+    );
+    await page.getByRole("button", { name: "Show all entries" }).click();
+    await card("About rain").waitFor();
+    await page.getByRole("button", { name: "Change rain" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Tags").fill("weather\nOslo");
+    await dialog.getByLabel("Metadata").fill('{"level": 3}');
+    await page.getByRole("button", { name: "Save" }).click();
+    await card("About rain").getByText("level: 3").waitFor();
+    const rain = await ask("marks", "getEntry", { label: "facts", key: "rain" });
+    assert.deepEqual([rain.tags, rain.metadata], [["weather", "Oslo"], { level: 3 }]);
+  });
+
   test("a_fact_that_was_replaced_is_shown_with_its_time_and_found_in_the_past", async (t) => {
     await ask("facts", "defineBlock", { label: "homes", kind: "searchable" });
     await ask("facts", "setEntry", {

@@ -46,12 +46,13 @@ async function observeMemory(read, sessionId) {
   for (const { label, kind } of blocks) {
     if (kind === "searchable")
       items[label] = (await read("listEntries", { ...scope, label, limit: 200 })).entries.map(
-        ({ key, content, title }) => ({ key, content, title }),
+        ({ key, content, title, tags = [] }) => ({ key, content, title, tags }),
       );
     if (kind === "loadable")
-      items[label] = (await read("listSkills", { ...scope, label, limit: 1000 })).skills.map(({ key, bytes }) => ({
+      items[label] = (await read("listSkills", { ...scope, label, limit: 1000 })).skills.map(({ key, bytes, tags = [] }) => ({
         key,
         bytes,
+        tags,
       }));
   }
   return { blocks, items };
@@ -150,8 +151,8 @@ function compareMemory(memory, found) {
       const items = [...held.items].sort(([a], [b]) => (a < b ? -1 : 1));
       const expected = items.map(([key, item]) =>
         definition.kind === "searchable"
-          ? { key, content: item.content, title: item.title ?? null }
-          : { key, bytes: Buffer.byteLength(item.content) },
+          ? { key, content: item.content, title: item.title ?? null, tags: item.tags ?? [] }
+          : { key, bytes: Buffer.byteLength(item.content), tags: item.tags ?? [] },
       );
       if (!isDeepStrictEqual(found.items[block.label], expected))
         return `block ${key} holds ${show(found.items[block.label])}, not ${show(expected)}`;

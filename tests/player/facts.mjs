@@ -1,18 +1,22 @@
 // Which entries of a block count, by the contract: a write makes its entry count, and those
 // that it names stop to count until they are written anew or given back.
 
-/** Writes the entry `key`. Without `supersedes` it keeps those that it named before. */
-export function putFact(items, key, content, supersedes) {
+/** Writes the entry `key`. Without `supersedes` it keeps those that it named before, and so with `tags`. */
+export function putFact(items, key, content, supersedes, tags) {
   const before = items.get(key);
   const fact = {
     content,
     title: null,
     supersedes: supersedes ?? before?.supersedes ?? [],
+    tags: tags ?? before?.tags ?? [],
     replacedBy: null,
     isUnsure: false,
   };
   const isWritten =
-    before?.content === content && before.replacedBy === null && String(before.supersedes) === String(fact.supersedes);
+    before?.content === content &&
+    before.replacedBy === null &&
+    String(before.supersedes) === String(fact.supersedes) &&
+    String(before.tags ?? []) === String(fact.tags);
   if (!isWritten) items.set(key, fact);
   for (const other of before?.supersedes ?? []) if (!fact.supersedes.includes(other)) giveBack(items, other, key);
   for (const other of isWritten ? [] : (supersedes ?? []))

@@ -11,6 +11,7 @@ import { tellError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { counted, fieldOf, shownText, shownTime, timeOf } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
+import { Marks, metadataOf, tagsOf } from "./marks.tsx";
 import { isPast, Validity } from "./validity.tsx";
 import { Deleted, Versions } from "./versions.tsx";
 
@@ -23,6 +24,7 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
   const [found, setFound] = useState<FoundEntries | null>(null);
   const [asOf, setAsOf] = useState("");
   const [query, setQuery] = useState("");
+  const [tag, setTag] = useState("");
   const [error, setError] = useState<unknown>(undefined);
   const [deleted, setDeleted] = useState<string | null>(null);
   const [opened, setOpened] = useState<string | null>(null);
@@ -31,10 +33,11 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
   const searches = useRef(0);
   const loads = useRef(0);
 
+  const where = tag === "" ? {} : { where: { tags: { all: [tag] } } };
   const load = async (from: string | null) => {
     const turn = (loads.current += 1);
     try {
-      const page = await client.listEntries({ ...of, limit: PAGE, ...(from !== null && { cursor: from }) });
+      const page = await client.listEntries({ ...of, limit: PAGE, ...where, ...(from !== null && { cursor: from }) });
       if (turn !== loads.current) return;
       setEntries((before) => (from === null ? page.entries : [...(before ?? []), ...page.entries]));
       setCursor(page.cursor);
@@ -43,13 +46,13 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
       if (turn === loads.current) setError(error);
     }
   };
-  useEffect(() => void load(null), [agent, of.label]);
+  useEffect(() => void load(null), [agent, of.label, tag]);
   const search = async () => {
     const turn = (searches.current += 1);
     if (query.trim() === "") return setFound(null);
     try {
       const at = timeOf(asOf);
-      const found = await client.searchContext({ ...of, query, limit: 50, ...(at !== null && { asOf: at }) });
+      const found = await client.searchContext({ ...of, query, limit: 50, ...where, ...(at !== null && { asOf: at }) });
       if (turn === searches.current) setFound(found);
     } catch (error) {
       tellError(error);
@@ -101,6 +104,12 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
       </div>
       {error !== undefined && <Problem error={error} retry={() => void load(null)} />}
       {entries === null && error === undefined && <Loading what="entries" />}
+      {tag !== "" && (
+        <p class="note" role="status">
+          Only entries with the tag <Name text={tag} />{" "}
+          <Button kind="quiet" icon="close" label="Show all entries" onClick={() => setTag("")} />
+        </p>
+      )}
       {found !== null && (
         <p class="note" role="status">
           {counted(found.results.length, "hit")}
@@ -116,6 +125,7 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
             <Marked text={hit.snippet} highlights={hit.highlights} />
           </p>
           <Validity of={hit} />
+          <Marks of={hit} onTag={setTag} />
         </article>
       ))}
       {found?.past !== undefined && found.past.length > 0 && <Past past={found.past} />}
@@ -169,6 +179,7 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
               <Long text={shownText(entry.content)} />
             </p>
             <Validity of={entry} />
+            <Marks of={entry} onTag={setTag} />
             {opened === entry.key && (
               <Versions
                 agent={agent}
@@ -234,6 +245,8 @@ function Change({
   const [validFrom, setValidFrom] = useState(fieldOf(entry?.validFrom));
   const [validUntil, setValidUntil] = useState(fieldOf(entry?.validUntil));
   const [supersedes, setSupersedes] = useState((entry?.supersedes ?? []).join("\n"));
+  const [tags, setTags] = useState((entry?.tags ?? []).join("\n"));
+  const [metadata, setMetadata] = useState(entry?.metadata == null ? "" : JSON.stringify(entry.metadata, null, 2));
   const [isBusy, begin] = useWork();
   const save = () =>
     begin(async () => {
@@ -247,6 +260,8 @@ function Change({
         ...(from !== null && { validFrom: validFrom === fieldOf(entry?.validFrom) ? entry?.validFrom : from }),
         ...(until !== null && { validUntil: validUntil === fieldOf(entry?.validUntil) ? entry?.validUntil : until }),
         supersedes: supersedes.split("\n").filter((key) => key !== ""),
+        tags: tagsOf(tags),
+        metadata: metadataOf(metadata),
       });
       onDone();
       onClose();
@@ -274,6 +289,14 @@ function Change({
           value={supersedes}
           onInput={setSupersedes}
           hint="The keys of entries that hold no longer, one on each line."
+        />
+        <Field label="Tags" rows={2} value={tags} onInput={setTags} hint="One on each line." />
+        <Field
+          label="Metadata"
+          rows={3}
+          value={metadata}
+          onInput={setMetadata}
+          hint="A JSON object, to find the entry by. Empty: none."
         />
       </Form>
     </Dialog>

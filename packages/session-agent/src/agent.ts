@@ -11,6 +11,7 @@ import {
   type Imported,
   type ImportedAgent,
   type ListEntriesInput,
+  type ListSessionsInput,
   type ListSkillsInput,
   type Operations,
   OPERATIONS,
@@ -127,10 +128,12 @@ export class AgentClient {
   }
 
   /** All sessions, the newest activity first. `limit` is a page's. */
-  sessions(options: CallOptions & { limit?: number } = {}): AsyncGenerator<Session, void, undefined> {
-    const { limit, ...more } = options;
+  sessions(
+    options: CallOptions & Omit<ListSessionsInput, "cursor"> = {},
+  ): AsyncGenerator<Session, void, undefined> {
+    const { limit, where, ...more } = options;
     return pagesOf(
-      (cursor) => this.listSessions({ limit, cursor }, more),
+      (cursor) => this.listSessions({ limit, cursor, where }, more),
       ({ sessions }) => sessions,
     );
   }

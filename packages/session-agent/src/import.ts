@@ -325,7 +325,7 @@ async function writeBlock(
     if (block === null) await agent.defineBlock({ label, kind }, options);
     if (kind === "writable") await agent.setBlock({ label, content }, options);
     for (const [n, entry] of entries.entries()) {
-      await agent.setEntry({ label, ...entry }, options);
+      await agent.setEntry({ label, ...entry, source: "import" }, options);
       options.onProgress?.({ done: n + 1, total: entries.length });
     }
   }

@@ -160,9 +160,13 @@ move(
     const content = textFor(game, dice);
     const others = [...memory.holds(label).items.keys()].filter((other) => other !== key);
     const supersedes = label === "kb" && others.length > 0 && dice.one(3) ? [dice.pick(others)] : undefined;
+    const tags = dice.one(3) ? (dice.one(3) ? [] : [game.word()]) : undefined;
     const apply = (model) =>
-      void (label === "kb" ? putFact(items(model), key, content, supersedes) : items(model).set(key, { content }));
-    await game.write(agent, put, { ...scope, label, key, content, ...(supersedes && { supersedes }) }, apply, { dice });
+      void (label === "kb"
+        ? putFact(items(model), key, content, supersedes, tags)
+        : items(model).set(key, { content, tags: tags ?? items(model).get(key)?.tags ?? [] }));
+    const body = { ...scope, label, key, content, ...(supersedes && { supersedes }), ...(tags && { tags }) };
+    await game.write(agent, put, body, apply, { dice });
     if (label === "kb") await findEntry(game, dice, { agent, scope, memory: of(game.agents[agent]) });
   }),
 );
@@ -171,12 +175,14 @@ move(
 async function findEntry(game, dice, { agent, scope, memory }) {
   const { items } = memory.holds("kb");
   if (items.size === 0) return;
-  const [key, { content, replacedBy, isUnsure }] = dice.pick([...items]);
+  const [key, { content, replacedBy, isUnsure, tags = [] }] = dice.pick([...items]);
+  const where = tags.length > 0 && dice.one(2) ? { where: { tags: { all: tags } } } : {};
   const { results } = await game.read(agent, "searchContext", {
     ...scope,
     label: "kb",
     query: content.split(/\s/)[0],
     limit: 100,
+    ...where,
   });
   const isFound = results.some((entry) => entry.key === key);
   game.hold(

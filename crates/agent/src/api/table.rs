@@ -22,7 +22,9 @@ use super::operations::memory_blocks::{
     AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
     SetBlock,
 };
-use super::operations::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
+use super::operations::memory_entries::{
+    DeleteEntry, GetEntry, ListEntries, SearchContext, SetEntry,
+};
 use super::operations::memory_prompt::{
     FreezePrompt, GetReminder, RefreshPrompt, RefreshPrompts, RenderPrompt,
 };
@@ -104,6 +106,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<SetEntry>(),
     waiting::<DeleteEntry>(),
     waiting::<ListEntries>(),
+    waiting::<GetEntry>(),
     waiting::<SearchContext>(),
     waiting::<PutSkill>(),
     waiting::<DeleteSkill>(),

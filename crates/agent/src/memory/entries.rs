@@ -28,6 +28,7 @@ use super::{Memory, MemoryWriter};
 use crate::base::columns::{FromRow, find, load, load_values};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
+use crate::base::filter::{Filter, FilteredColumns};
 use crate::memory::kind::BlockKind;
 
 /// The most bytes of a page of entries: 64 of the longest entries fit.
@@ -490,7 +491,7 @@ fn kept_by(block: &Definition, binding: &str) -> Error {
     Error::invalid(
         "label",
         format!(
-            "The service `{binding}` keeps the entries of `{}`. This agent can search and set them, but not list or delete them.",
+            "The service `{binding}` keeps the entries of `{}`. This agent can search and set them, but not list, read or delete them.",
             block.label
         ),
     )
@@ -502,18 +503,25 @@ pub async fn list(
     block: &Definition,
     limit: i64,
     cursor: Option<&str>,
+    filter: Option<&Filter>,
 ) -> Result<EntryPage> {
     check_searchable(block)?;
     match block.home() {
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let input = json!({"limit": limit, "cursor": cursor});
+            let mut input = json!({"limit": limit, "cursor": cursor});
+            if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
+                input.insert("where".to_owned(), filter.to_json());
+            }
             agent::call(memory, block, home, "listEntries", input).await
         }
         BlockHome::Service { binding } => Err(kept_by(block, binding)),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            load_page(memory.db, block, limit, cursor)
+            match filter {
+                Some(filter) => load_filtered(memory.db, block, limit, cursor, filter),
+                None => load_page(memory.db, block, limit, cursor),
+            }
         }
     }
 }
@@ -556,4 +564,147 @@ fn load_page(
         .filter(|_| has_more)
         .map(|last| last.key.clone());
     Ok(EntryPage { entries, cursor })
+}
+
+/// How many entries a page with a filter looks at, and how many bytes of their texts lie
+/// before the notes that it reads.
+const MAX_FILTERED: i64 = 1_000;
+const MAX_FILTERED_BYTES: i64 = 8 << 20;
+
+/// An entry that a filter looked at.
+struct LookedAt {
+    key: String,
+    passes: bool,
+}
+
+impl FromRow<'_> for LookedAt {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            key: row.text(0)?.to_owned(),
+            passes: row.integer(1)? == 1,
+        })
+    }
+}
+
+/// A page of the entries that pass a filter. It may show fewer than `limit`, or none, and
+/// have a cursor, because it looks at a bounded number of rows.
+fn load_filtered(
+    db: &dyn Database,
+    block: &Definition,
+    limit: i64,
+    after: Option<&str>,
+    filter: &Filter,
+) -> Result<EntryPage> {
+    let sql = format!(
+        "SELECT e.key, {}
+           FROM (SELECT number, key, sum(bytes) OVER (ORDER BY key) - bytes AS before
+                   FROM (SELECT number, key, octet_length(content) AS bytes
+                           FROM cf_agents_entries
+                          WHERE scope = ?1
+                            AND block = ?2
+                            AND key > ?3
+                          ORDER BY key
+                          LIMIT ?4)) AS near
+          CROSS JOIN cf_agents_entries AS e
+             ON e.number = near.number
+          WHERE near.before < {MAX_FILTERED_BYTES}
+          ORDER BY near.key",
+        filter.condition(&FilteredColumns::of_note("e.note"), "?5")
+    );
+    let params: [SqlValue; 5] = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        after.unwrap_or_default().into(),
+        MAX_FILTERED.into(),
+        filter.param().into(),
+    ];
+    let mut looked_at: Vec<LookedAt> = load(db, &sql, &params)?;
+    let is_last = is_last_page(db, block, looked_at.last())?;
+    let most = usize::try_from(limit).unwrap_or(0);
+    let full = looked_at
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.passes)
+        .nth(most.saturating_sub(1))
+        .map(|(index, _)| index + 1);
+    let has_more = !is_last || full.is_some_and(|end| end < looked_at.len());
+    looked_at.truncate(full.unwrap_or(looked_at.len()));
+    let mut end = looked_at.last().map(|last| last.key.clone());
+    let mut entries = Vec::new();
+    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
+    let mut is_cut = false;
+    for one in looked_at.iter().filter(|one| one.passes) {
+        let Some(EntryRow { entry, .. }) = find_row(db, block, &one.key)? else {
+            continue;
+        };
+        if !room.takes(written_bytes(&entry.content)) {
+            end = entries.last().map(|last: &Entry| last.key.clone());
+            is_cut = true;
+            break;
+        }
+        entries.push(entry);
+    }
+    let cursor = end.filter(|_| has_more || is_cut);
+    Ok(EntryPage { entries, cursor })
+}
+
+/// Whether no entry of the block comes after this one.
+fn is_last_page(db: &dyn Database, block: &Definition, last: Option<&LookedAt>) -> Result<bool> {
+    let Some(last) = last else {
+        return Ok(true);
+    };
+    let sql = "SELECT 1
+                 FROM cf_agents_entries
+                WHERE scope = ?1
+                  AND block = ?2
+                  AND key > ?3
+                LIMIT 1";
+    let params = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        last.key.as_str().into(),
+    ];
+    Ok(db.rows(sql, &params)?.is_empty())
+}
+
+/// An entry, and how much of its past is kept.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EntryDetails {
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// Counts the entry's texts, the first being 1.
+    pub version: i64,
+    /// How many of its earlier texts `getBlockVersions` shows.
+    pub versions_kept: i64,
+}
+
+/// An entry by its key, wherever its block lives.
+pub async fn get(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+) -> Result<Option<EntryDetails>> {
+    check_searchable(block)?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            agent::call(memory, block, home, "getEntry", json!({"key": key})).await
+        }
+        BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            let Some(EntryRow { entry, note, .. }) = find_row(memory.db, block, key)? else {
+                return Ok(None);
+            };
+            let content_key = block.content_key();
+            let item = place(block, &content_key, key);
+            Ok(Some(EntryDetails {
+                entry,
+                version: note.version,
+                versions_kept: past::count_kept(memory.db, &item)?,
+            }))
+        }
+    }
 }

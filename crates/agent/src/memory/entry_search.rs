@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::definition::Definition;
-use super::entry_matches::{LikelyEntries, load_matches};
+use super::entry_matches::{LikelyEntries, LikelyEntry, load_matches};
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
+use super::origin::Origin;
 use super::past::{ItemNote, PastVersion, SaidThen, find_at, load_said_then, place};
 use super::source::BlockHome;
 use super::validity::{FactState, Validity};
@@ -17,7 +18,9 @@ use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
+use crate::base::filter::Filter;
 use crate::base::json::{self, RawValue, json, written_bytes};
+use crate::base::tags::{Metadata, Tags};
 use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
 use crate::search::candidates::most_candidates;
@@ -36,7 +39,11 @@ use crate::search::words::words;
 /// An entry that a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct FoundEntry {
+    /// The block that the entry is in, if several were searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     pub key: Option<String>,
     pub title: Option<String>,
     pub content: String,
@@ -47,6 +54,20 @@ pub struct FoundEntry {
     pub highlights: Vec<Highlight>,
     /// Comparable only with other scores of the same search.
     pub score: f64,
+    /// What callers wrote on the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
+    /// Who the text comes from. Absent: a service keeps the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// The events that the text comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// When the text was written. Absent: a service keeps the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
     #[serde(flatten)]
     pub validity: Validity,
 }
@@ -55,6 +76,9 @@ pub struct FoundEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PastEntry {
+    /// The block that the entry is in, if several were searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     pub key: String,
     pub title: Option<String>,
     #[serde(flatten)]
@@ -67,6 +91,23 @@ pub struct Moment {
     pub now_ms: i64,
     /// `None`: now.
     pub as_of: Option<i64>,
+}
+
+/// What a search of entries looks for.
+#[derive(Clone, Copy)]
+pub struct EntryQuery<'a> {
+    pub queries: &'a [String],
+    pub limit: i64,
+    /// A time: what held then is searched. `None`: now.
+    pub as_of: Option<i64>,
+    /// What an entry must have.
+    pub filter: Option<&'a Filter>,
+}
+
+impl EntryQuery<'_> {
+    pub fn most(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(0)
+    }
 }
 
 /// The entries that a search in another home found.
@@ -130,11 +171,15 @@ fn about(key: &str, title: Option<&str>) -> Vec<String> {
 pub async fn search_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
-    queries: &[String],
-    limit: i64,
-    as_of: Option<i64>,
+    asked: &EntryQuery<'_>,
 ) -> Result<FoundElsewhere> {
-    let most = usize::try_from(limit).unwrap_or(0);
+    let EntryQuery {
+        queries,
+        limit,
+        as_of,
+        filter,
+    } = *asked;
+    let most = asked.most();
     match block.home() {
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
@@ -145,12 +190,15 @@ pub async fn search_elsewhere(
             if let (Some(input), Some(as_of)) = (input.as_object_mut(), as_of) {
                 input.insert("asOf".to_owned(), as_of.into());
             }
+            if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
+                input.insert("where".to_owned(), filter.to_json());
+            }
             agent::call(memory, block, home, "searchContext", input).await
         }
         BlockHome::Service { binding } => {
             let mut told = Vec::new();
             for query in queries {
-                let found = service::search(memory, block, binding, query, limit, as_of).await?;
+                let found = service::search(memory, block, binding, query, asked).await?;
                 told.push(read_told(found, query, most));
             }
             Ok(FoundElsewhere {
@@ -165,7 +213,8 @@ pub async fn search_elsewhere(
                 now_ms: memory.host.now_ms(),
                 as_of,
             };
-            let found = find(memory.db, block, queries, &[], most, moment)?;
+            let blocks = std::slice::from_ref(block);
+            let found = find(memory.db, blocks, asked, &[], moment)?;
             Ok(FoundElsewhere {
                 results: found.results,
                 past: found.past,
@@ -193,12 +242,18 @@ fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<Fou
         .map(|result| {
             let snippet = snippet(&result.content, &mut asked);
             FoundEntry {
+                label: None,
                 key: result.key,
                 title: result.title,
                 content: result.content,
                 snippet: snippet.text,
                 highlights: snippet.highlights,
                 score: result.score.unwrap_or(0.0),
+                metadata: None,
+                tags: Tags::default(),
+                source: None,
+                events: Vec::new(),
+                updated_at: None,
                 validity: Validity::default(),
             }
         })
@@ -246,13 +301,13 @@ fn merge_told(mut told: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry> {
 /// meaning. `nearest` holds the numbers of the latter, for each query, or nothing.
 pub fn find(
     db: &dyn Database,
-    block: &Definition,
-    queries: &[String],
+    blocks: &[Definition],
+    asked: &EntryQuery<'_>,
     nearest: &[Nearest<i64>],
-    most: usize,
     moment: Moment,
 ) -> Result<FoundHere> {
-    let queries = WordQuery::parse_all(queries);
+    let (most, filter) = (asked.most(), asked.filter);
+    let queries = WordQuery::parse_all(asked.queries);
     let mut rows: HashMap<i64, FoundRow> = HashMap::new();
     let mut stems: Vec<String> = Vec::new();
     let mut rankings = Vec::new();
@@ -261,12 +316,14 @@ pub fn find(
             continue;
         }
         let LikelyEntries { entries, terms } =
-            load_matches(db, block, query, most_candidates(queries.len()))?;
-        let mut matching = load_ranked(db, block, &entries)?;
+            load_matches(db, blocks, query, filter, most_candidates(queries.len()))?;
+        let mut matching = load_ranked(db, blocks, &entries)?;
         if let Some(at_ms) = moment.as_of {
             // An entry that was written later was not there then.
             matching.retain(|row| row.begins() <= at_ms);
-            matching.extend(load_then(db, block, query, at_ms)?);
+            for place in 0..blocks.len() {
+                matching.extend(load_then(db, blocks, place, query, filter, at_ms)?);
+            }
         }
         let ranked = rank(&matching, query, &terms);
         rankings.push(fuse_found(ranked, nearest.get(place)));
@@ -280,12 +337,15 @@ pub fn find(
         .map(|(number, _)| *number)
         .filter(|number| !rows.contains_key(number))
         .collect();
-    let strangers = load_entries(db, block, &unknown)?;
-    rows.extend(strangers.into_iter().map(|row| (row.number, row)));
+    for place in 0..blocks.len() {
+        let strangers = load_entries(db, blocks, place, &unknown)?;
+        rows.extend(strangers.into_iter().map(|row| (row.number, row)));
+    }
     let prefixes: Vec<String> = queries
         .into_iter()
         .flat_map(|query| query.prefixes)
         .collect();
+    let has_many = blocks.len() > 1;
     let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
     let mut found = FoundHere::default();
     let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
@@ -297,14 +357,19 @@ pub fn find(
         let Some(row) = rows.get(&number) else {
             continue;
         };
+        let Some(block) = blocks.get(row.block) else {
+            continue;
+        };
+        let label = has_many.then(|| block.label.as_str().to_owned());
         let Some(FactText {
             title,
             content,
-            validity,
-        }) = row.said_at(db, block, moment)?
+            note,
+            written_at,
+        }) = row.said_at(db, block, moment, filter)?
         else {
             if found.past.len() < most && row.is_over(db, block, moment)? {
-                found.past.push(row.to_past());
+                found.past.push(row.to_past(label));
             }
             continue;
         };
@@ -313,13 +378,19 @@ pub fn find(
         }
         let snippet = snippet(&content, &mut asked);
         found.results.push(FoundEntry {
+            label,
             key: Some(row.key.clone()),
             title,
             content,
             snippet: snippet.text,
             highlights: snippet.highlights,
             score: (score * 10_000.0).round() / 10_000.0,
-            validity,
+            source: Some(note.origin()),
+            events: note.source_events(),
+            metadata: note.metadata,
+            tags: note.tags,
+            updated_at: Some(written_at),
+            validity: note.validity,
         });
     }
     Ok(found)
@@ -347,16 +418,22 @@ fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, 
 /// The rows of ranked entries, in their order.
 fn load_ranked(
     db: &dyn Database,
-    block: &Definition,
-    ranked: &[(i64, f64)],
+    blocks: &[Definition],
+    ranked: &[LikelyEntry],
 ) -> Result<Vec<FoundRow>> {
-    let numbers: Vec<i64> = ranked.iter().map(|(number, _)| *number).collect();
-    let rows = load_entries(db, block, &numbers)?;
-    let mut rows: HashMap<i64, FoundRow> = rows.into_iter().map(|row| (row.number, row)).collect();
-    let found = ranked.iter().filter_map(|(number, score)| {
-        let row = rows.remove(number)?;
+    let mut rows: HashMap<i64, FoundRow> = HashMap::new();
+    for place in 0..blocks.len() {
+        let of_block = ranked.iter().filter(|one| one.block == place);
+        let numbers: Vec<i64> = of_block.map(|one| one.number).collect();
+        if !numbers.is_empty() {
+            let loaded = load_entries(db, blocks, place, &numbers)?;
+            rows.extend(loaded.into_iter().map(|row| (row.number, row)));
+        }
+    }
+    let found = ranked.iter().filter_map(|one| {
+        let row = rows.remove(&one.number)?;
         Some(FoundRow {
-            score: *score,
+            score: one.score,
             ..row
         })
     });
@@ -376,7 +453,8 @@ pub struct FoundHere {
 struct FactText {
     title: Option<String>,
     content: String,
-    validity: Validity,
+    note: ItemNote,
+    written_at: i64,
 }
 
 /// An entry that matches by words or by meaning.
@@ -389,6 +467,8 @@ struct FoundRow {
     created_at: i64,
     note: ItemNote,
     score: f64,
+    /// The place of the entry's block among those that are searched.
+    block: usize,
 }
 
 impl FoundRow {
@@ -407,17 +487,20 @@ impl FromRow<'_> for FoundRow {
             created_at: row.integer(5)?,
             note: ItemNote::read(row.find_text(6), row.text(1)?)?,
             score: 0.0,
+            block: 0,
         })
     }
 }
 
 impl FoundRow {
-    /// The text of the entry at this moment; `None`: the entry did not hold then.
+    /// The text of the entry at this moment; `None`: the entry did not hold then, or did not
+    /// pass the filter then.
     fn said_at(
         &self,
         db: &dyn Database,
         block: &Definition,
         moment: Moment,
+        filter: Option<&Filter>,
     ) -> Result<Option<FactText>> {
         let validity = &self.note.validity;
         let known_since = moment.as_of.map(|_| self.created_at);
@@ -425,7 +508,7 @@ impl FoundRow {
         // The text was written later, and nobody said that it holds since before.
         if moment.as_of.is_some() && self.begins() > at_ms {
             let content_key = block.content_key();
-            let past = find_at(db, &place(block, &content_key, &self.key), at_ms)?;
+            let past = find_at(db, &place(block, &content_key, &self.key), at_ms, filter)?;
             let holds = |past: &PastVersion| {
                 let state = past.note.validity.state(at_ms, None);
                 state == FactState::Holds
@@ -434,7 +517,8 @@ impl FoundRow {
                 Some(FactText {
                     title: past.title,
                     content: past.content?,
-                    validity: past.note.validity,
+                    note: past.note,
+                    written_at: past.written_at,
                 })
             }));
         }
@@ -448,7 +532,8 @@ impl FoundRow {
         Ok(Some(FactText {
             title: self.title.clone(),
             content: self.content.clone(),
-            validity: validity.clone(),
+            note: self.note.clone(),
+            written_at: self.updated_at,
         }))
     }
 
@@ -498,8 +583,9 @@ impl FoundRow {
         }
     }
 
-    fn to_past(&self) -> PastEntry {
+    fn to_past(&self, label: Option<String>) -> PastEntry {
         PastEntry {
+            label,
             key: self.key.clone(),
             title: self.title.clone(),
             validity: self.note.validity.clone(),
@@ -511,12 +597,20 @@ impl FoundRow {
 /// texts that match the query are loaded.
 fn load_then(
     db: &dyn Database,
-    block: &Definition,
+    blocks: &[Definition],
+    block: usize,
     query: &WordQuery,
+    filter: Option<&Filter>,
     at_ms: i64,
 ) -> Result<Vec<FoundRow>> {
-    let said = load_said_then(db, &block.scope, &block.content_key(), at_ms)?;
-    let rows = (1..)
+    let Some(searched) = blocks.get(block) else {
+        return Ok(Vec::new());
+    };
+    let content_key = searched.content_key();
+    let said = load_said_then(db, &searched.scope, &content_key, at_ms, filter)?;
+    // Each block has numbers of its own, and more of them than texts are looked at.
+    let first = 1 + ((block as i64) << 32);
+    let rows = (first..)
         .zip(said)
         .map(|(place, SaidThen { key, past, number })| FoundRow {
             // An entry that is deleted has no number any more.
@@ -528,12 +622,21 @@ fn load_then(
             created_at: past.written_at,
             note: past.note,
             score: 0.0,
+            block,
         });
     Ok(rows.filter(|row| row.matches(query)).collect())
 }
 
-/// The block's entries with these numbers.
-fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Result<Vec<FoundRow>> {
+/// The entries of one of the blocks with these numbers.
+fn load_entries(
+    db: &dyn Database,
+    blocks: &[Definition],
+    block: usize,
+    numbers: &[i64],
+) -> Result<Vec<FoundRow>> {
+    let Some(searched) = blocks.get(block) else {
+        return Ok(Vec::new());
+    };
     let sql = format!(
         "SELECT {}
            FROM json_each(?1) AS wanted
@@ -543,15 +646,14 @@ fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Resul
             AND e.block = ?3",
         FoundRow::COLUMNS
     );
-    load(
-        db,
-        &sql,
-        &[
-            json::encode(&numbers)?.into(),
-            block.scope.as_str().into(),
-            block.content_key().into(),
-        ],
-    )
+    let params = [
+        json::encode(&numbers)?.into(),
+        searched.scope.as_str().into(),
+        searched.content_key().into(),
+    ];
+    let rows: Vec<FoundRow> = load(db, &sql, &params)?;
+    let rows = rows.into_iter().map(|row| FoundRow { block, ..row });
+    Ok(rows.collect())
 }
 
 fn to_candidate(row: &FoundRow, asked: &mut AskedWords<'_>) -> Candidate {

@@ -15,6 +15,7 @@ use super::validity::Validity;
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
+use crate::base::filter::{Filter, FilteredColumns};
 use crate::base::json::{self};
 use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
@@ -300,19 +301,24 @@ impl ItemDeleted {
 
     /// An item that was deleted here and leaves its versions.
     pub fn with_versions(db: &dyn Database, item: &ItemPlace<'_>) -> Result<Self> {
-        let sql = "SELECT count(*)
-                     FROM cf_agents_item_versions
-                    WHERE scope = ?1
-                      AND block = ?2
-                      AND key = ?3
-                      AND content IS NOT NULL";
-        let versions: Option<i64> = find_value(db, sql, &item.params())?;
+        let versions = count_kept(db, item)?;
         Ok(Self {
             deleted: true,
-            versions_kept: versions.filter(|count| *count > 0),
+            versions_kept: Some(versions).filter(|count| *count > 0),
             versions_until: None,
         })
     }
+}
+
+/// How many earlier texts of an item are kept.
+pub fn count_kept(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
+    let sql = "SELECT count(*)
+                 FROM cf_agents_item_versions
+                WHERE scope = ?1
+                  AND block = ?2
+                  AND key = ?3
+                  AND content IS NOT NULL";
+    Ok(find_value(db, sql, &item.params())?.unwrap_or(0))
 }
 
 /// The item that is deleted, and when.
@@ -470,20 +476,35 @@ pub fn load_all(
 const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
 
 /// The newest version that held at this time; `None`: it is not kept, or no version held.
-pub fn find_at(db: &dyn Database, item: &ItemPlace<'_>, at_ms: i64) -> Result<Option<PastVersion>> {
+///
+/// A version that does not pass the filter is as one that is not kept.
+pub fn find_at(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    at_ms: i64,
+    filter: Option<&Filter>,
+) -> Result<Option<PastVersion>> {
+    let passes = filter.map_or_else(String::new, |filter| {
+        let columns = FilteredColumns::of_note("note");
+        format!("WHERE {}", filter.condition(&columns, "?5"))
+    });
+    let columns = PastVersion::COLUMNS;
     let sql = format!(
-        "SELECT {}
-           FROM cf_agents_item_versions
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3
-            AND {BEGINS} <= ?4
-          ORDER BY version DESC
-          LIMIT 1",
-        PastVersion::COLUMNS
+        "SELECT {columns}
+           FROM (SELECT {columns}
+                   FROM cf_agents_item_versions
+                  WHERE scope = ?1
+                    AND block = ?2
+                    AND key = ?3
+                    AND {BEGINS} <= ?4
+                  ORDER BY version DESC
+                  LIMIT 1)
+          {passes}"
     );
     let [scope, block, key] = item.params();
-    find(db, &sql, &[scope, block, key, at_ms.into()])
+    let mut params = vec![scope, block, key, at_ms.into()];
+    params.extend(filter.map(|filter| SqlValue::from(filter.param())));
+    find(db, &sql, &params)
 }
 
 /// A text that an item had at some time, and that is not its newest.
@@ -516,7 +537,12 @@ pub fn load_said_then(
     scope: &str,
     block: &str,
     at_ms: i64,
+    filter: Option<&Filter>,
 ) -> Result<Vec<SaidThen>> {
+    let passes = filter.map_or_else(String::new, |filter| {
+        let columns = FilteredColumns::of_note("v.note");
+        format!("AND {}", filter.condition(&columns, "?6"))
+    });
     let sql = format!(
         "SELECT v.version, v.title, v.content, v.note, v.written_at, v.key, said.number
            FROM (SELECT key, version, number, sum(bytes) OVER (ORDER BY written_at DESC, key) AS bytes
@@ -541,6 +567,7 @@ pub fn load_said_then(
             AND v.key = said.key
             AND v.version = said.version
           WHERE said.bytes <= ?5
+            {passes}
           ORDER BY v.written_at DESC, v.key"
     );
     let params: [SqlValue; 5] = [
@@ -550,6 +577,8 @@ pub fn load_said_then(
         MAX_SEARCHED.into(),
         MAX_SEARCHED_BYTES.into(),
     ];
+    let filter = filter.map(|filter| SqlValue::from(filter.param()));
+    let params: Vec<SqlValue> = params.into_iter().chain(filter).collect();
     load(db, &sql, &params)
 }
 

@@ -7,16 +7,18 @@ use super::nearest::{
 };
 use super::{open_queries, spread};
 use crate::base::columns::{find_value, load};
-use crate::base::database::{Database, find_row};
+use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::Result;
+use crate::base::filter::{Filter, FilteredColumns};
 use crate::base::json;
 use crate::memory::definition::Definition;
 use crate::memory::entries::{self, check_searchable, lives_here};
 use crate::memory::entry::Entry;
-use crate::memory::entry_search::{self, FoundEntry, Moment, PastEntry};
+use crate::memory::entry_search::{self, EntryQuery, FoundEntry, Moment, PastEntry};
 use crate::memory::entry_text::EntryText;
 use crate::memory::{Memory, MemoryWriter};
 use crate::models::embedding::EmbeddingModel;
+use crate::search::merge::merge;
 
 /// How long a write waits for its entry's vector, once the entry is written.
 const WRITE_PATIENCE_MS: i64 = 5_000;
@@ -24,7 +26,8 @@ const WRITE_PATIENCE_MS: i64 = 5_000;
 /// What a vector is made of: the title, then the text.
 const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
 
-/// What a search of a block found.
+/// What a search of blocks found.
+#[derive(Default)]
 pub struct EntryMatches {
     /// Best first.
     pub results: Vec<FoundEntry>,
@@ -48,7 +51,8 @@ pub async fn set(
     {
         let store = Entries {
             db: memory.db,
-            block,
+            blocks: std::slice::from_ref(block),
+            filter: None,
         };
         if let Ok(Some(number)) = store.find_missing(text.key, &model.name()) {
             let numbers = [number];
@@ -59,23 +63,90 @@ pub async fn set(
     Ok(entry)
 }
 
-/// The entries that the queries find, best first, wherever the block lives.
+/// The entries that the queries find in these blocks, best first, wherever the blocks live.
+/// Those that live here make one ranking, as if their entries were in one block. With blocks
+/// that live elsewhere, whose scores say nothing here, the rankings are merged by places.
 pub async fn search(
     memory: &Memory<'_>,
-    block: &Definition,
-    queries: &[String],
-    limit: i64,
-    as_of: Option<i64>,
+    blocks: &[Definition],
+    asked: &EntryQuery<'_>,
 ) -> Result<EntryMatches> {
-    check_searchable(block)?;
-    if !lives_here(block) {
-        let found = entry_search::search_elsewhere(memory, block, queries, limit, as_of).await?;
-        return Ok(EntryMatches {
+    for block in blocks {
+        check_searchable(block)?;
+    }
+    let (here, elsewhere): (Vec<Definition>, Vec<Definition>) =
+        blocks.iter().cloned().partition(lives_here);
+    let are_several = blocks.len() > 1;
+    let mut rankings = Vec::new();
+    if !here.is_empty() {
+        let mut found = search_here(memory, &here, asked).await?;
+        if let (true, [block]) = (are_several, here.as_slice()) {
+            found.label(block);
+        }
+        rankings.push(found);
+    }
+    for block in &elsewhere {
+        let found = entry_search::search_elsewhere(memory, block, asked).await?;
+        let mut found = EntryMatches {
             results: found.results,
             past: found.past,
             vectors: found.vectors.and_then(|told| json::decode(told.get()).ok()),
-        });
+        };
+        if are_several {
+            found.label(block);
+        }
+        rankings.push(found);
     }
+    match rankings.len() {
+        0 | 1 => Ok(rankings.pop().unwrap_or_default()),
+        _ => Ok(merge_matches(rankings, asked.most())),
+    }
+}
+
+impl EntryMatches {
+    /// Says that all that was found is in this block.
+    fn label(&mut self, block: &Definition) {
+        for found in &mut self.results {
+            found.label = Some(block.label.as_str().to_owned());
+        }
+        for past in &mut self.past {
+            past.label = Some(block.label.as_str().to_owned());
+        }
+    }
+}
+
+/// One ranking of what was found in several homes.
+fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
+    let mut merged = EntryMatches::default();
+    let mut entries = Vec::new();
+    let mut rankings = Vec::new();
+    for matches in found {
+        let first = entries.len();
+        let scores = matches.results.iter().enumerate();
+        rankings.push(
+            scores
+                .map(|(place, entry)| (first + place, entry.score))
+                .collect(),
+        );
+        entries.extend(matches.results.into_iter().map(Some));
+        merged.past.extend(matches.past);
+        merged.vectors = merged.vectors.or(matches.vectors);
+    }
+    merged.past.truncate(most);
+    for (place, score) in merge(rankings).into_iter().take(most) {
+        if let Some(entry) = entries.get_mut(place).and_then(Option::take) {
+            merged.results.push(FoundEntry { score, ..entry });
+        }
+    }
+    merged
+}
+
+async fn search_here(
+    memory: &Memory<'_>,
+    blocks: &[Definition],
+    asked: &EntryQuery<'_>,
+) -> Result<EntryMatches> {
+    let queries = asked.queries;
     let mut nearest = Vec::new();
     let mut report = None;
     let (places, open) = open_queries(queries);
@@ -85,7 +156,8 @@ pub async fn search(
             Ok(Some(model)) => {
                 let store = Entries {
                     db: memory.db,
-                    block,
+                    blocks,
+                    filter: asked.filter,
                 };
                 let found = find_nearest(memory.outbound, &model, &open, &store).await?;
                 nearest = spread(queries.len(), &places, found.nearest);
@@ -94,12 +166,11 @@ pub async fn search(
             Err(error) => report = Some(VectorReport::failed(error)),
         }
     }
-    let most = usize::try_from(limit).unwrap_or(0);
     let moment = Moment {
         now_ms: memory.host.now_ms(),
-        as_of,
+        as_of: asked.as_of,
     };
-    let found = entry_search::find(memory.db, block, queries, &nearest, most, moment)?;
+    let found = entry_search::find(memory.db, blocks, asked, &nearest, moment)?;
     Ok(EntryMatches {
         results: found.results,
         past: found.past,
@@ -107,15 +178,20 @@ pub async fn search(
     })
 }
 
-/// The entries of one block.
+/// The entries of some blocks.
 struct Entries<'a> {
     db: &'a dyn Database,
-    block: &'a Definition,
+    blocks: &'a [Definition],
+    /// What an entry must have to be compared.
+    filter: Option<&'a Filter>,
 }
 
 impl Entries<'_> {
     /// The number of the key's entry, if the entry has no vector of this model.
     fn find_missing(&self, key: &str, model: &str) -> Result<Option<i64>> {
+        let Some(block) = self.blocks.first() else {
+            return Ok(None);
+        };
         find_value(
             self.db,
             "SELECT e.number
@@ -128,8 +204,8 @@ impl Entries<'_> {
                 AND e.key = ?3
                 AND v.number IS NULL",
             &[
-                self.block.scope.as_str().into(),
-                self.block.content_key().into(),
+                block.scope.as_str().into(),
+                block.content_key().into(),
                 key.into(),
                 model.into(),
             ],
@@ -142,24 +218,30 @@ impl VectorStore for Entries<'_> {
         self.db
     }
 
-    /// In the order of the keys, straight from their index: the entries' rows, and so
-    /// their texts, are not read.
+    /// Block after block, in the order of the keys, straight from their index: without a
+    /// filter, the entries' rows, and so their texts, are not read.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,
         cursor: Option<&VectorCursor>,
     ) -> Result<VectorBatch> {
-        let after = match cursor {
-            Some(VectorCursor::Key(key)) => key.as_str(),
-            _ => "",
+        let (place, after) = match cursor {
+            Some(VectorCursor::InBlock(place, key)) => (*place, key.as_str()),
+            _ => (0, ""),
         };
-        let row = find_row(
-            self.db,
+        let Some(block) = self.blocks.get(place) else {
+            return Ok(VectorBatch::from_row(&Row::default(), wanted.batch));
+        };
+        let passes = match self.filter {
+            None => "1".to_owned(),
+            Some(filter) => filter.condition(&FilteredColumns::of_note("e.note"), "?7"),
+        };
+        let sql = format!(
             "SELECT max(key), count(*),
-                    group_concat(number) FILTER (WHERE vector IS NOT NULL),
-                    group_concat(vector, ''),
-                    group_concat(number) FILTER (WHERE vector IS NULL)
-               FROM (SELECT e.key, e.number, v.vector
+                    group_concat(number) FILTER (WHERE passes AND vector IS NOT NULL),
+                    group_concat(vector, '') FILTER (WHERE passes),
+                    group_concat(number) FILTER (WHERE passes AND vector IS NULL)
+               FROM (SELECT e.key, e.number, v.vector, {passes} AS passes
                        FROM cf_agents_entries AS e
                        LEFT JOIN cf_agents_entry_vectors AS v
                          ON v.number = e.number
@@ -169,18 +251,27 @@ impl VectorStore for Entries<'_> {
                         AND e.block = ?2
                         AND e.key > ?3
                       ORDER BY e.key
-                      LIMIT ?6)",
-            &[
-                self.block.scope.as_str().into(),
-                self.block.content_key().into(),
-                after.into(),
-                wanted.model.into(),
-                wanted.bytes.into(),
-                wanted.batch.into(),
-            ],
-        )?
-        .unwrap_or_default();
-        Ok(VectorBatch::from_row(&row, wanted.batch))
+                      LIMIT ?6)"
+        );
+        let mut params: Vec<SqlValue> = vec![
+            block.scope.as_str().into(),
+            block.content_key().into(),
+            after.into(),
+            wanted.model.into(),
+            wanted.bytes.into(),
+            wanted.batch.into(),
+        ];
+        params.extend(self.filter.map(|filter| SqlValue::from(filter.param())));
+        let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
+        let mut batch = VectorBatch::from_row(&row, wanted.batch);
+        batch.next = match batch.next {
+            Some(VectorCursor::Key(key)) => Some(VectorCursor::InBlock(place, key)),
+            _ if place + 1 < self.blocks.len() => {
+                Some(VectorCursor::InBlock(place + 1, String::new()))
+            }
+            _ => None,
+        };
+        Ok(batch)
     }
 
     fn is_talk(&self) -> bool {

@@ -149,7 +149,7 @@ impl Events<'_> {
                FROM (SELECT {place} AS place,
                             e.action IN {SAID_ACTIONS}
                             AND octet_length(e.content) > 0
-                            AND {FILTERS} AS is_wanted
+                            AND {FILTERS} {session} AS is_wanted
                        FROM cf_agents_sessions AS s
                       CROSS JOIN cf_agents_events AS e
                          ON e.session_id = s.id
@@ -159,10 +159,12 @@ impl Events<'_> {
                       ORDER BY s.number DESC, e.seq DESC
                       LIMIT {MAX_CHECKED})",
             place = numbers::place_sql("s.number", "e.seq"),
+            session = self.search.session_condition("?7"),
         );
         let mut params: Vec<SqlValue> = vec![self.search.session_id.map(|id| id.as_str()).into()];
         params.extend(self.search.filters());
         params.extend([number.into(), seq.into()]);
+        params.extend(self.search.session_param());
         let found: Option<(Option<i64>, i64, Option<String>)> =
             columns::find(self.db, &sql, &params)?;
         let (end, checked, said) = found.unwrap_or_default();
@@ -201,7 +203,8 @@ impl VectorStore for Events<'_> {
                              ON e.session_id = s.id
                             AND e.seq = {seq}
                           WHERE s.number = {number}
-                            AND {FILTERS})",
+                            AND {FILTERS} {session})",
+                session = self.search.session_condition("?10"),
                 number = numbers::session_number_sql("v.place"),
                 seq = numbers::seq_sql("v.place"),
             ),
@@ -231,6 +234,7 @@ impl VectorStore for Events<'_> {
             wanted.dimensions.into(),
             wanted.batch.into(),
         ]);
+        params.extend(self.search.session_param());
         let Some((vectors, row)) = self.db.find_bytes_and_text(&sql, &params)? else {
             return Ok(VectorBatch::default());
         };

@@ -221,6 +221,8 @@ pub struct VectorFilter<'a> {
 pub enum VectorCursor {
     Number(i64),
     Key(String),
+    /// The place of a block among those that are searched, and a key in it.
+    InBlock(usize, String),
 }
 
 /// A part of a store: the numbers of texts that have a vector, their vectors in a row, and

@@ -15,6 +15,7 @@ pub mod days;
 pub mod deployed;
 pub mod envelope;
 pub mod error;
+pub mod filter;
 pub mod hash;
 pub mod host;
 pub mod ids;

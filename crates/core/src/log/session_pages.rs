@@ -9,6 +9,7 @@ use super::sessions::{ACTIVE_AT, HEAD_JSON, METADATA_JSON, USAGE_JSON, shown_ses
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
+use crate::base::filter::{Filter, FilteredColumns};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
@@ -18,6 +19,9 @@ use crate::base::packed::{pack, unpack};
 /// the longest page. Of sessions with longer metadata, fewer fit.
 const SHORT_METADATA_BYTES: usize = 8 << 10;
 const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// How many sessions a page with a filter looks at.
+const MAX_FILTERED: i64 = 500;
 
 /// How many pages after its own a cursor names, so that it is short beside its page, and
 /// how many sessions at most.
@@ -134,15 +138,34 @@ impl SessionCursor {
     }
 }
 
+/// What a page of sessions shows.
+#[derive(Clone, Copy)]
+pub struct WantedSessions<'a> {
+    pub limit: i64,
+    pub before: Option<&'a SessionCursor>,
+    pub only: Option<&'a Id>,
+    /// What a session must have.
+    pub filter: Option<&'a Filter>,
+}
+
 /// A page of sessions as JSON. `only` narrows the page to one session, for a caller who
 /// may see no other session; the rows of others are not read.
 pub fn list_sessions(
     db: &dyn Database,
     host: &dyn Host,
-    limit: i64,
-    before: Option<&SessionCursor>,
-    only: Option<&Id>,
+    wanted: &WantedSessions<'_>,
 ) -> Result<String> {
+    let WantedSessions {
+        limit: most,
+        before,
+        only,
+        filter,
+    } = *wanted;
+    // With a filter, more sessions are looked at than the page shows.
+    let limit = match filter {
+        Some(_) => MAX_FILTERED,
+        None => most,
+    };
     let last = before.map(|cursor| cursor.last);
     let found = match (only, before.and_then(|cursor| cursor.ahead.as_ref())) {
         (Some(id), _) => find_only(db, id, last)?,
@@ -154,7 +177,13 @@ pub fn list_sessions(
     };
     let limit = usize::try_from(limit).unwrap_or(0);
     let page = found.places.get(..limit).unwrap_or(&found.places);
-    let rows = load_shown(db, page)?;
+    let looked_at = page.len();
+    let passing: Vec<(usize, SessionPlace)> = match filter {
+        Some(filter) => load_passing(db, page, filter, most)?,
+        None => page.iter().copied().enumerate().collect(),
+    };
+    let places: Vec<SessionPlace> = passing.iter().map(|(_, place)| *place).collect();
+    let rows = load_shown(db, &places)?;
     let rows: Vec<ListedSession> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut sessions = String::new();
     let mut shown = 0_usize;
@@ -169,14 +198,52 @@ pub fn list_sessions(
         sessions.push_str(&session);
         shown += 1;
     }
-    let cursor = match shown.checked_sub(1).and_then(|last| page.get(last)) {
-        Some(last) => found.cursor_after(*last, shown, host.now_ms()),
+    // The page ends with the last session that it shows, or, if a filter let no more through,
+    // with the last one that was looked at.
+    let is_whole = shown == rows.len() && (filter.is_none() || (shown as i64) < most);
+    let end = match (is_whole, shown.checked_sub(1)) {
+        (false, Some(last)) => passing.get(last).map_or(0, |(index, _)| index + 1),
+        _ => looked_at,
+    };
+    let cursor = match end.checked_sub(1).and_then(|last| page.get(last)) {
+        Some(last) => found.cursor_after(*last, end, host.now_ms()),
         None => None,
     };
     let cursor = cursor.map_or("null".to_owned(), |cursor| {
         format!("\"{}\"", cursor.render())
     });
     Ok(format!(r#"{{"sessions":[{sessions}],"cursor":{cursor}}}"#))
+}
+
+/// Which of these sessions pass the filter: the first `most`, each with its index.
+fn load_passing(
+    db: &dyn Database,
+    page: &[SessionPlace],
+    filter: &Filter,
+    most: i64,
+) -> Result<Vec<(usize, SessionPlace)>> {
+    let sql = format!(
+        "SELECT wanted.key, s.number
+           FROM json_each(?1) AS wanted
+          CROSS JOIN cf_agents_sessions AS s
+             ON s.number = wanted.value
+          WHERE {}
+          ORDER BY wanted.key
+          LIMIT ?3 + 0",
+        filter.condition(&FilteredColumns::of_session(), "?2")
+    );
+    let numbers: Vec<i64> = page.iter().map(|place| place.number).collect();
+    let params: [SqlValue; 3] = [
+        json::encode(&numbers)?.into(),
+        filter.param().into(),
+        most.into(),
+    ];
+    let passing: Vec<(i64, i64)> = load(db, &sql, &params)?;
+    let places = passing.into_iter().filter_map(|(index, _)| {
+        let index = usize::try_from(index).ok()?;
+        Some((index, *page.get(index)?))
+    });
+    Ok(places.collect())
 }
 
 /// Sessions from some place on, in the list's order.

@@ -294,7 +294,8 @@ fn filtered(
              CROSS JOIN cf_agents_events AS e
                 ON e.session_id = s.id
                AND e.seq = found.seq
-             WHERE {FILTERS}"
+             WHERE {FILTERS} {}",
+            search.session_condition("?6")
         )
     } else {
         "WHERE ?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned()
@@ -309,6 +310,7 @@ fn filtered(
     params.extend(search.filters());
     let limit = if is_filtered { MAX_FILTERED } else { most };
     params.push(limit.into());
+    params.extend(search.session_param());
     let offered = load::<(i64, i64, Option<f64>)>(db, &sql, &params)?;
     Ok(offered
         .into_iter()

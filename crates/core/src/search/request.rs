@@ -2,6 +2,7 @@
 
 use crate::base::action::Action;
 use crate::base::database::SqlValue;
+use crate::base::filter::{Filter, FilteredColumns};
 use crate::base::ids::Id;
 use crate::base::json::{self, json};
 
@@ -14,6 +15,8 @@ pub struct SearchRequest<'a> {
     pub roles: Option<&'a [&'static str]>,
     pub since_ms: Option<i64>,
     pub until_ms: Option<i64>,
+    /// What the session of an event must have.
+    pub filter: Option<&'a Filter>,
 }
 
 /// SQL conditions on an event `e`. [`SearchRequest::filters`] gives their values.
@@ -23,7 +26,25 @@ pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
 
 impl SearchRequest<'_> {
     pub fn is_filtered(&self) -> bool {
-        self.roles.is_some() || self.since_ms.is_some() || self.until_ms.is_some()
+        self.roles.is_some()
+            || self.since_ms.is_some()
+            || self.until_ms.is_some()
+            || self.filter.is_some()
+    }
+
+    /// SQL: `AND` and the condition on a session `s`. `param`: where
+    /// [`Self::session_param`] is bound.
+    pub fn session_condition(&self, param: &str) -> String {
+        self.filter.map_or_else(String::new, |filter| {
+            let columns = FilteredColumns::of_session();
+            format!("AND {}", filter.condition(&columns, param))
+        })
+    }
+
+    /// The last value of a statement with [`Self::session_condition`]. Without a filter, it
+    /// has no such value.
+    pub fn session_param(&self) -> Option<SqlValue> {
+        self.filter.map(|filter| filter.param().into())
     }
 
     /// The values of [`FILTERS`], from ?2 on.

@@ -6,18 +6,19 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
 use crate::api::operations::writers::{told_by, writer_of};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::filter::Filter;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, list, nullable, optional_list};
 use crate::base::tags::{Metadata, Tags};
 use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
-#[cfg(test)]
-use crate::memory::entries::EntryPage;
 use crate::memory::entries::{self, delete};
 #[cfg(test)]
+use crate::memory::entries::{EntryDetails, EntryPage};
+#[cfg(test)]
 use crate::memory::entry::Entry;
-use crate::memory::entry_search::{FoundEntry, PastEntry};
+use crate::memory::entry_search::{EntryQuery, FoundEntry, PastEntry};
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
 use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
@@ -166,6 +167,10 @@ pub struct ListEntries {
     #[serde(default)]
     limit: Limit<50, 200>,
     cursor: Option<String>,
+    /// Only entries with this metadata and these tags. A request looks at 1,000 entries: a
+    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    #[serde(rename = "where")]
+    filter: Option<Filter>,
 }
 
 impl Operation for ListEntries {
@@ -187,22 +192,65 @@ impl RunWaiting for ListEntries {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let cursor = self.cursor.as_deref();
-        Reply::json(&entries::list(&memory, &block, self.limit.0, cursor).await?)
+        let filter = self.filter.and_then(Filter::unless_empty);
+        let page = entries::list(&memory, &block, self.limit.0, cursor, filter.as_ref()).await?;
+        Reply::json(&page)
     }
 }
 
-/// Searches the entries of a searchable block, best first.
+/// Shows an entry of a searchable block, or `null`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetEntry {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    key: String,
+}
+
+impl Operation for GetEntry {
+    const NAME: &'static str = "getEntry";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(test)]
+    type Output = Option<EntryDetails>;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for GetEntry {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        Reply::json(&entries::get(&memory, &block, &self.key).await?)
+    }
+}
+
+/// Searches the entries of searchable blocks, best first.
 ///
 /// Words, their forms, "phrases" and beginnings* match as they do in `search`.
 /// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is
-/// what holds now, or at the time `asOf`.
+/// what holds now, or at the time `asOf`. Several `labels` make one ranking, in which each
+/// result names its block.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchContext {
     /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
-    label: Label,
+    /// The block to search. Give this or `labels`, or both.
+    label: Option<Label>,
+    /// Several blocks.
+    #[serde(
+        default,
+        deserialize_with = "optional_list::<_, _, 1, MAX_SEARCHED_BLOCKS>"
+    )]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_SEARCHED_BLOCKS)))]
+    labels: Option<Vec<Label>>,
     /// What to look for. Give this or `queries`.
     query: Option<String>,
     /// Several questions: each is looked for by itself, and the results make one ranking.
@@ -213,6 +261,37 @@ pub struct SearchContext {
     limit: Limit<10, 100>,
     /// A time: what held then is searched. Left out: now.
     as_of: Option<Count>,
+    /// Only entries with this metadata and these tags, at the time that is searched.
+    #[serde(rename = "where")]
+    filter: Option<Filter>,
+}
+
+/// The most blocks that one search looks in.
+const MAX_SEARCHED_BLOCKS: usize = 8;
+
+impl SearchContext {
+    /// The blocks to search, each of them once.
+    fn labels(&self) -> Result<Vec<&Label>> {
+        let mut labels: Vec<&Label> = Vec::new();
+        for label in self.label.iter().chain(self.labels.iter().flatten()) {
+            if !labels.iter().any(|known| known.key() == label.key()) {
+                labels.push(label);
+            }
+        }
+        match labels.len() {
+            0 => Err(Error::invalid(
+                "label",
+                "`label` is missing: it must name a block, or `labels` several.",
+            )),
+            1..=MAX_SEARCHED_BLOCKS => Ok(labels),
+            _ => Err(Error::invalid(
+                "labels",
+                format!(
+                    "`label` and `labels` together may name at most {MAX_SEARCHED_BLOCKS} blocks."
+                ),
+            )),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -245,10 +324,18 @@ impl RunWaiting for SearchContext {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
-        let block = get_definition(&memory, scope, &self.label)?;
-        let as_of = self.as_of.map(|time| time.0);
+        let blocks = self.labels()?.into_iter();
+        let blocks = blocks.map(|label| get_definition(&memory, scope, label));
+        let blocks = blocks.collect::<Result<Vec<_>>>()?;
         let queries = one_or_several(self.query, self.queries)?;
-        let found = search(&memory, &block, &queries, self.limit.0, as_of).await?;
+        let filter = self.filter.and_then(Filter::unless_empty);
+        let asked = EntryQuery {
+            queries: &queries,
+            limit: self.limit.0,
+            as_of: self.as_of.map(|time| time.0),
+            filter: filter.as_ref(),
+        };
+        let found = search(&memory, &blocks, &asked).await?;
         Reply::json(&FoundEntries {
             results: found.results,
             past: found.past,

@@ -8,6 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
 use crate::api::operations::writers::{told_by, writer_of};
 use crate::base::error::Result;
+use crate::base::filter::Filter;
 use crate::base::ids::Id;
 use crate::base::json::{Limit, list, nullable};
 use crate::base::tags::{Metadata, Tags};
@@ -151,6 +152,9 @@ pub struct ListSkills {
     #[serde(default)]
     limit: Limit<100, 1000>,
     cursor: Option<String>,
+    /// Only documents with this metadata and these tags.
+    #[serde(rename = "where")]
+    filter: Option<Filter>,
 }
 
 #[derive(Serialize)]
@@ -178,7 +182,9 @@ impl RunWaiting for ListSkills {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let mut skills = skills::list(&memory, &block).await?.into_skills();
+        let filter = self.filter.and_then(Filter::unless_empty);
+        let listing = skills::list_filtered(&memory, &block, filter.as_ref()).await?;
+        let mut skills = listing.into_skills();
         if let Some(cursor) = &self.cursor {
             skills.retain(|skill| skill.key > *cursor);
         }

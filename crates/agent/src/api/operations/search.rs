@@ -6,6 +6,7 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
+use crate::base::filter::Filter;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, optional_list};
 use crate::log::sessions::session_exists;
@@ -46,6 +47,9 @@ pub struct Search {
     since: Option<Count>,
     /// Only events created at this time or earlier.
     until: Option<Count>,
+    /// Only events of sessions with this metadata and these tags.
+    #[serde(rename = "where")]
+    filter: Option<Filter>,
 }
 
 #[derive(Serialize)]
@@ -95,6 +99,7 @@ impl RunWaiting for Search {
             None => BuildScope::Anyone(self.session_id.as_ref().map(Id::as_str)),
         };
         let progress = advance(agent.db, asker)?;
+        let filter = self.filter.and_then(Filter::unless_empty);
         let wanted = Wanted {
             queries: &queries,
             session_id,
@@ -102,6 +107,7 @@ impl RunWaiting for Search {
             roles: roles.as_deref(),
             since_ms: self.since.map(|since| since.0),
             until_ms: self.until.map(|until| until.0),
+            filter: filter.as_ref(),
         };
         let found = search(
             agent.db,

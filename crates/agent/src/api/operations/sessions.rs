@@ -6,13 +6,14 @@ use crate::access::{Caller, Effect, Needs, needs_secret};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::operations::receipts::issue;
 use crate::base::error::{Code, Error, Result};
+use crate::base::filter::Filter;
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, Limit, nullable};
 use crate::base::tags::Tags;
 use crate::lifecycle::delete::delete_session;
 use crate::lifecycle::purge::purge_session;
 use crate::lifecycle::receipt::Receipt;
-use crate::log::session_pages::{SessionCursor, list_sessions};
+use crate::log::session_pages::{SessionCursor, WantedSessions, list_sessions};
 #[cfg(test)]
 use crate::log::sessions::Session;
 use crate::log::sessions::{
@@ -121,6 +122,10 @@ pub struct ListSessions {
     #[serde(default)]
     limit: Limit<50, 500>,
     cursor: Option<String>,
+    /// Only sessions with this metadata and these tags. A request looks at 500 sessions: a
+    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    #[serde(rename = "where")]
+    filter: Option<Filter>,
 }
 
 #[cfg(test)]
@@ -151,14 +156,14 @@ impl RunAtOnce for ListSessions {
                 )
             })?),
         };
-        list_sessions(
-            agent.db,
-            agent.host,
-            self.limit.0,
-            before.as_ref(),
-            agent.caller.only_session(),
-        )
-        .map(Reply::text)
+        let filter = self.filter.and_then(Filter::unless_empty);
+        let wanted = WantedSessions {
+            limit: self.limit.0,
+            before: before.as_ref(),
+            only: agent.caller.only_session(),
+            filter: filter.as_ref(),
+        };
+        list_sessions(agent.db, agent.host, &wanted).map(Reply::text)
     }
 }
 

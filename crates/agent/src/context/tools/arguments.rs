@@ -1,10 +1,12 @@
 //! A tool's arguments as a model sent them. Parsing is lenient. The error for a wrong
 //! argument names a right value.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
-use crate::base::json;
+use crate::base::filter::Filter;
+use crate::base::json::{self, json};
 use crate::memory::definition::Definition;
 use crate::search::query::MAX_QUERIES;
 
@@ -73,6 +75,56 @@ impl Arguments {
     pub fn find_inner_texts(&self, outer: &str, name: &str) -> Result<Option<Vec<String>>> {
         let value = self.0.get(outer).and_then(|fields| fields.get(name));
         texts_in(value, &format!("{outer}.{name}"))
+    }
+
+    /// The blocks that `label` and `labels` name, each of them once.
+    pub fn get_blocks<'b>(&self, blocks: &[&'b Definition]) -> Result<Vec<&'b Definition>> {
+        let more = texts_in(self.0.get("labels"), "labels")?.unwrap_or_default();
+        let mut named = Vec::new();
+        if more.is_empty() || self.0.contains_key("label") || self.0.contains_key("block") {
+            named.push(self.get_block(blocks)?);
+        }
+        for label in more {
+            let key = label.trim().to_lowercase();
+            let found = blocks.iter().find(|block| block.label.key() == key);
+            let block = found.copied().ok_or_else(|| {
+                let labels: Vec<&str> = blocks.iter().map(|block| block.label.as_str()).collect();
+                mistake(format!("`labels` may name {}.", labels.join(", ")))
+            })?;
+            if !named
+                .iter()
+                .any(|known: &&Definition| known.label == block.label)
+            {
+                named.push(block);
+            }
+        }
+        Ok(named)
+    }
+
+    /// The tags and the fields of metadata that an entry must have.
+    pub fn find_filter(&self) -> Result<Option<Filter>> {
+        let tags = texts_in(self.0.get("tags"), "tags")?.filter(|tags| !tags.is_empty());
+        let tags = tags.map(|tags| json!({"all": tags}));
+        let fields = self.0.get("fields").filter(|fields| !fields.is_null());
+        let filter = json!({"tags": tags.unwrap_or_else(|| json!({})), "metadata": fields.cloned().unwrap_or_else(|| json!({}))});
+        let filter: Filter = json::parse(json::text(&filter).as_bytes()).map_err(|error| {
+            mistake(format!(
+                "`tags` must be short lines, and `fields` an object of values. {}",
+                error.message
+            ))
+        })?;
+        Ok(filter.unless_empty())
+    }
+
+    /// The object or list `name` of the object `outer`, read as a `T`.
+    pub fn find_inner<T: DeserializeOwned>(&self, outer: &str, name: &str) -> Result<Option<T>> {
+        let value = self.0.get(outer).and_then(|fields| fields.get(name));
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            return Ok(None);
+        };
+        json::decode(&json::text(value))
+            .map(Some)
+            .map_err(|error| mistake(format!("`{outer}.{name}` is not right: {error}.")))
     }
 
     /// The block that `label` names, among the blocks that the tool can address. Documents

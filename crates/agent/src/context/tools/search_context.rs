@@ -3,15 +3,18 @@
 use serde_json::Value;
 
 use super::arguments::{Arguments, mistake};
+use super::recalled::{FORM, one_line, origin_line, quote};
 use super::{
-    ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, more_queries, tool_with_text,
+    ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, labels_of, more_queries,
+    tool_with_text,
 };
 use crate::base::days::{day_of, end_of_day};
 use crate::base::error::Result;
 use crate::base::json::json;
 use crate::memory::definition::Definition;
-use crate::memory::entry_search::{FoundEntry, PastEntry};
+use crate::memory::entry_search::{EntryQuery, FoundEntry, PastEntry};
 use crate::memory::kind::BlockKind;
+use crate::memory::origin::Origin;
 use crate::memory::validity::Validity;
 use crate::recall::entries::search;
 
@@ -35,7 +38,7 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let description = format!(
-        "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. Blocks:{}",
+        "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. {FORM} Blocks:{}",
         describe_blocks(&blocks)
     );
     let mut tool = tool_with_text(
@@ -52,7 +55,21 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
             "description": "A day, as 2026-01-31: what held then is searched. Default: now."
         });
         properties.insert("queries".to_owned(), more_queries());
+        if blocks.len() > 1 {
+            let labels = json!({
+                "type": "array",
+                "items": {"type": "string", "enum": labels_of(&blocks)},
+                "description": "More blocks to search. All results make one ranking."
+            });
+            properties.insert("labels".to_owned(), labels);
+        }
         properties.insert("asOf".to_owned(), as_of);
+        let tags = json!({
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Only entries with all of these tags."
+        });
+        properties.insert("tags".to_owned(), tags);
     }
     Some(tool)
 }
@@ -62,20 +79,33 @@ async fn run(
     blocks: &[Definition],
     arguments: &Arguments,
 ) -> Result<String> {
-    let block = arguments.get_block(&addressed(blocks))?;
+    let searched: Vec<Definition> = arguments
+        .get_blocks(&addressed(blocks))?
+        .into_iter()
+        .cloned()
+        .collect();
     let queries = arguments.get_queries()?;
+    let filter = arguments.find_filter()?;
     let as_of = match arguments.find_text("asOf")? {
         Some(day) => {
             Some(end_of_day(day).ok_or_else(|| mistake("`asOf` must be a day, as 2026-01-31."))?)
         }
         None => None,
     };
-    let found = search(&toolbox.memory, block, &queries, MAX_RESULTS, as_of).await?;
+    let asked = EntryQuery {
+        queries: &queries,
+        limit: MAX_RESULTS,
+        as_of,
+        filter: filter.as_ref(),
+    };
+    let found = search(&toolbox.memory, &searched, &asked).await?;
     let mut shown: Vec<String> = found.results.iter().map(show).collect();
     if shown.is_empty() {
+        let labels: Vec<&str> = searched.iter().map(|block| block.label.as_str()).collect();
+        let labels = labels.join(", ");
         shown.push(match as_of {
-            Some(_) => format!("Nothing that {} held then matches.", block.label),
-            None => format!("Nothing in {} matches. Try other words.", block.label),
+            Some(_) => format!("Nothing that {labels} held then matches."),
+            None => format!("Nothing in {labels} matches. Try other words."),
         });
     }
     shown.extend(found.past.iter().map(show_past));
@@ -83,7 +113,9 @@ async fn run(
 }
 
 fn show(result: &FoundEntry) -> String {
-    let name = match (&result.title, &result.key) {
+    let title = result.title.as_deref().map(one_line);
+    let key = result.key.as_deref().map(one_line);
+    let name = match (title, key) {
         (Some(title), Some(key)) => format!("[{key}] {title}\n"),
         (None, Some(key)) => format!("[{key}]\n"),
         (Some(title), None) => format!("{title}\n"),
@@ -97,6 +129,9 @@ fn show(result: &FoundEntry) -> String {
         superseded_at,
     } = &result.validity;
     let mut told = Vec::new();
+    if let Some(label) = &result.label {
+        told.push(format!("in {label}"));
+    }
     if let Some(from) = valid_from {
         told.push(format!("since {}", day_of(*from)));
     }
@@ -109,11 +144,16 @@ fn show(result: &FoundEntry) -> String {
     if let (Some(by), Some(at)) = (superseded_by, superseded_at) {
         told.push(format!("replaced by {by} on {}", day_of(*at)));
     }
-    let told = match told.is_empty() {
-        true => String::new(),
-        false => format!("({})\n", told.join("; ")),
-    };
-    format!("{name}{told}{}", cut(&result.content))
+    if !result.tags.is_empty() {
+        let tags: Vec<&str> = result.tags.iter().collect();
+        told.push(format!("tags: {}", tags.join(", ")));
+    }
+    let source = result.source.map_or("unknown", Origin::name);
+    format!(
+        "{name}{}\n{}",
+        origin_line(source, result.updated_at, &told),
+        quote(&cut(&result.content))
+    )
 }
 
 /// A fact that holds no longer: its name, and its end.

@@ -1,11 +1,13 @@
 //! `session_search`: the model searches the messages of the agent's sessions.
 
 use super::arguments::Arguments;
+use super::recalled::{FORM, one_line, origin_line, quote};
 use super::{ContextTool, MemoryTool, Toolbox, more_queries};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::json;
 use crate::memory::definition::Definition;
+use crate::memory::origin::Origin;
 use crate::recall::events::search;
 use crate::search::build::{BuildScope, advance};
 use crate::search::request::SearchRequest;
@@ -26,7 +28,8 @@ const STILL_INDEXING: &str =
 fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<MemoryTool> {
     toolbox.config.session_search.then(|| MemoryTool {
         name: TOOL.name,
-        description: "Search what was said in earlier conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
+        description: "Search what was said in earlier conversations, and what tools answered in them. Gives the best places, best first. ".to_owned()
+            + FORM,
         parameters: json!({
             "type": "object",
             "properties": {
@@ -50,6 +53,7 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
         roles: None,
         since_ms: None,
         until_ms: None,
+        filter: None,
     };
     let found = search(
         db,
@@ -69,13 +73,27 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
         .iter()
         .map(|hit| {
             let session = hit.session_name.as_deref().unwrap_or(&hit.session_id);
-            let snippet: Vec<&str> = hit.snippet.split_whitespace().collect();
-            let snippet = snippet.join(" ");
-            format!("[{session}] {}: {snippet}", hit.role)
+            let source = source_of(&hit.role);
+            format!(
+                "[{}] {}\n{}",
+                one_line(session),
+                origin_line(source, Some(hit.created_at), &[]),
+                quote(&one_line(&hit.snippet))
+            )
         })
         .collect();
     if progress.is_pending {
         lines.push(STILL_INDEXING.to_owned());
     }
     Ok(lines.join("\n"))
+}
+
+/// Who a message comes from, in the words that memory uses.
+fn source_of(role: &str) -> &'static str {
+    match role {
+        "user" => Origin::User.name(),
+        "assistant" => Origin::Agent.name(),
+        "tool" => Origin::Tool.name(),
+        _ => Origin::Operator.name(),
+    }
 }

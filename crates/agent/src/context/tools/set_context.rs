@@ -7,6 +7,7 @@ use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::days::{DAY_MS, end_of_day};
 use crate::base::error::Result;
 use crate::base::json::json;
+use crate::base::tags::Metadata;
 use crate::memory::definition::Definition;
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::kind::BlockKind;
@@ -48,7 +49,9 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     }
     let mut metadata = json!({
         "title": {"type": "string", "description": "Names an entry or a document."},
-        "description": {"type": "string", "description": "One line about a document, shown in its listing."}
+        "description": {"type": "string", "description": "One line about a document, shown in its listing."},
+        "tags": {"type": "array", "items": {"type": "string"}, "description": "Short words to find an entry or a document by."},
+        "fields": {"type": "object", "description": "Named values to find it by, as {\"city\": \"Oslo\"}."}
     });
     let has_entries = |block: &&Definition| block.kind == BlockKind::Searchable;
     if let (true, Some(fields)) = (blocks.iter().any(has_entries), metadata.as_object_mut()) {
@@ -208,6 +211,7 @@ async fn set_entry(
             .map(|end| end + 1)
             .or(held.valid_until),
         supersedes: supersedes.as_deref(),
+        marks: find_marks(arguments)?,
         ..EntryText::holding_from_now(&key, Some(&title), &content)
     };
     recall::entries::set(memory, block, &text, toolbox.writer()).await?;
@@ -237,6 +241,16 @@ fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
     }
 }
 
+/// What the model writes on the entry or the document. What it leaves out stays.
+fn find_marks(arguments: &Arguments) -> Result<MarksChange> {
+    Ok(MarksChange {
+        metadata: arguments
+            .find_inner::<Metadata>("metadata", "fields")?
+            .map(Some),
+        tags: arguments.find_inner("metadata", "tags")?,
+    })
+}
+
 /// The end of the day that a field names.
 fn find_day(arguments: &Arguments, name: &str) -> Result<Option<i64>> {
     let Some(day) = arguments.find_inner_text("metadata", name)? else {
@@ -256,7 +270,7 @@ async fn set_document(
     let memory = &toolbox.memory;
     let (key, title) = get_key(block, arguments)?;
     let description = arguments.find_inner_text("metadata", "description")?;
-    let marks = MarksChange::default();
+    let marks = find_marks(arguments)?;
     let writer = toolbox.writer();
     // Stores a title only if it says more than the key.
     let title = (title != key).then_some(title.as_str());

@@ -30,6 +30,7 @@ use crate::base::json::{self, Tree, json};
 use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
+use crate::memory::entry_search::EntryQuery;
 
 #[derive(Default, Deserialize)]
 pub struct ServiceAnswer {
@@ -129,12 +130,14 @@ pub async fn search(
     block: &Definition,
     binding: &str,
     query: &str,
-    limit: i64,
-    as_of: Option<i64>,
+    asked: &EntryQuery<'_>,
 ) -> Result<ServiceResults> {
-    let mut fields = vec![("query", query.into()), ("limit", limit.into())];
-    if let Some(as_of) = as_of {
+    let mut fields = vec![("query", query.into()), ("limit", asked.limit.into())];
+    if let Some(as_of) = asked.as_of {
         fields.push(("asOf", as_of.into()));
+    }
+    if let Some(filter) = asked.filter {
+        fields.push(("where", filter.to_json()));
     }
     let heard = post(memory, block, binding, "search", &fields).await?;
     read(binding, &heard)

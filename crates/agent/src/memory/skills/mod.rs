@@ -21,6 +21,7 @@ use super::told::ToldChange;
 use super::{Memory, MemoryWriter};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
+use crate::base::filter::Filter;
 use crate::memory::content::{MAX_TRIES, overtaken};
 use crate::memory::kind::BlockKind;
 use crate::memory::origin::MarksChange;
@@ -97,12 +98,35 @@ pub fn skill_not_found(block: &Definition, key: &str) -> Error {
 
 /// All documents of a block, in the order of their keys.
 pub async fn list(memory: &Memory<'_>, block: &Definition) -> Result<SkillListing> {
+    list_filtered(memory, block, None).await
+}
+
+/// The documents of a block that pass a filter, in the order of their keys. Documents in the
+/// bucket or behind a service have neither metadata nor tags.
+pub async fn list_filtered(
+    memory: &Memory<'_>,
+    block: &Definition,
+    filter: Option<&Filter>,
+) -> Result<SkillListing> {
     check_loadable(block)?;
+    let lives_outside = match block.home() {
+        BlockHome::BucketPrefix { .. } | BlockHome::Service { .. } => true,
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::Agent { .. }
+        | BlockHome::Nowhere { .. } => false,
+    };
+    if lives_outside && filter.is_some_and(|filter| !filter.passes_unmarked()) {
+        return Ok(SkillListing::Skills(Vec::new()));
+    }
     let skills = match block.home() {
         BlockHome::BucketPrefix { prefix } => list_bucket(memory, block, prefix).await?,
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let input = json!({"limit": stored::MAX_SKILLS});
+            let mut input = json!({"limit": stored::MAX_SKILLS});
+            if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
+                input.insert("where".to_owned(), filter.to_json());
+            }
             let page: Result<RemoteSkillPage> =
                 agent::call(memory, block, home, "listSkills", input).await;
             page?.skills
@@ -115,14 +139,16 @@ pub async fn list(memory: &Memory<'_>, block: &Definition) -> Result<SkillListin
             }
         }
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } => stored::load_skills(memory.db, block)?,
+        BlockHome::Object | BlockHome::Bucket { .. } => {
+            stored::load_skills(memory.db, block, filter)?
+        }
     };
     Ok(SkillListing::Skills(skills))
 }
 
 /// The documents of a block that lives in this object.
 pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> {
-    stored::load_skills(db, block).map(SkillListing::Skills)
+    stored::load_skills(db, block, None).map(SkillListing::Skills)
 }
 
 /// The documents that a block's home lists.

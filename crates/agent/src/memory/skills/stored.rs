@@ -4,6 +4,7 @@ use super::SkillDocument;
 use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
+use crate::base::filter::{Filter, FilteredColumns};
 use crate::base::json;
 use crate::memory::content::Version;
 use crate::memory::counts::CountChange;
@@ -25,18 +26,30 @@ fn place(block: &Definition) -> [SqlValue; 2] {
     [block.scope.as_str().into(), block.content_key().into()]
 }
 
-pub fn load_skills(db: &dyn Database, block: &Definition) -> Result<Vec<Skill>> {
+/// All documents, or those that pass a filter.
+pub fn load_skills(
+    db: &dyn Database,
+    block: &Definition,
+    filter: Option<&Filter>,
+) -> Result<Vec<Skill>> {
     let [scope, key] = place(block);
+    let passes = filter.map_or_else(String::new, |filter| {
+        let columns = FilteredColumns::of_note("note");
+        format!("AND {}", filter.condition(&columns, "?4"))
+    });
     let sql = format!(
         "SELECT {}
            FROM cf_agents_skills
           WHERE scope = +?1
             AND block = +?2
+            {passes}
           ORDER BY key
           LIMIT ?3 + 0",
         Skill::COLUMNS
     );
-    load(db, &sql, &[scope, key, (MAX_SKILLS as i64).into()])
+    let mut params = vec![scope, key, (MAX_SKILLS as i64).into()];
+    params.extend(filter.map(|filter| SqlValue::from(filter.param())));
+    load(db, &sql, &params)
 }
 
 impl Skill {

@@ -41,6 +41,7 @@ pub const READS: &[&str] = &[
     "getBlocks",
     "getBlockVersions",
     "listEntries",
+    "getEntry",
     "searchContext",
     "listSkills",
     "renderPrompt",
@@ -456,7 +457,24 @@ fn about_entries_and_skills() -> Bodies {
             "deleteEntry",
             json!({"label": "kb", "key": "k", "purge": true}),
         ),
+        (
+            "setEntry",
+            json!({"label": "kb", "key": "marked", "content": "other", "metadata": {"city": "Oslo"}, "tags": ["travel"], "source": "user", "events": ["m1"]}),
+        ),
         ("listEntries", json!({"sessionId": "s", "label": "kb"})),
+        (
+            "listEntries",
+            json!({"label": "kb", "where": {"metadata": {"city": {"in": ["Oslo", "Rome"]}}, "tags": {"none": ["old"]}}}),
+        ),
+        (
+            "getEntry",
+            json!({"sessionId": "s", "label": "kb", "key": "opening-hours"}),
+        ),
+        ("getEntry", json!({"label": "kb", "key": "nothing"})),
+        (
+            "searchContext",
+            json!({"sessionId": "s", "labels": ["kb"], "query": "c", "where": {"tags": {"any": ["travel"]}}}),
+        ),
         (
             "searchContext",
             json!({"sessionId": "s", "label": "kb", "query": "c"}),

@@ -340,7 +340,18 @@ fn asks() -> Vec<Ask> {
         for session in [json!("s"), json!(null)] {
             let body = json!({"sessionId": session, "label": "kb", "query": query});
             add("searchContext", body);
+            let filter = json!({"tags": {"none": ["odd"]}, "metadata": {"n": {"gt": 0}}});
+            let body =
+                json!({"sessionId": session, "label": "kb", "query": query, "where": filter});
+            add("searchContext", body);
         }
+        let filter = json!({"tags": {"none": ["odd"]}});
+        add("search", json!({"query": query, "where": filter}));
+        add("listSessions", json!({"where": filter}));
+        add(
+            "listEntries",
+            json!({"sessionId": "s", "label": "kb", "where": filter}),
+        );
         let search = json!({"label": "kb", "query": query});
         add(
             "callTool",

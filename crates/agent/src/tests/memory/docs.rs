@@ -415,7 +415,7 @@ fn the_model_searches_what_was_said_in_other_sessions() {
     );
     assert_eq!(
         found,
-        json!({"output": "[s] user: The launch code is heliotrope.", "isError": false})
+        json!({"output": "[s] (source: user; written 1970-01-01)\n> The launch code is heliotrope.", "isError": false})
     );
     // A caller limited to the later session doesn't find the message.
     let mut alice = alice;

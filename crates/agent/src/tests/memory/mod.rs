@@ -5,6 +5,8 @@ pub mod blocks;
 pub mod bucket;
 pub mod counts;
 pub mod docs;
+pub mod filters;
+pub mod marks;
 pub mod model_writes;
 pub mod nonsense;
 pub mod past;

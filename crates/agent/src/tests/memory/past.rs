@@ -232,11 +232,11 @@ fn a_replaced_fact_is_found_in_the_past_and_named_now() {
     let now = tool(json!({"label": "kb", "query": "lives"}));
     assert_eq!(
         now,
-        "[rome]\n(in place of oslo)\nThe user lives in Rome.\n\n[oslo] holds no longer: rome replaced it on 1970-01-01."
+        "[rome]\n(source: operator; written 1970-01-01; in place of oslo)\n> The user lives in Rome.\n\n[oslo] holds no longer: rome replaced it on 1970-01-01."
     );
     assert_eq!(
         tool(json!({"label": "kb", "query": "lives", "asOf": "1970-01-01"})),
-        "[rome]\n(in place of oslo)\nThe user lives in Rome."
+        "[rome]\n(source: operator; written 1970-01-01; in place of oslo)\n> The user lives in Rome."
     );
     assert!(tool(json!({"label": "kb", "query": "lives", "asOf": "soon"})).contains("2026-01-31"));
 }
