@@ -15,6 +15,7 @@ use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entries;
 use crate::memory::entry::Entry;
+use crate::memory::entry_search::EntryQuery;
 use crate::memory::numbered_entries::find_with_version;
 use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, entries_of};
@@ -167,7 +168,13 @@ async fn find_touched(
     if queries.is_empty() {
         return Ok(Vec::new());
     }
-    let found = search(memory, block, &queries, MAX_ENTRIES, None).await?;
+    let asked = EntryQuery {
+        queries: &queries,
+        limit: MAX_ENTRIES,
+        as_of: None,
+        filter: None,
+    };
+    let found = search(memory, std::slice::from_ref(block), &asked).await?;
     let mut touched = Vec::new();
     let mut bytes = 0;
     for found in found.results {
