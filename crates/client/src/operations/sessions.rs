@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::sessions_shapes::{
     Session, SessionPage, ShownTurn, TurnList, UsageGrouping, UsagePage, WasDeleted,
 };
-use super::shapes::Retention;
+use super::shapes::{Filter, Retention};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -105,6 +105,10 @@ pub struct ListSessions {
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
+    /// Only sessions with this metadata and these tags. A request looks at 500 sessions: a
+    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl ListSessions {
@@ -118,6 +122,7 @@ setters! {
     ListSessions:
     cursor: impl Into<String>;
     limit: i64;
+    r#where: Filter;
 }
 
 impl Operation for ListSessions {

@@ -95,6 +95,32 @@ setters! {
     homes: Vec<String>;
 }
 
+/// What a filtered thing must have.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Filter {
+    /// A test for each key: the value that it has, or `{in: [values]}`, `{gt: value}`,
+    /// `{lt: value}`. All must pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<TagTests>,
+}
+
+impl Filter {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Filter:
+    metadata: Object;
+    tags: TagTests;
+}
+
 words! {
     /// A part of `HomeReceipt`.
     pub enum HomeKind {
@@ -360,6 +386,36 @@ words! {
         Tool = "tool",
         System = "system",
     }
+}
+
+/// Tests of tags. All must pass.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TagTests {
+    /// Each of these is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<Vec<String>>,
+    /// One of these is there, or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub any: Option<Vec<String>>,
+    /// None of these is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub none: Option<Vec<String>>,
+}
+
+impl TagTests {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    TagTests:
+    all: Vec<String>;
+    any: Vec<String>;
+    none: Vec<String>;
 }
 
 /// One call of a tool, as a model asked for it.

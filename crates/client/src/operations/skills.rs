@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{ItemGone, Origin};
+use super::shapes::{Filter, ItemGone, Origin};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -161,6 +161,9 @@ pub struct ListSkills {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Only documents with this metadata and these tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl ListSkills {
@@ -171,6 +174,7 @@ impl ListSkills {
             cursor: None,
             limit: None,
             session_id: None,
+            r#where: None,
         }
     }
 }
@@ -180,6 +184,7 @@ setters! {
     cursor: impl Into<String>;
     limit: i64;
     session_id: impl Into<String>;
+    r#where: Filter;
 }
 
 impl Operation for ListSkills {
