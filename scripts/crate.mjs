@@ -31,6 +31,7 @@ const MODULES = {
   "Documents of a loadable block": "skills",
   "System prompt": "prompt",
   "Memory tools": "tools",
+  Learning: "learning",
   Forgetting: "forgetting",
   "Chat turns": "turns",
   Agent: "agent",

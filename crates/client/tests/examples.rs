@@ -41,7 +41,9 @@ fn every_example_is_read_and_written_again() {
     holds::<Compact>(&api);
     holds::<ConfigureAgent>(&api);
     holds::<ConfigureCompaction>(&api);
+    holds::<Consolidate>(&api);
     holds::<CreateSession>(&api);
+    holds::<DecideProposal>(&api);
     holds::<DefineBlock>(&api);
     holds::<DefineTool>(&api);
     holds::<DeleteCompaction>(&api);
@@ -68,11 +70,13 @@ fn every_example_is_read_and_written_again() {
     holds::<GetLatestLeaf>(&api);
     holds::<GetMessage>(&api);
     holds::<GetPathLength>(&api);
+    holds::<GetProposals>(&api);
     holds::<GetReminder>(&api);
     holds::<GetSession>(&api);
     holds::<GetStats>(&api);
     holds::<GetTools>(&api);
     holds::<GetUsage>(&api);
+    holds::<Learn>(&api);
     holds::<ListAgents>(&api);
     holds::<ListBackups>(&api);
     holds::<ListEntries>(&api);
@@ -90,6 +94,7 @@ fn every_example_is_read_and_written_again() {
     holds::<RemoveTool>(&api);
     holds::<RenderPrompt>(&api);
     holds::<RevertBlock>(&api);
+    holds::<RevertProposal>(&api);
     holds::<RunTurn>(&api);
     holds::<Search>(&api);
     holds::<SearchAgents>(&api);

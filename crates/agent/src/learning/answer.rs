@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::{self, List, RawValue};
-use crate::learning::material::ShownEvent;
+use crate::learning::material::MaterialEvent;
 use crate::memory::entry_text::check_entry;
 use crate::memory::proposals::MAX_CHANGES;
 
@@ -88,7 +88,7 @@ pub struct ReadAnswer {
 }
 
 /// Reads the answer to a look at these events, whose facts go to the block `label`.
-pub fn read(answer: &str, label: &str, shown: &[ShownEvent]) -> Result<ReadAnswer> {
+pub fn read(answer: &str, label: &str, shown: &[MaterialEvent]) -> Result<ReadAnswer> {
     let written = parse(answer)?;
     let mut read = ReadAnswer::default();
     for change in written.changes.into_iter().flat_map(|list| list.0) {
@@ -137,7 +137,7 @@ pub fn nonsense() -> Error {
     )
 }
 
-fn check(change: &RawValue, label: &str, shown: Option<&[ShownEvent]>) -> Option<WantedChange> {
+fn check(change: &RawValue, label: &str, shown: Option<&[MaterialEvent]>) -> Option<WantedChange> {
     let change: WrittenChange = json::decode(change.get()).ok()?;
     let is_here = |given: &String| given.to_lowercase() == label.to_lowercase();
     if !change.label.as_ref().is_none_or(is_here) {
@@ -191,7 +191,7 @@ fn check(change: &RawValue, label: &str, shown: Option<&[ShownEvent]>) -> Option
 }
 
 /// The place of the event of this name: its short name, or its id.
-fn find_shown(shown: &[ShownEvent], name: &str) -> Option<usize> {
+fn find_shown(shown: &[MaterialEvent], name: &str) -> Option<usize> {
     let by_number = name
         .strip_prefix('e')
         .and_then(|number| number.parse::<usize>().ok())
@@ -230,11 +230,11 @@ mod tests {
     use super::*;
     use crate::memory::origin::Origin;
 
-    fn shown() -> Vec<ShownEvent> {
+    fn shown() -> Vec<MaterialEvent> {
         ["one", "two"]
             .iter()
             .zip(1..)
-            .map(|(id, seq)| ShownEvent {
+            .map(|(id, seq)| MaterialEvent {
                 seq,
                 id: (*id).to_owned(),
                 voice: Origin::User,

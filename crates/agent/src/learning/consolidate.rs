@@ -19,14 +19,14 @@ use crate::base::tokens;
 use crate::memory::Memory;
 use crate::memory::block::newest_of;
 use crate::memory::definition::Definition;
-use crate::memory::entries::{self, NumberedEntry};
 use crate::memory::entry_text::MAX_SUPERSEDED;
 use crate::memory::kind::BlockKind;
+use crate::memory::numbered_entries::{NumberedEntry, find_with_version, load_below};
 use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, block_of, entries_of};
 use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
 use crate::memory::proposals::{
-    Change, ChangeAction, ChangeStatus, DecidedBy, ProposalKind, ProposalNote,
+    ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote,
 };
 use crate::memory::validity::FactState;
 use crate::store::config::Config;
@@ -151,7 +151,7 @@ fn load_page(
     progress: Option<&Progress>,
 ) -> Result<(Vec<NumberedEntry>, Option<Progress>)> {
     let below = progress.map(|progress| progress.below);
-    let loaded = entries::load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
+    let loaded = load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
     let now_ms = memory.host.now_ms();
     let mut shown = Vec::new();
     let mut last = None;
@@ -199,7 +199,7 @@ impl OrderTask<'_> {
                     is_complete: false,
                 });
             }
-            let mut changes: Vec<Change> = Vec::new();
+            let mut changes: Vec<MemoryChange> = Vec::new();
             let mut refused = read.refused;
             for wanted in &read.changes {
                 match self.to_change(wanted, &changes)? {
@@ -262,13 +262,17 @@ impl OrderTask<'_> {
         let Some(shown) = self.shown.iter().find(|shown| shown.entry.key == key) else {
             return Ok(None);
         };
-        let stands = entries::find_with_version(self.memory.db, self.block, key)?;
+        let stands = find_with_version(self.memory.db, self.block, key)?;
         let is_same = stands.is_some_and(|(_, version)| version == shown.version);
         Ok(Some(shown).filter(|_| is_same))
     }
 
     /// `None`: the change breaks a rule.
-    fn to_change(&self, wanted: &WantedChange, before: &[Change]) -> Result<Option<Change>> {
+    fn to_change(
+        &self,
+        wanted: &WantedChange,
+        before: &[MemoryChange],
+    ) -> Result<Option<MemoryChange>> {
         let is_named = |key: &String| {
             before
                 .iter()
@@ -435,8 +439,8 @@ impl OrderTask<'_> {
         }
     }
 
-    fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> Change {
-        Change {
+    fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> MemoryChange {
+        MemoryChange {
             index,
             action,
             label: self.block.label.as_str().to_owned(),
@@ -461,7 +465,7 @@ impl OrderTask<'_> {
 enum ProfileChange {
     None,
     Refused,
-    Wanted(Box<Change>),
+    Wanted(Box<MemoryChange>),
 }
 
 struct ChangeParts {

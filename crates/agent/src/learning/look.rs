@@ -5,7 +5,7 @@
 use super::answer::{self, ReadAnswer, WantedAction, WantedChange, key_for};
 use super::ask::{LearnedAnswer, ask};
 use super::marks::{MAX_NONSENSE, Mark, find_mark, move_mark, note_failure, put_off};
-use super::material::{Material, ShownEvent, load_material};
+use super::material::{Material, MaterialEvent, load_material};
 use super::prompt::render_look;
 use super::trust::{Judgement, brings_foreign_words, judge};
 use crate::base::database::atomically;
@@ -15,11 +15,12 @@ use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entries;
 use crate::memory::entry::Entry;
+use crate::memory::numbered_entries::find_with_version;
 use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, entries_of};
 use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
 use crate::memory::proposals::{
-    Change, ChangeAction, ChangeStatus, DecidedBy, EvidenceEvent, ProposalKind, ProposalNote,
+    ChangeAction, ChangeStatus, DecidedBy, EvidenceEvent, MemoryChange, ProposalKind, ProposalNote,
 };
 use crate::recall::entries::search;
 use crate::search::query::MAX_QUERIES;
@@ -151,7 +152,7 @@ fn has_failed_enough(mark: &Mark) -> bool {
 async fn find_touched(
     memory: &Memory<'_>,
     block: &Definition,
-    shown: &[ShownEvent],
+    shown: &[MaterialEvent],
 ) -> Result<Vec<Entry>> {
     let said = shown
         .iter()
@@ -286,7 +287,11 @@ impl LookTask<'_> {
 
     /// The change to store: `Applied` where it is to be applied at once. `None`: it breaks a
     /// rule.
-    fn to_change(&self, wanted: &WantedChange, before: &[Change]) -> Result<Option<Change>> {
+    fn to_change(
+        &self,
+        wanted: &WantedChange,
+        before: &[MemoryChange],
+    ) -> Result<Option<MemoryChange>> {
         let db = self.memory.db;
         let is_named = |key: &str| before.iter().any(|other| other.key.as_deref() == Some(key));
         let shown = &self.material.shown;
@@ -311,7 +316,7 @@ impl LookTask<'_> {
             }
             WantedAction::Replace | WantedAction::Retire | WantedAction::Forget => {
                 let key = wanted.key.clone().unwrap_or_default();
-                let standing = entries::find_with_version(db, self.block, &key)?;
+                let standing = find_with_version(db, self.block, &key)?;
                 if standing.is_none() || is_named(&key) {
                     return Ok(None);
                 }
@@ -325,7 +330,7 @@ impl LookTask<'_> {
             return Ok(None);
         }
         let Judgement { source, waits } = judge(wanted, entry, shown, self.settings);
-        Ok(Some(Change {
+        Ok(Some(MemoryChange {
             index: before.len() as i64,
             action: match wanted.action {
                 WantedAction::Add => ChangeAction::Add,
@@ -369,7 +374,7 @@ impl LookTask<'_> {
     }
 
     /// Whether an entry of the same key, or another change, says this already.
-    fn is_known(&self, wanted: &WantedChange, before: &[Change]) -> Result<bool> {
+    fn is_known(&self, wanted: &WantedChange, before: &[MemoryChange]) -> Result<bool> {
         let same = |content: &str| says_the_same(content, &wanted.content);
         if before
             .iter()

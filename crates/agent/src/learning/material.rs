@@ -29,7 +29,7 @@ const MAX_READ_BYTES: usize = 256 << 10;
 
 /// An event that is shown.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ShownEvent {
+pub struct MaterialEvent {
     pub seq: i64,
     pub id: String,
     /// Who speaks.
@@ -47,7 +47,7 @@ pub struct Material {
     /// The last event that the look is about. The mark moves here.
     pub to_seq: i64,
     /// The events that say something.
-    pub shown: Vec<ShownEvent>,
+    pub shown: Vec<MaterialEvent>,
 }
 
 struct EventSeq(i64);
@@ -98,7 +98,7 @@ fn load_event(
     session_id: &Id,
     seq: i64,
     copied_seq: i64,
-) -> Result<Option<ShownEvent>> {
+) -> Result<Option<MaterialEvent>> {
     let Some(row) = find_event_text(db, session_id, seq)? else {
         return Ok(None);
     };
@@ -149,7 +149,7 @@ fn load_event(
         .tool
         .as_deref()
         .and_then(|tool| json::decode::<RenderedTool>(tool).ok());
-    Ok(Some(ShownEvent {
+    Ok(Some(MaterialEvent {
         seq,
         id: row.id,
         voice: match (is_copied, voice) {

@@ -4,7 +4,7 @@
 
 use crate::base::json::{self, json};
 use crate::learning::answer::short_name;
-use crate::learning::material::ShownEvent;
+use crate::learning::material::MaterialEvent;
 use crate::memory::entry::Entry;
 use crate::models::{CONSOLIDATE_REQUEST, LEARN_REQUEST};
 
@@ -12,7 +12,11 @@ use crate::models::{CONSOLIDATE_REQUEST, LEARN_REQUEST};
 const ENTRY_CHARS: usize = 600;
 
 /// The request for what is to be learnt from these events.
-pub fn render_look(entries: &[Entry], shown: &[ShownEvent], instructions: Option<&str>) -> String {
+pub fn render_look(
+    entries: &[Entry],
+    shown: &[MaterialEvent],
+    instructions: Option<&str>,
+) -> String {
     let events = (0..).zip(shown).map(|(place, event)| {
         let mut line = json!({
             "event": short_name(place),

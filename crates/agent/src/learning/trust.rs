@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::learning::answer::{WantedAction, WantedChange};
 use crate::learning::evidence::{Gist, is_borne_out, is_ended, is_spoken_of};
-use crate::learning::material::ShownEvent;
+use crate::learning::material::MaterialEvent;
 use crate::memory::entry::Entry;
 use crate::memory::origin::Origin;
 use crate::store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
@@ -32,7 +32,7 @@ const TAINTED: &str = "A tool or a file spoke beside the user, and it would chan
 pub fn judge(
     change: &WantedChange,
     changed: Option<&Entry>,
-    shown: &[ShownEvent],
+    shown: &[MaterialEvent],
     settings: &LearnSettings,
 ) -> Judgement {
     let (source, doubt) = find_source(change, changed, shown);
@@ -68,9 +68,9 @@ fn whole_text(key: Option<&str>, title: Option<&str>, content: &str) -> Gist {
 fn find_source(
     change: &WantedChange,
     changed: Option<&Entry>,
-    shown: &[ShownEvent],
+    shown: &[MaterialEvent],
 ) -> (Origin, Option<&'static str>) {
-    let named: Vec<&ShownEvent> = change
+    let named: Vec<&MaterialEvent> = change
         .events
         .iter()
         .filter_map(|place| shown.get(*place))
@@ -83,7 +83,7 @@ fn find_source(
     }
     let is_users_alone = named.iter().all(|event| event.voice == Origin::User);
     let said = || named.iter().map(|event| event.text.as_str());
-    let others: Vec<&ShownEvent> = shown
+    let others: Vec<&MaterialEvent> = shown
         .iter()
         .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import))
         .collect();
@@ -121,7 +121,7 @@ fn find_source(
 }
 
 /// The stems of all that the user said here.
-fn users_stems(shown: &[ShownEvent]) -> BTreeSet<String> {
+fn users_stems(shown: &[MaterialEvent]) -> BTreeSet<String> {
     let users = shown.iter().filter(|event| event.voice == Origin::User);
     users
         .flat_map(|event| Gist::of(&event.text).stems)
@@ -129,10 +129,10 @@ fn users_stems(shown: &[ShownEvent]) -> BTreeSet<String> {
 }
 
 /// Who said the words that the user did not say.
-fn find_foreign(gist: &Gist, shown: &[ShownEvent], others: &[&ShownEvent]) -> Origin {
+fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent]) -> Origin {
     let users = users_stems(shown);
     let foreign: BTreeSet<&String> = gist.stems.difference(&users).collect();
-    let speaks = |event: &&ShownEvent| {
+    let speaks = |event: &&MaterialEvent| {
         let stems = Gist::of(&event.text).stems;
         // Words of the user's that no sentence of theirs puts so may be another's sentence.
         foreign.is_empty() || foreign.iter().any(|word| stems.contains(*word))
@@ -153,7 +153,7 @@ fn find_foreign(gist: &Gist, shown: &[ShownEvent], others: &[&ShownEvent]) -> Or
 
 /// Whether a key or a title brings in a word of a tool's or of a file's that the user did
 /// not say. Both stand beside the fact wherever it is shown.
-pub fn brings_foreign_words(name: &str, shown: &[ShownEvent]) -> bool {
+pub fn brings_foreign_words(name: &str, shown: &[MaterialEvent]) -> bool {
     let stems = Gist::of(name).stems;
     let users = users_stems(shown);
     let foreign: BTreeSet<&String> = stems.difference(&users).collect();

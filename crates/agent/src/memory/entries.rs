@@ -322,14 +322,14 @@ pub fn restore(
     index_entry(db, number, entry)
 }
 
-struct EntryRow {
-    number: i64,
-    entry: Entry,
-    note: ItemNote,
+pub(super) struct EntryRow {
+    pub number: i64,
+    pub entry: Entry,
+    pub note: ItemNote,
 }
 
 impl EntryRow {
-    const COLUMNS: &str = "number, key, title, content, created_at, updated_at, note";
+    pub const COLUMNS: &str = "number, key, title, content, created_at, updated_at, note";
 
     fn into_past(self) -> PastVersion {
         self.entry.into_past(self.note)
@@ -399,55 +399,6 @@ pub fn copy_session(db: &dyn Database, from: &str, to: &str) -> Result<()> {
 /// The entry, if it lives in this object.
 pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<Entry>> {
     Ok(find_row(db, block, key)?.map(|row| row.entry))
-}
-
-/// The entry and its version, if it lives in this object.
-pub fn find_with_version(
-    db: &dyn Database,
-    block: &Definition,
-    key: &str,
-) -> Result<Option<(Entry, i64)>> {
-    Ok(find_row(db, block, key)?.map(|row| (row.entry, row.note.version)))
-}
-
-/// An entry with its number and its version.
-#[derive(Clone, Debug)]
-pub struct NumberedEntry {
-    pub number: i64,
-    pub version: i64,
-    pub entry: Entry,
-}
-
-/// Up to `limit` entries with numbers below this one, the newest number first.
-pub fn load_below(
-    db: &dyn Database,
-    block: &Definition,
-    below: Option<i64>,
-    limit: i64,
-) -> Result<Vec<NumberedEntry>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_entries
-          WHERE scope = ?1
-            AND block = ?2
-            AND (?3 IS NULL OR number < ?3)
-          ORDER BY number DESC
-          LIMIT ?4",
-        EntryRow::COLUMNS
-    );
-    let params: [SqlValue; 4] = [
-        block.scope.as_str().into(),
-        block.content_key().into(),
-        below.into(),
-        limit.into(),
-    ];
-    let rows: Vec<EntryRow> = load(db, &sql, &params)?;
-    let numbered = rows.into_iter().map(|row| NumberedEntry {
-        number: row.number,
-        version: row.note.version,
-        entry: row.entry,
-    });
-    Ok(numbered.collect())
 }
 
 /// The newest version of an entry and the earlier ones, newest first.

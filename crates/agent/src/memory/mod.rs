@@ -27,6 +27,7 @@ pub mod kind;
 pub mod label;
 pub mod log_copies;
 pub mod number_range;
+pub mod numbered_entries;
 pub mod origin;
 pub mod past;
 pub mod prompt;

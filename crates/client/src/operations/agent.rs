@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
-    Allow, Destroyed, ForeignPage, Limits, Minted, Preset, Prices, PromptRefresh, ReasoningEffort,
-    ShownConfig, Stats, TurnEndCallback,
+    Allow, Destroyed, ForeignPage, LearnSettingsInput, Limits, Minted, Preset, Prices,
+    PromptRefresh, ReasoningEffort, ShownConfig, Stats, TurnEndCallback,
 };
 use super::shapes::{Retention, WhenBusy};
 use crate::operation::Operation;
@@ -28,6 +28,14 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub keep_media: Option<Option<i64>>,
+    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub learn: Option<Option<LearnSettingsInput>>,
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     /// `Some(None)` sends `null`.
@@ -182,6 +190,7 @@ impl ConfigureAgent {
 setters! {
     ConfigureAgent:
     or null keep_media: i64;
+    or null learn: LearnSettingsInput;
     or null limits: Limits;
     or null max_context_tokens: i64;
     or null max_output_tokens: i64;

@@ -99,6 +99,7 @@ pub struct ConfigOrigins {
     pub on_turn_end: ConfigOrigin,
     pub limits: ConfigOrigin,
     pub retention: ConfigOrigin,
+    pub learn: ConfigOrigin,
 }
 
 /// Something in the deployed defaults that the Worker leaves out.
@@ -189,6 +190,110 @@ words! {
         /// The index holds every event.
         Complete = "complete",
     }
+}
+
+words! {
+    /// When the agent looks at what was said.
+    pub enum LearnAfter {
+        /// After each turn, and soon after an append.
+        Turn = "turn",
+        /// When nothing was said in a conversation for ten minutes.
+        Idle = "idle",
+        /// When `learn` is called.
+        Manual = "manual",
+    }
+}
+
+words! {
+    /// What becomes of the changes that a model proposes.
+    pub enum LearnReview {
+        /// Changes that the user's own words bear out count at once. The others wait.
+        Auto = "auto",
+        /// Every change waits for `decideProposal`.
+        Propose = "propose",
+    }
+}
+
+/// How the agent learns from its conversations.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LearnSettings {
+    /// The label of the agent's searchable block that the facts go to.
+    pub into: String,
+    /// Default: `"turn"`.
+    pub after: LearnAfter,
+    /// Default: `"propose"`.
+    pub review: LearnReview,
+    /// How many tokens models may read and write for learning in a day, which ends at
+    /// midnight UTC.
+    /// Default: `200000`.
+    pub max_tokens_per_day: i64,
+    /// What else the model is told, such as which facts matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The model that is asked. Left out: `summaryModel`, or the agent's model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// With `review: "auto"`, the sources beside the user whose facts count without
+    /// anybody's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Vec<TrustedSource>>,
+}
+
+/// How the agent learns from its conversations.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LearnSettingsInput {
+    /// The label of the agent's searchable block that the facts go to.
+    pub into: String,
+    /// Default: `"turn"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<LearnAfter>,
+    /// What else the model is told, such as which facts matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// How many tokens models may read and write for learning in a day, which ends at
+    /// midnight UTC.
+    /// Default: `200000`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens_per_day: Option<i64>,
+    /// The model that is asked. Left out: `summaryModel`, or the agent's model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Default: `"propose"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<LearnReview>,
+    /// With `review: "auto"`, the sources beside the user whose facts count without
+    /// anybody's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Vec<TrustedSource>>,
+}
+
+impl LearnSettingsInput {
+    #[must_use]
+    pub fn new(into: impl Into<String>) -> Self {
+        Self {
+            into: into.into(),
+            after: None,
+            instructions: None,
+            max_tokens_per_day: None,
+            model: None,
+            review: None,
+            trust: None,
+        }
+    }
+}
+
+setters! {
+    LearnSettingsInput:
+    after: LearnAfter;
+    instructions: impl Into<String>;
+    max_tokens_per_day: i64;
+    model: impl Into<String>;
+    review: LearnReview;
+    trust: Vec<TrustedSource>;
 }
 
 /// The limits in force, in bytes unless stated otherwise.
@@ -414,6 +519,8 @@ pub struct ShownConfig {
     /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
     /// deployed.
     pub retention: Option<Retention>,
+    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    pub learn: Option<LearnSettings>,
     /// The layer that each setting's value comes from.
     pub origins: ConfigOrigins,
     /// What is written wrong in the deployed defaults. The Worker leaves it out.
@@ -451,6 +558,18 @@ pub struct Table {
     pub rows: i64,
     /// The table has more than `rows` rows; counting stopped there.
     pub is_at_least: bool,
+}
+
+words! {
+    /// A source that an operator may trust.
+    pub enum TrustedSource {
+        /// The agent's words, and what the model concluded by itself.
+        Agent = "agent",
+        /// Results of tools.
+        Tool = "tool",
+        /// Conversations that came from a file.
+        Import = "import",
+    }
 }
 
 /// A service binding, or an address whose origin is in `TOOL_ORIGINS`: one of the two.

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{ItemGone, VectorReport};
+use super::shapes::{ItemGone, Origin, VectorReport};
+use crate::Object;
 use crate::operation::Operation;
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
@@ -18,14 +19,34 @@ pub struct SetEntry {
     pub label: String,
     pub key: String,
     pub content: String,
+    /// The ids of the events that the text comes from.
+    /// Default: `[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
+    /// What you write on the entry to find it again: an object of at most 4 KiB. Left out: it
+    /// stays as it is; `null`: it goes.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub metadata: Option<Option<Object>>,
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
+    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
     /// The keys of the entries that this one replaces. A search finds those only in the
     /// past.
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
+    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// One line, searched with the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -48,8 +69,12 @@ impl SetEntry {
             label: label.into(),
             key: key.into(),
             content: content.into(),
+            events: None,
+            metadata: None,
             session_id: None,
+            source: None,
             supersedes: None,
+            tags: None,
             title: None,
             valid_from: None,
             valid_until: None,
@@ -59,8 +84,12 @@ impl SetEntry {
 
 setters! {
     SetEntry:
+    events: Vec<String>;
+    or null metadata: Object;
     session_id: impl Into<String>;
+    source: Origin;
     supersedes: Vec<String>;
+    tags: Vec<String>;
     title: impl Into<String>;
     valid_from: i64;
     valid_until: i64;
@@ -231,6 +260,14 @@ pub struct Entry {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
+    /// Who the text comes from.
+    pub source: Origin,
+    /// The ids of the events that the text comes from.
+    /// Default: `[]`.
+    pub events: Vec<String>,
+    /// What callers wrote on the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<i64>,
     /// The key of the fact that replaced this one.
@@ -239,6 +276,8 @@ pub struct Entry {
     /// The keys of the facts that this one replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// Since when the fact holds, as the writer said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,

@@ -193,6 +193,8 @@ words! {
         Prompt = "prompt",
         /// A report of a turn that was not delivered to `onTurnEnd`: `sessionId`, `id`.
         Report = "report",
+        /// A proposal to change memory: `id`.
+        Proposal = "proposal",
     }
 }
 

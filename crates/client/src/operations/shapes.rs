@@ -57,6 +57,14 @@ pub struct Erased {
     pub waiting_messages: i64,
     /// Reports of turns to `onTurnEnd` that were not delivered.
     pub callbacks: i64,
+    /// Proposals, or what of them was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposals: Option<i64>,
+}
+
+setters! {
+    Erased:
+    proposals: i64;
 }
 
 words! {
@@ -166,6 +174,8 @@ words! {
         Prompt = "prompt",
         /// The servers of tools, in the file of a whole agent.
         Servers = "servers",
+        /// What models proposed to change in memory, in the file of a whole agent.
+        Proposals = "proposals",
     }
 }
 
@@ -178,6 +188,22 @@ pub struct ListedTool {
     pub description: String,
     /// JSON Schema.
     pub parameters: Object,
+}
+
+words! {
+    /// Who a text comes from.
+    pub enum Origin {
+        /// A user, or a caller with a minted token.
+        User = "user",
+        /// A model, by its tools.
+        Agent = "agent",
+        /// The result of a tool.
+        Tool = "tool",
+        /// A file, or another system.
+        Import = "import",
+        /// Who holds the secret.
+        Operator = "operator",
+    }
 }
 
 /// A part of `VectorReport`.

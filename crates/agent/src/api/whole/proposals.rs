@@ -10,7 +10,7 @@ use crate::base::json::{self, Count};
 use crate::lifecycle::transfer::lines::{count, render};
 use crate::memory::entry_text::check_entry;
 use crate::memory::proposals::rows::{StoredProposal, load_after, restore};
-use crate::memory::proposals::{Change, MAX_CHANGES, ProposalKind, ProposalNote};
+use crate::memory::proposals::{MAX_CHANGES, MemoryChange, ProposalKind, ProposalNote};
 
 /// Proposals per statement, of 64 KiB at most.
 const PROPOSALS_BATCH: i64 = 8;
@@ -28,7 +28,7 @@ struct ProposalLine {
     of: ProposalKind,
     label: String,
     note: ProposalNote,
-    changes: Vec<Change>,
+    changes: Vec<MemoryChange>,
 }
 
 /// Adds proposals. Returns the number to go on after; `None`: there are no more.

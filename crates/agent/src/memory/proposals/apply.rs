@@ -1,7 +1,7 @@
 //! Applies one change to memory. A part of the transaction that stores what became of the
 //! change.
 
-use super::{Change, ChangeAction, ChangeStatus, StandingText};
+use super::{ChangeAction, ChangeStatus, MemoryChange, StandingText};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::memory::block::newest_of;
@@ -10,6 +10,7 @@ use crate::memory::definitions::get_definition;
 use crate::memory::entries::{self, check_searchable, lives_here};
 use crate::memory::entry_text::EntryText;
 use crate::memory::label::Label;
+use crate::memory::numbered_entries::find_with_version;
 use crate::memory::write::{NewContent, Placement, write_in_object};
 use crate::memory::{BlockScope, Memory, MemoryWriter};
 
@@ -41,7 +42,7 @@ pub fn entries_of(memory: &Memory<'_>, label: &str) -> Result<Definition> {
 }
 
 /// The text that a change is about, as it stands now. `None`: there is none.
-pub fn find_standing(memory: &Memory<'_>, change: &Change) -> Result<Option<StandingText>> {
+pub fn find_standing(memory: &Memory<'_>, change: &MemoryChange) -> Result<Option<StandingText>> {
     let block = match block_of(memory, &change.label) {
         Ok(block) => block,
         // The block was removed since.
@@ -56,7 +57,7 @@ pub fn find_standing(memory: &Memory<'_>, change: &Change) -> Result<Option<Stan
             content: newest.content,
         }));
     };
-    let found = entries::find_with_version(memory.db, &block, key)?;
+    let found = find_with_version(memory.db, &block, key)?;
     Ok(found.map(|(entry, version)| StandingText {
         version,
         title: entry.title,
@@ -65,12 +66,16 @@ pub fn find_standing(memory: &Memory<'_>, change: &Change) -> Result<Option<Stan
 }
 
 /// The version that stands now; 0: there is none.
-pub fn standing_version(memory: &Memory<'_>, change: &Change) -> Result<i64> {
+pub fn standing_version(memory: &Memory<'_>, change: &MemoryChange) -> Result<i64> {
     Ok(find_standing(memory, change)?.map_or(0, |standing| standing.version))
 }
 
 /// Applies a change, and notes the version that it wrote. `session_id`: where it was learnt.
-pub fn apply(memory: &Memory<'_>, session_id: Option<&Id>, change: &mut Change) -> Result<()> {
+pub fn apply(
+    memory: &Memory<'_>,
+    session_id: Option<&Id>,
+    change: &mut MemoryChange,
+) -> Result<()> {
     let stands = standing_version(memory, change)?;
     if stands != change.made_for {
         return Err(written_since(change, stands));
@@ -125,7 +130,7 @@ fn retire(
     key: &str,
     writer: MemoryWriter<'_>,
 ) -> Result<()> {
-    let Some((entry, _)) = entries::find_with_version(memory.db, block, key)? else {
+    let Some((entry, _)) = find_with_version(memory.db, block, key)? else {
         return Ok(());
     };
     // A fact that was to begin later ends as it begins.
@@ -140,13 +145,13 @@ fn retire(
 }
 
 /// The events that a change comes from.
-fn ids_of(change: &Change) -> Result<Vec<Id>> {
+fn ids_of(change: &MemoryChange) -> Result<Vec<Id>> {
     let ids = change.events.iter().map(|event| event.id.clone());
     ids.map(|id| Id::parse(id).map_err(Error::storage))
         .collect()
 }
 
-fn written_since(change: &Change, stands: i64) -> Error {
+fn written_since(change: &MemoryChange, stands: i64) -> Error {
     let what = match &change.key {
         Some(key) => format!("`{key}` of block `{}`", change.label),
         None => format!("Block `{}`", change.label),

@@ -3,7 +3,7 @@
 
 use super::apply::apply;
 use super::rows::{StoredProposal, get, update};
-use super::{Change, ChangeAction, ChangeStatus, DecidedBy};
+use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange};
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -77,7 +77,7 @@ pub fn session_of(proposal: &StoredProposal) -> Result<Option<Id>> {
 
 /// The places of the changes that are meant. An error: one of them does not wait.
 fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Result<Vec<usize>> {
-    let waits = |change: &Change| change.status == ChangeStatus::Pending;
+    let waits = |change: &MemoryChange| change.status == ChangeStatus::Pending;
     let changes = proposal.changes.iter().enumerate();
     let Some(chosen) = chosen else {
         let places: Vec<usize> = changes
@@ -108,7 +108,7 @@ fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Re
 }
 
 /// Gives a change the caller's text: it is the caller's word then.
-fn edit_change(change: &mut Change, edit: &ChosenChange) -> Result<()> {
+fn edit_change(change: &mut MemoryChange, edit: &ChosenChange) -> Result<()> {
     if edit.title.is_none() && edit.content.is_none() {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::rows::{StoredProposal, update};
-use super::{Change, ChangeStatus};
+use super::{ChangeStatus, MemoryChange};
 use crate::base::columns::{find, load_values};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
@@ -17,7 +17,7 @@ const TABLE: &str = "cf_agents_proposals";
 /// Erases what proposals hold of an entry of the agent's block with this label in lower
 /// case. `key` is left out: of the whole block. Part of a transaction.
 pub fn erase_of_block(db: &ErasingDatabase<'_>, label: &str, key: Option<&str>) -> Result<()> {
-    let is_meant = |change: &Change| {
+    let is_meant = |change: &MemoryChange| {
         let is_key = |wanted: &str| {
             change.key.as_deref() == Some(wanted)
                 || change.supersedes.iter().any(|other| other == wanted)
@@ -41,7 +41,7 @@ pub fn erase_of_events(
     session_id: &Id,
     seqs: &BTreeSet<i64>,
 ) -> Result<()> {
-    let is_meant = |change: &Change| {
+    let is_meant = |change: &MemoryChange| {
         let mut events = change.events.iter();
         events.any(|event| event.session_id == session_id.as_str() && seqs.contains(&event.seq))
     };
@@ -62,7 +62,7 @@ fn erase_where(
     db: &ErasingDatabase<'_>,
     condition: &str,
     params: &[SqlValue],
-    is_meant: &dyn Fn(&Change) -> bool,
+    is_meant: &dyn Fn(&MemoryChange) -> bool,
 ) -> Result<()> {
     let sql = format!("SELECT number FROM {TABLE} WHERE {condition} ORDER BY number");
     let numbers: Vec<i64> = load_values(db, &sql, params)?;
@@ -85,7 +85,7 @@ fn erase_where(
             blank(change);
             is_changed = true;
         }
-        let is_empty = |change: &Change| change.status == ChangeStatus::Erased;
+        let is_empty = |change: &MemoryChange| change.status == ChangeStatus::Erased;
         if proposal.changes.iter().all(is_empty) {
             let sql = format!("DELETE FROM {TABLE} WHERE number = ?1");
             db.run(&sql, &[number.into()])?;
@@ -103,7 +103,7 @@ fn erase_where(
     Ok(())
 }
 
-fn blank(change: &mut Change) {
+fn blank(change: &mut MemoryChange) {
     change.key = None;
     change.title = None;
     change.content = None;

@@ -77,7 +77,7 @@ impl ProposalStatus {
     }
 
     /// The status of a proposal with these changes.
-    pub fn of(changes: &[Change]) -> Self {
+    pub fn of(changes: &[MemoryChange]) -> Self {
         let has = |status| changes.iter().any(|change| change.status == status);
         if has(ChangeStatus::Pending) {
             Self::Pending
@@ -135,7 +135,7 @@ pub struct EvidenceEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
+pub struct MemoryChange {
     /// Its place in the proposal, from 0.
     pub index: i64,
     pub action: ChangeAction,
@@ -225,5 +225,5 @@ pub struct Proposal {
     pub decided_by: Option<DecidedBy>,
     /// How many changes of the model's answer broke a rule, and are not here.
     pub refused: i64,
-    pub changes: Vec<Change>,
+    pub changes: Vec<MemoryChange>,
 }

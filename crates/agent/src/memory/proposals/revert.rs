@@ -4,7 +4,7 @@
 use super::apply::{block_of, standing_version};
 use super::decide::session_of;
 use super::rows::{StoredProposal, get, update};
-use super::{Change, ChangeAction, ChangeStatus, DecidedBy};
+use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -28,7 +28,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
     atomically(memory.db, || {
         let mut proposal = get(memory.db, id)?;
         let session_id = session_of(&proposal)?;
-        let is_applied = |change: &Change| change.status == ChangeStatus::Applied;
+        let is_applied = |change: &MemoryChange| change.status == ChangeStatus::Applied;
         if !proposal.changes.iter().any(is_applied) {
             return Err(Error::invalid(
                 "id",
@@ -60,7 +60,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
 fn revert_change(
     memory: &Memory<'_>,
     session_id: Option<&Id>,
-    change: &Change,
+    change: &MemoryChange,
 ) -> Result<Option<&'static str>> {
     let block = match block_of(memory, &change.label) {
         Ok(block) => block,

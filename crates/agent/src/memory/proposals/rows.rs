@@ -2,7 +2,7 @@
 //! than the last one's, so that ids are in the order of time.
 
 use super::{
-    Change, ChangeStatus, Proposal, ProposalKind, ProposalNote, ProposalStatus, StandingText,
+    ChangeStatus, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalStatus, StandingText,
 };
 use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue};
@@ -27,7 +27,7 @@ pub struct StoredProposal {
     pub kind: ProposalKind,
     pub label: String,
     pub note: ProposalNote,
-    pub changes: Vec<Change>,
+    pub changes: Vec<MemoryChange>,
 }
 
 impl StoredProposal {
@@ -44,7 +44,7 @@ impl StoredProposal {
     /// As callers see it. A change that waits shows the text that stands there.
     pub fn show(
         mut self,
-        stands: &dyn Fn(&Change) -> Result<Option<StandingText>>,
+        stands: &dyn Fn(&MemoryChange) -> Result<Option<StandingText>>,
     ) -> Result<Proposal> {
         for change in &mut self.changes {
             if change.status == ChangeStatus::Pending {

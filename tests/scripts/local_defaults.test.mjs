@@ -1,0 +1,39 @@
+// What `npm start` deploys: a memory with which a fresh agent remembers, unless the folder has
+// defaults of its own.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { localDefaults } from "../../scripts/local_defaults.mjs";
+import { ROOT } from "../../scripts/places.mjs";
+
+test("a_fresh_agent_has_a_memory_and_facts_and_learns", () => {
+  const [option, variable] = localDefaults(ROOT);
+  assert.equal(option, "--var");
+  const { blocks, learn } = JSON.parse(variable.slice("AGENT_DEFAULTS:".length));
+  assert.deepEqual(
+    blocks.map(({ label, kind }) => [label, kind]),
+    [
+      ["memory", "writable"],
+      ["facts", "searchable"],
+    ],
+  );
+  assert.deepEqual(learn, { into: "facts", review: "auto" });
+});
+
+test("defaults_of_a_folders_own_stay_as_they_are", () => {
+  for (const [file, text, isOwn] of [
+    ["agent-defaults.json", "{}", true],
+    ["wrangler.toml", '[vars]\nAGENT_DEFAULTS = "{}"\n', true],
+    ["wrangler.toml", '# AGENT_DEFAULTS = "{}"\n', false],
+    [".dev.vars", "MEMORY_BLOCKS=[]\n", true],
+    [".dev.vars", "OPENAI_API_KEY=k\n", false],
+  ]) {
+    const folder = mkdtempSync(join(tmpdir(), "defaults-"));
+    writeFileSync(join(folder, file), text);
+    assert.equal(localDefaults(folder).length, isOwn ? 0 : 2, `${file}: ${text}`);
+    rmSync(folder, { recursive: true });
+  }
+});
