@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_shapes::{
-    Allow, Destroyed, ForeignPage, LearnSettingsInput, Limits, Minted, Preset, Prices,
-    PromptRefresh, ReasoningEffort, ShownConfig, Stats, TurnEndCallback,
+    Allow, BackupPlanInput, CallbackTarget, Destroyed, ForeignPage, LearnSettingsInput, Limits,
+    Minted, Preset, Prices, PromptRefresh, ReasoningEffort, ShownConfig, Stats,
 };
 use super::shapes::{Retention, WhenBusy};
 use crate::operation::Operation;
@@ -19,6 +19,15 @@ use crate::operation::Operation;
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureAgent {
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub backups: Option<Option<BackupPlanInput>>,
     /// In how many of the newest messages files are sent to a model. Older files are named.
     /// Default: `4`.
     /// `Some(None)` sends `null`.
@@ -81,6 +90,14 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub model: Option<Option<String>>,
+    /// Who is called when an entry, a block's text or a document has changed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub on_memory_change: Option<Option<CallbackTarget>>,
     /// Who is called when a turn is over.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -88,7 +105,7 @@ pub struct ConfigureAgent {
         deserialize_with = "crate::operation::nullable",
         skip_serializing_if = "Option::is_none"
     )]
-    pub on_turn_end: Option<Option<TurnEndCallback>>,
+    pub on_turn_end: Option<Option<CallbackTarget>>,
     /// What the agent's models cost; `null`: no costs are counted.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -189,6 +206,7 @@ impl ConfigureAgent {
 
 setters! {
     ConfigureAgent:
+    or null backups: BackupPlanInput;
     or null keep_media: i64;
     or null learn: LearnSettingsInput;
     or null limits: Limits;
@@ -196,7 +214,8 @@ setters! {
     or null max_output_tokens: i64;
     or null max_steps: i64;
     or null model: impl Into<String>;
-    or null on_turn_end: TurnEndCallback;
+    or null on_memory_change: CallbackTarget;
+    or null on_turn_end: CallbackTarget;
     or null prices: Prices;
     or null reasoning_effort: ReasoningEffort;
     or null refresh_prompt: PromptRefresh;
@@ -218,7 +237,7 @@ impl Operation for ConfigureAgent {
 
 /// Shows the configuration of the whole agent, and where each value comes from.
 ///
-/// Without the secret, the address of `onTurnEnd` is shown by its host.
+/// Without the secret, the addresses of `onTurnEnd` and `onMemoryChange` are shown by their hosts.
 ///
 /// Not for a token that is narrowed to a session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

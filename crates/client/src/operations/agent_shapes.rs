@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt, Retention, WhenBusy};
+use super::shapes::{Erased, ErasedNames, HomeReceipt, Retention, WhenBusy};
 use crate::Object;
 
 /// What a token allows beyond its operations. Each permission is off unless it is
@@ -53,6 +53,46 @@ setters! {
     tools: Vec<String>;
 }
 
+/// When the agent is backed up by itself, and how many of its backups stay.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BackupPlan {
+    /// How many of this agent's backups stay in the bucket, the newest.
+    /// Default: `7`.
+    pub keep: i64,
+    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_hours: Option<i64>,
+}
+
+/// When the agent is backed up by itself, and how many of its backups stay.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BackupPlanInput {
+    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_hours: Option<i64>,
+    /// How many of this agent's backups stay in the bucket, the newest.
+    /// Default: `7`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<i64>,
+}
+
+impl BackupPlanInput {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    BackupPlanInput:
+    every_hours: i64;
+    keep: i64;
+}
+
 /// A part of `Stats`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -62,6 +102,32 @@ pub struct CallbackStats {
     pub waiting: i64,
     /// Calls that were given up, newest first. An agent keeps 64 of them.
     pub failed: Vec<FailedCallback>,
+}
+
+/// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
+/// the two.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CallbackTarget {
+    /// The service binding's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl CallbackTarget {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    CallbackTarget:
+    service: impl Into<String>;
+    url: impl Into<String>;
 }
 
 words! {
@@ -97,8 +163,10 @@ pub struct ConfigOrigins {
     pub reserved_metadata_keys: ConfigOrigin,
     pub when_busy: ConfigOrigin,
     pub on_turn_end: ConfigOrigin,
+    pub on_memory_change: ConfigOrigin,
     pub limits: ConfigOrigin,
     pub retention: ConfigOrigin,
+    pub backups: ConfigOrigin,
     pub learn: ConfigOrigin,
 }
 
@@ -123,6 +191,10 @@ pub struct Destroyed {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
@@ -136,6 +208,9 @@ pub struct Destroyed {
     /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
+    /// With `purge`: the other agents that keep blocks of this one. They are still there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub homes: Option<Vec<String>>,
     /// The operation that erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
@@ -153,11 +228,13 @@ pub struct FailedCallback {
     /// The delivery's id, which every try had. Who has no secret is shown its beginning
     /// alone, which no request can use.
     pub id: String,
-    pub session_id: String,
     pub attempts: i64,
     pub failed_at: i64,
     /// Why the last try failed.
     pub reason: String,
+    /// Of a turn, or of a block of this session. Absent: a block of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
 }
 
 /// What `loadForeignRows` answers.
@@ -512,13 +589,18 @@ pub struct ShownConfig {
     /// What becomes of a message that comes while a turn of its session runs.
     pub when_busy: WhenBusy,
     /// Who is called when a turn is over.
-    pub on_turn_end: Option<TurnEndCallback>,
+    pub on_turn_end: Option<CallbackTarget>,
+    /// Who is called when an entry, a block's text or a document has changed.
+    pub on_memory_change: Option<CallbackTarget>,
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     pub limits: Option<Limits>,
     /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
     /// deployed.
     pub retention: Option<Retention>,
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    pub backups: Option<BackupPlan>,
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
     pub learn: Option<LearnSettings>,
     /// The layer that each setting's value comes from.
@@ -544,7 +626,8 @@ pub struct Stats {
     /// Memory of request bodies and answers that are large enough to be counted.
     pub requests: ReservedBytes,
     pub search_index: IndexState,
-    /// Calls that tell of turns' ends (`onTurnEnd`).
+    /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
+    /// `onMemoryChange`).
     pub callbacks: CallbackStats,
     pub limits: LimitStats,
 }
@@ -570,31 +653,6 @@ words! {
         /// Conversations that came from a file.
         Import = "import",
     }
-}
-
-/// A service binding, or an address whose origin is in `TOOL_ORIGINS`: one of the two.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct TurnEndCallback {
-    /// The service binding's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-}
-
-impl TurnEndCallback {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    TurnEndCallback:
-    service: impl Into<String>;
-    url: impl Into<String>;
 }
 
 /// A part of `Stats`.

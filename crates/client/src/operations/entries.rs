@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{ItemGone, Origin, VectorReport};
+use super::shapes::{Filter, ItemGone, Origin, VectorReport};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -19,6 +19,10 @@ pub struct SetEntry {
     pub label: String,
     pub key: String,
     pub content: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// The ids of the events that the text comes from.
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +73,7 @@ impl SetEntry {
             label: label.into(),
             key: key.into(),
             content: content.into(),
+            delivery_id: None,
             events: None,
             metadata: None,
             session_id: None,
@@ -84,6 +89,7 @@ impl SetEntry {
 
 setters! {
     SetEntry:
+    delivery_id: impl Into<String>;
     events: Vec<String>;
     or null metadata: Object;
     session_id: impl Into<String>;
@@ -104,8 +110,8 @@ impl Operation for SetEntry {
 /// Deletes an entry of a searchable block. What the entry replaced holds again, unless another
 /// entry replaced it, too.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many. With `purge` they go,
-/// too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
+/// until when. With `purge` they go, too, and the answer is a receipt.
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
@@ -115,6 +121,10 @@ impl Operation for SetEntry {
 pub struct DeleteEntry {
     pub label: String,
     pub key: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
@@ -129,6 +139,7 @@ impl DeleteEntry {
         Self {
             label: label.into(),
             key: key.into(),
+            delivery_id: None,
             purge: None,
             session_id: None,
         }
@@ -137,6 +148,7 @@ impl DeleteEntry {
 
 setters! {
     DeleteEntry:
+    delivery_id: impl Into<String>;
     purge: bool;
     session_id: impl Into<String>;
 }
@@ -165,6 +177,10 @@ pub struct ListEntries {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Only entries with this metadata and these tags. A request looks at 1,000 entries: a
+    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl ListEntries {
@@ -175,6 +191,7 @@ impl ListEntries {
             cursor: None,
             limit: None,
             session_id: None,
+            r#where: None,
         }
     }
 }
@@ -184,6 +201,7 @@ setters! {
     cursor: impl Into<String>;
     limit: i64;
     session_id: impl Into<String>;
+    r#where: Filter;
 }
 
 impl Operation for ListEntries {
@@ -192,21 +210,62 @@ impl Operation for ListEntries {
     const READS: bool = true;
 }
 
-/// Searches the entries of a searchable block, best first.
-///
-/// Words, their forms, "phrases" and beginnings* match as they do in `search`. With an
-/// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is what holds now, or
-/// at the time `asOf`.
+/// Shows an entry of a searchable block, or `null`.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
-pub struct SearchContext {
+pub struct GetEntry {
     pub label: String,
+    pub key: String,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl GetEntry {
+    #[must_use]
+    pub fn new(label: impl Into<String>, key: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            key: key.into(),
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    GetEntry:
+    session_id: impl Into<String>;
+}
+
+impl Operation for GetEntry {
+    type Output = Option<EntryDetails>;
+    const NAME: &'static str = "getEntry";
+    const READS: bool = true;
+}
+
+/// Searches the entries of searchable blocks, best first.
+///
+/// Words, their forms, "phrases" and beginnings* match as they do in `search`. With an
+/// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is what holds now, or
+/// at the time `asOf`. Several `labels` make one ranking, in which each result names its block.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SearchContext {
     /// A time: what held then is searched. Left out: now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<i64>,
+    /// The block to search. Give this or `labels`, or both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Several blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
     /// Default: `10`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
@@ -219,29 +278,28 @@ pub struct SearchContext {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Only entries with this metadata and these tags, at the time that is searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl SearchContext {
     #[must_use]
-    pub fn new(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            as_of: None,
-            limit: None,
-            queries: None,
-            query: None,
-            session_id: None,
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 }
 
 setters! {
     SearchContext:
     as_of: i64;
+    label: impl Into<String>;
+    labels: Vec<String>;
     limit: i64;
     queries: Vec<String>;
     query: impl Into<String>;
     session_id: impl Into<String>;
+    r#where: Filter;
 }
 
 impl Operation for SearchContext {
@@ -265,6 +323,46 @@ pub struct Entry {
     /// The ids of the events that the text comes from.
     /// Default: `[]`.
     pub events: Vec<String>,
+    /// What callers wrote on the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_at: Option<i64>,
+    /// The key of the fact that replaced this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// The keys of the facts that this one replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// Since when the fact holds, as the writer said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<i64>,
+    /// Until when it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<i64>,
+}
+
+/// An entry, and how much of its past is kept.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct EntryDetails {
+    pub key: String,
+    pub title: Option<String>,
+    pub content: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+    /// Who the text comes from.
+    pub source: Origin,
+    /// The ids of the events that the text comes from.
+    /// Default: `[]`.
+    pub events: Vec<String>,
+    /// Counts the entry's texts, the first being 1.
+    pub version: i64,
+    /// How many of its earlier texts `getBlockVersions` shows.
+    pub versions_kept: i64,
     /// What callers wrote on the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
@@ -326,6 +424,18 @@ pub struct FoundEntry {
     pub highlights: Vec<[i64; 2]>,
     /// Comparable only with other scores of the same search.
     pub score: f64,
+    /// The events that the text comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
+    /// The block that the entry is in, if several were searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What callers wrote on the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    /// Who the text comes from. Absent: a service keeps the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<i64>,
     /// The key of the fact that replaced this one.
@@ -334,6 +444,11 @@ pub struct FoundEntry {
     /// The keys of the facts that this one replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// When the text was written. Absent: a service keeps the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
     /// Since when the fact holds, as the writer said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
@@ -349,6 +464,9 @@ pub struct FoundEntry {
 pub struct PastEntry {
     pub key: String,
     pub title: Option<String>,
+    /// The block that the entry is in, if several were searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<i64>,
     /// The key of the fact that replaced this one.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{ItemGone, Origin};
+use super::shapes::{Filter, ItemGone, Origin};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -21,6 +21,10 @@ pub struct PutSkill {
     pub label: String,
     pub key: String,
     pub content: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The ids of the events that the text comes from.
@@ -59,6 +63,7 @@ impl PutSkill {
             label: label.into(),
             key: key.into(),
             content: content.into(),
+            delivery_id: None,
             description: None,
             events: None,
             metadata: None,
@@ -71,6 +76,7 @@ impl PutSkill {
 
 setters! {
     PutSkill:
+    delivery_id: impl Into<String>;
     description: impl Into<String>;
     events: Vec<String>;
     or null metadata: Object;
@@ -87,6 +93,9 @@ impl Operation for PutSkill {
 
 /// Deletes a document of a loadable block. Sessions that have loaded it keep it.
 ///
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
+/// until when. With `purge` they go, too, and the answer is a receipt.
+///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -95,6 +104,10 @@ impl Operation for PutSkill {
 pub struct DeleteSkill {
     pub label: String,
     pub key: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
@@ -109,6 +122,7 @@ impl DeleteSkill {
         Self {
             label: label.into(),
             key: key.into(),
+            delivery_id: None,
             purge: None,
             session_id: None,
         }
@@ -117,6 +131,7 @@ impl DeleteSkill {
 
 setters! {
     DeleteSkill:
+    delivery_id: impl Into<String>;
     purge: bool;
     session_id: impl Into<String>;
 }
@@ -146,6 +161,9 @@ pub struct ListSkills {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Only documents with this metadata and these tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl ListSkills {
@@ -156,6 +174,7 @@ impl ListSkills {
             cursor: None,
             limit: None,
             session_id: None,
+            r#where: None,
         }
     }
 }
@@ -165,6 +184,7 @@ setters! {
     cursor: impl Into<String>;
     limit: i64;
     session_id: impl Into<String>;
+    r#where: Filter;
 }
 
 impl Operation for ListSkills {
