@@ -16,6 +16,7 @@ const DEFAULTS = {
 export function localDefaults(root) {
   const says = (file, pattern) => existsSync(join(root, file)) && pattern.test(readFileSync(join(root, file), "utf8"));
   const isSet = /^\s*(AGENT_DEFAULTS|MEMORY_BLOCKS)\s*=/m;
-  if (existsSync(join(root, "agent-defaults.json")) || says("wrangler.toml", isSet) || says(".dev.vars", isSet)) return [];
+  const hasOwn = existsSync(join(root, "agent-defaults.json"));
+  if (hasOwn || says("wrangler.toml", isSet) || says(".dev.vars", isSet)) return [];
   return ["--var", `AGENT_DEFAULTS:${JSON.stringify(DEFAULTS)}`];
 }

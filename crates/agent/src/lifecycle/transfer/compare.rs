@@ -23,8 +23,9 @@ pub struct Comparing {
     takes_prompts: bool,
 }
 
-/// Fields that the URL gives, so that the file's values may differ.
-const ADDRESS: [&str; 2] = ["id", "agentId"];
+/// Fields that the URL gives, so that the file's values may differ, and what only the file of
+/// a whole agent says.
+const ADDRESS: [&str; 3] = ["id", "agentId", "learnedSeq"];
 
 /// How an export begins the line of a frozen prompt.
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";

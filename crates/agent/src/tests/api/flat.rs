@@ -68,6 +68,14 @@ const LINEAR: &[(&str, &str)] = &[
         "searchContext",
         "it looks at each entry that has a word of the query",
     ),
+    (
+        "learn",
+        "it takes up to 8 looks, and searches the entries for each",
+    ),
+    (
+        "consolidate",
+        "it passes the entries of other blocks that are newer",
+    ),
 ];
 
 /// Requests beside the examples that read where there is much.

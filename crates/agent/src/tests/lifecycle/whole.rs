@@ -138,6 +138,8 @@ fn a_table_of_the_agents_says_which_lines_hold_it() {
             (RowOwner::Agent, InAgentFile::AsInSessions) => {
                 panic!("{} has rows of no session", table.name)
             }
+            // They are about the agent's memory, and go with the session they were learnt from.
+            (RowOwner::Session("session_id"), InAgentFile::Lines("proposal")) => {}
             (_, InAgentFile::Lines(_)) => panic!("{} is not the agent's alone", table.name),
             (_, InAgentFile::Nothing(reason)) => assert!(!reason.is_empty()),
             (_, InAgentFile::AsInSessions) => {}
