@@ -22,11 +22,12 @@ interface Failure {
   at: number;
   what: string;
   text: string;
-  session: { id: string; name: string };
+  /** `null`: it is about the agent's memory. */
+  session: { id: string; name: string } | null;
   eventId?: string;
 }
 
-/** `calls`: the calls at turns' ends that the agent has given up. */
+/** `calls`: the calls of turns' ends and of memory that the agent has given up. */
 export function Failures({ agent, calls }: { agent: string; calls: readonly FailedCallback[] }) {
   const { data, error, reload } = useLoad(agent, (signal) => failuresOf(agent, signal));
   const failures =
@@ -54,18 +55,23 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
             <Icon name="warning" />
             <div>
               <p>
-                <b>{what}</b> in{" "}
-                <a
-                  href={hashOf({
-                    view: "session",
-                    agent,
-                    session: session.id,
-                    tab: "conversation",
-                    ...(eventId !== undefined && { at: eventId }),
-                  })}
-                >
-                  <Name text={session.name} />
-                </a>{" "}
+                <b>{what}</b>{" "}
+                {session !== null && (
+                  <>
+                    in{" "}
+                    <a
+                      href={hashOf({
+                        view: "session",
+                        agent,
+                        session: session.id,
+                        tab: "conversation",
+                        ...(eventId !== undefined && { at: eventId }),
+                      })}
+                    >
+                      <Name text={session.name} />
+                    </a>{" "}
+                  </>
+                )}
                 <time class="note">{shownTime(at)}</time>
               </p>
               <p class="prose">{shownText(text)}</p>
@@ -95,9 +101,9 @@ function failedCall(
   return {
     key: `callback/${id}`,
     at: failedAt,
-    what: `The call at a turn's end failed ${counted(attempts, "time")}`,
+    what: `A call that tells of a turn's end or of memory failed ${counted(attempts, "time")}`,
     text: reason,
-    session: { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) },
+    session: sessionId ? { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) } : null,
   };
 }
 
