@@ -162,6 +162,24 @@ export const GROUPS: readonly SettingGroup[] = [
       },
     ],
   },
+  {
+    title: "When memory changes",
+    fields: [
+      {
+        path: "onMemoryChange.url",
+        label: "Address that is told of changes",
+        kind: "text",
+        placeholder: "https://…",
+        hint: "Its origin must be in TOOL_ORIGINS.",
+      },
+      {
+        path: "onMemoryChange.service",
+        label: "Service binding that is told of changes",
+        kind: "text",
+        hint: "A service binding or an address: one of the two.",
+      },
+    ],
+  },
 ];
 
 export type Texts = Readonly<Record<string, string>>;

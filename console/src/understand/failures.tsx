@@ -28,7 +28,8 @@ interface Failure {
   text: string;
   /** What the API calls it. */
   code?: string;
-  session: { id: string; name: string };
+  /** `null`: it is about the agent's memory. */
+  session: { id: string; name: string } | null;
   eventId?: string;
   /** Its turn is on record. */
   isTurn?: boolean;
@@ -36,7 +37,7 @@ interface Failure {
 
 interface Props {
   agent: string;
-  /** The calls at turns' ends that the agent has given up. */
+  /** The calls of turns' ends and of memory that the agent has given up. */
   calls: readonly FailedCallback[];
   /** How many turns have failed at any time. `null`: not known, so nothing is praised. */
   failedTurns: number | null;
@@ -74,18 +75,23 @@ export function Failures({ agent, calls, failedTurns }: Props) {
             <Icon name="warning" />
             <div>
               <p>
-                <b>{what}</b> in{" "}
-                <a
-                  href={hashOf({
-                    view: "session",
-                    agent,
-                    session: session.id,
-                    tab: isTurn ? "turns" : "conversation",
-                    ...(eventId !== undefined && { at: eventId }),
-                  })}
-                >
-                  <Name text={session.name} />
-                </a>{" "}
+                <b>{what}</b>{" "}
+                {session !== null && (
+                  <>
+                    in{" "}
+                    <a
+                      href={hashOf({
+                        view: "session",
+                        agent,
+                        session: session.id,
+                        tab: isTurn ? "turns" : "conversation",
+                        ...(eventId !== undefined && { at: eventId }),
+                      })}
+                    >
+                      <Name text={session.name} />
+                    </a>{" "}
+                  </>
+                )}
                 <Time class="note" at={at} />
               </p>
               <p class="prose">
@@ -117,9 +123,9 @@ function failedCall(
   return {
     key: `callback/${id}`,
     at: failedAt,
-    what: `The call at a turn's end failed ${counted(attempts, "time")}`,
+    what: `A call that tells of a turn's end or of memory failed ${counted(attempts, "time")}`,
     text: reason,
-    session: { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) },
+    session: sessionId ? { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) } : null,
   };
 }
 
@@ -157,7 +163,7 @@ async function failuresOf(
       // A turn that failed on it is on record, and says why.
       // A graph's thread has no questions.
       const isAsked = threadOf(stored) === null;
-      const isTold = turns.some(({ session, at }) => session.id === stored.id && at >= (open?.createdAt ?? 0));
+      const isTold = turns.some(({ session, at }) => session?.id === stored.id && at >= (open?.createdAt ?? 0));
       if (open !== undefined && isAsked && !isTold && (await isLeftOpen(events, open, signal)))
         failures.push({
           key: `${stored.id}/open`,
