@@ -353,8 +353,14 @@ async function kills() {
 
 try {
   for (const part of PARTS) await { retention, whole, mentions, kills }[part]();
+  // A run of some parts alone takes no place of a whole one.
+  const isWhole = process.env.PARTS === undefined;
+  if (isWhole)
+    await writeFile(
+      join(ROOT, "bench/results/forgetting.md"),
+      `# Forgetting, keeping, moving\n\n${report.join("\n")}\n`,
+    );
 } finally {
   await server.stop();
   await rm(storage, { recursive: true, force: true });
-  await writeFile(join(ROOT, "bench/results/forgetting.md"), `# Forgetting, keeping, moving\n\n${report.join("\n")}\n`);
 }
