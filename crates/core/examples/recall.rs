@@ -280,6 +280,7 @@ fn measure(
                 roles: None,
                 since_ms: None,
                 until_ms: None,
+                filter: None,
             };
             let query = &WordQuery::parse_all(search.queries)[0];
             let load = || load_candidates(db, &search, query, None).unwrap();
