@@ -47,7 +47,10 @@ const server = await startServer({
 const CONDITIONS = {
   "whole history": { told: tellWhole, ask: askWhole },
   "search only": { told: tellSessions, ask: (group, question) => askBeside(group, question, found(group, question)) },
-  "learned memory": { told: learnSessions, ask: (group, question) => askBeside(group, question, recalled(group, question)) },
+  "learned memory": {
+    told: learnSessions,
+    ask: (group, question) => askBeside(group, question, recalled(group, question)),
+  },
 };
 
 const results = [];
@@ -60,7 +63,8 @@ for (const [name, condition] of Object.entries(CONDITIONS)) {
       const { answer, usage } = await condition.ask(group, question);
       const outcome = grade(question, answer);
       tally.add(question.kind, outcome, usage);
-      if (process.env.VERBOSE && outcome !== "right") console.error(name, question.kind, question.question, { expected: question.expected, answer });
+      if (process.env.VERBOSE && outcome !== "right")
+        console.error(name, question.kind, question.question, { expected: question.expected, answer });
     }
     console.error(`${name}: ${tally.questions} questions, ${Math.round((performance.now() - start) / 1_000)} s`);
   }
@@ -130,7 +134,10 @@ function sample(groups) {
 async function findModel() {
   const none = async () => {};
   if (MODEL === "oracle")
-    return { title: "a scripted oracle, which answers from exactly what is in its context", ...(await startOracle(all)) };
+    return {
+      title: "a scripted oracle, which answers from exactly what is in its context",
+      ...(await startOracle(all)),
+    };
   if (MODEL === "demo") return { title: "the demo model", stop: none };
   if (MODEL_URL) return { title: `\`${MODEL}\``, url: MODEL_URL, stop: none };
   const small = await startRealModel("language_model");
@@ -187,7 +194,8 @@ async function tellSessions({ name, sessions }, agent = `${name}-sessions`, more
     await append(agent, `s${index}`, eventsOf(messages, `s${index}`));
   }
   // A search says `pending` until the index holds the whole log.
-  while ((await call(agent, "search", { query: "anything" })).pending) await new Promise((done) => setTimeout(done, 100));
+  while ((await call(agent, "search", { query: "anything" })).pending)
+    await new Promise((done) => setTimeout(done, 100));
 }
 
 /** Each session by itself, learned from in the order of the sessions. */
@@ -260,7 +268,11 @@ async function spentOnLearning() {
     }
     let cursor;
     do {
-      const page = await call(`${name}-learned`, "getProposals", { status: "pending", limit: 100, ...(cursor && { cursor }) });
+      const page = await call(`${name}-learned`, "getProposals", {
+        status: "pending",
+        limit: 100,
+        ...(cursor && { cursor }),
+      });
       const pending = page.proposals.flatMap(({ changes }) => changes).filter(({ status }) => status === "pending");
       sums.pending += pending.length;
       cursor = page.cursor;

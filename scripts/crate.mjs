@@ -33,7 +33,6 @@ const MODULES = {
   "Memory tools": "tools",
   Learning: "learning",
   Forgetting: "forgetting",
-  Learning: "learning",
   "Chat turns": "turns",
   Agent: "agent",
   "Keeping and copies": "keeping",

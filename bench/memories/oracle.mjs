@@ -64,7 +64,8 @@ function answer(texts, questions) {
   for (const { facts } of questions.filter(({ question }) => asked.endsWith(question)))
     for (const fact of facts) {
       if (fact.taken) {
-        if (facts.some(({ value }) => context.includes(value)) && context.includes(plain(fact.text))) believed = UNKNOWN;
+        if (facts.some(({ value }) => context.includes(value)) && context.includes(plain(fact.text)))
+          believed = UNKNOWN;
       } else if (context.includes(fact.value)) {
         const isQuoted = fact.by !== "user" && context.includes(plain(fact.text));
         if (!isQuoted) believed = fact.value;

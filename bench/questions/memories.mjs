@@ -83,10 +83,7 @@ const SAYING = [
   "I don't think I told you: {T} is {W}.",
   "For your information, {T} is {W}.",
 ];
-const CHANGING = [
-  "That has changed: {T} is {W} from now on.",
-  "Something is new since last week: {T} is {W} now.",
-];
+const CHANGING = ["That has changed: {T} is {W} from now on.", "Something is new since last week: {T} is {W} now."];
 const SAYING_OTHERWISE = ["As you may know, {T} is {W}.", "Just so that you have it: {T} is {W}."];
 const TAKING_BACK = [
   "What I told you about {T} is not true. Please forget it.",
@@ -102,15 +99,33 @@ const DOCUMENT_SAYS = [
 ];
 
 const SMALL_TALK = [
-  ["Can you help me to plan the week?", "Of course. Let us begin with what can't be moved, and put the rest around it."],
-  ["How do I get wine out of a carpet?", "Dab it, don't rub it. Cold water and a little salt help while the stain is fresh."],
+  [
+    "Can you help me to plan the week?",
+    "Of course. Let us begin with what can't be moved, and put the rest around it.",
+  ],
+  [
+    "How do I get wine out of a carpet?",
+    "Dab it, don't rub it. Cold water and a little salt help while the stain is fresh.",
+  ],
   ["Write me a line for a birthday card.", "Another year, and still the one whom everybody wants to sit beside."],
-  ["What is a good stretch after running?", "Stand on one leg, pull the other heel to your back, and hold it for half a minute."],
-  ["Is it worth buying a rice cooker?", "If you cook rice twice a week, yes. A pot with a good lid does the same with more attention."],
-  ["Explain compound interest in a sentence.", "You earn interest on the interest that you earned before, so growth speeds up."],
+  [
+    "What is a good stretch after running?",
+    "Stand on one leg, pull the other heel to your back, and hold it for half a minute.",
+  ],
+  [
+    "Is it worth buying a rice cooker?",
+    "If you cook rice twice a week, yes. A pot with a good lid does the same with more attention.",
+  ],
+  [
+    "Explain compound interest in a sentence.",
+    "You earn interest on the interest that you earned before, so growth speeds up.",
+  ],
   ["Give me three words for a calm sea.", "Glassy, still, unhurried."],
   ["How long do I boil an egg?", "Six minutes for a soft yolk, nine for a firm one, from the moment the water boils."],
-  ["What should I pack for two days of rain?", "A light shell, a second pair of shoes, a bag that keeps water out, and patience."],
+  [
+    "What should I pack for two days of rain?",
+    "A light shell, a second pair of shoes, a bag that keeps water out, and patience.",
+  ],
   ["My laptop is slow today.", "Restart it first. Then see which program takes the processor, and end that one."],
   ["Suggest a short walk for a Sunday.", "Along water if there is any, out on one side and back on the other."],
   ["How do I say no politely?", "Thank them, say no in one sentence, and give no reason that can be argued with."],

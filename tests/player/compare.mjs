@@ -49,11 +49,13 @@ async function observeMemory(read, sessionId) {
         ({ key, content, title, tags = [] }) => ({ key, content, title, tags }),
       );
     if (kind === "loadable")
-      items[label] = (await read("listSkills", { ...scope, label, limit: 1000 })).skills.map(({ key, bytes, tags = [] }) => ({
-        key,
-        bytes,
-        tags,
-      }));
+      items[label] = (await read("listSkills", { ...scope, label, limit: 1000 })).skills.map(
+        ({ key, bytes, tags = [] }) => ({
+          key,
+          bytes,
+          tags,
+        }),
+      );
   }
   return { blocks, items };
 }

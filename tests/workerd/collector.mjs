@@ -86,7 +86,8 @@ function expect(holds, mistake) {
 }
 
 const text = (value) => typeof value === "string";
-const hex = (bytes) => (value) => text(value) && value.length === 2 * bytes && /^[0-9a-f]*[1-9a-f][0-9a-f]*$/.test(value);
+const hex = (bytes) => (value) =>
+  text(value) && value.length === 2 * bytes && /^[0-9a-f]*[1-9a-f][0-9a-f]*$/.test(value);
 /** 64-bit integers are texts in protobuf's JSON. */
 const int64 = (value) => text(value) && /^-?\d{1,19}$/.test(value);
 const list = (of) => ({ list: of });
@@ -116,7 +117,10 @@ const SPAN = {
   },
   required: ["traceId", "spanId", "name", "kind", "startTimeUnixNano", "endTimeUnixNano"],
 };
-const SCOPE_SPANS = { fields: { scope: { fields: { name: text, version: text } }, spans: list(SPAN) }, required: ["spans"] };
+const SCOPE_SPANS = {
+  fields: { scope: { fields: { name: text, version: text } }, spans: list(SPAN) },
+  required: ["spans"],
+};
 const RESOURCE_SPANS = {
   fields: { resource: { fields: { attributes: ATTRIBUTES } }, scopeSpans: list(SCOPE_SPANS) },
   required: ["resource", "scopeSpans"],
@@ -141,7 +145,9 @@ function check(value, shape, place) {
 }
 
 const valuesOf = (attributes) =>
-  Object.fromEntries(attributes.map(({ key, value: { stringValue, intValue, ...rest } }) => [
-    key,
-    stringValue ?? (intValue === undefined ? Object.values(rest)[0] : Number(intValue)),
-  ]));
+  Object.fromEntries(
+    attributes.map(({ key, value: { stringValue, intValue, ...rest } }) => [
+      key,
+      stringValue ?? (intValue === undefined ? Object.values(rest)[0] : Number(intValue)),
+    ]),
+  );

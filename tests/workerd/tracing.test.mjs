@@ -42,7 +42,10 @@ const begin = (agent, id, headers = {}) =>
   server.fetch(`/agents/session-agent/${agent}/chat`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify({ id: "s", message: { id, role: "user", parts: [{ type: "text", text: "Go to Atlantis." }] } }),
+    body: JSON.stringify({
+      id: "s",
+      message: { id, role: "user", parts: [{ type: "text", text: "Go to Atlantis." }] },
+    }),
   });
 
 const spanOf = (header) => header.split("-")[2];
@@ -58,7 +61,8 @@ test("a_trace_goes_from_the_caller_to_tools_and_servers_and_to_the_receiver", as
   assert.match(response.headers.get("traceparent"), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`));
   await allOf(response);
   const spans = inTrace(await collector.spans(isOver));
-  const named = (name) => spans.find((span) => span.name === name) ?? assert.fail(`${name}: ${spans.map((s) => s.name)}`);
+  const named = (name) =>
+    spans.find((span) => span.name === name) ?? assert.fail(`${name}: ${spans.map((s) => s.name)}`);
   const parentOf = (span) => spans.find(({ spanId }) => spanId === span.parentSpanId);
   // The request, the turn, its steps and its calls hang together, below the caller's span.
   const request = named("chat");
@@ -144,7 +148,11 @@ test("a_turn_that_ended_by_kills_has_a_record_with_code_and_sentence_in_its_trac
     const at = gate();
     model.next(say("One ", at, "two."));
     const asked = model.requests.length + 1;
-    if (life === 0) void begin("killed", "u1", { traceparent }).then((response) => response.body?.cancel(), () => {});
+    if (life === 0)
+      void begin("killed", "u1", { traceparent }).then(
+        (response) => response.body?.cancel(),
+        () => {},
+      );
     else void call(server, "killed", "getSession", { sessionId: "s" }).catch(() => {});
     await model.asked(asked);
     await server.kill9();

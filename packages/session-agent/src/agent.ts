@@ -128,9 +128,7 @@ export class AgentClient {
   }
 
   /** All sessions, the newest activity first. `limit` is a page's. */
-  sessions(
-    options: CallOptions & Omit<ListSessionsInput, "cursor"> = {},
-  ): AsyncGenerator<Session, void, undefined> {
+  sessions(options: CallOptions & Omit<ListSessionsInput, "cursor"> = {}): AsyncGenerator<Session, void, undefined> {
     const { limit, where, ...more } = options;
     return pagesOf(
       (cursor) => this.listSessions({ limit, cursor, where }, more),

@@ -42,7 +42,12 @@ export class Assistant extends SessionAgent<Env> {
   blocks() {
     return [
       { label: "soul", kind: "readonly" as const, provider: { get: async () => "You are a helpful assistant." } },
-      { label: "memory", kind: "writable" as const, description: "What matters in every conversation", maxTokens: 1100 },
+      {
+        label: "memory",
+        kind: "writable" as const,
+        description: "What matters in every conversation",
+        maxTokens: 1100,
+      },
       { label: "facts", kind: "searchable" as const, description: "What was learnt of the user" },
     ];
   }
