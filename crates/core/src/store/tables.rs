@@ -396,7 +396,10 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_sessions",
-        purge: overwritten("sessions", &["name", "metadata", "compaction", "tags"]),
+        purge: overwritten(
+            "sessions",
+            &["name", "metadata", "compaction", "tags", "learn_failure"],
+        ),
         owner: RowOwner::Session("id"),
         deletion: Deletion::WithSession,
         block: None,
