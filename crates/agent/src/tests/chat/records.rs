@@ -56,9 +56,9 @@ impl Alice {
         self.chat(json!({"id": session, "message": user(text)}));
     }
 
-    fn rows_of(&self, table: &str) -> usize {
-        let sql = format!("SELECT 1 FROM {table}");
-        self.db.rows(&sql, &[]).unwrap().len()
+    fn failures_kept(&self) -> usize {
+        let sql = "SELECT 1 FROM cf_agents_failed_turns";
+        self.db.rows(sql, &[]).unwrap().len()
     }
 
     fn is_of(&mut self, session: &str) {
@@ -108,7 +108,7 @@ fn a_plain_turn_tells_what_it_did_and_writes_no_row_for_it() {
     assert_eq!(part("total"), sum);
     assert!(part("messages") > 0 && part("windowTokens") > part("total"));
     assert_eq!(step["tools"], json!([]));
-    assert_eq!(alice.rows_of("cf_agents_failed_turns"), 0);
+    assert_eq!(alice.failures_kept(), 0);
     let told = turn.to_string();
     assert!(!told.contains("Yes.") && !told.contains("hi\""), "{told}");
 }
@@ -196,7 +196,7 @@ fn a_turns_tools_are_told_with_their_kinds_and_without_their_content() {
 fn a_failure_that_said_nothing_has_a_record_with_code_and_sentence_and_costs_one_row() {
     let alice = Alice::with_model();
     alice.fail_in("s", "hi");
-    assert_eq!(alice.rows_of("cf_agents_failed_turns"), 1);
+    assert_eq!(alice.failures_kept(), 1);
     let turns = alice.turns("s");
     assert_eq!(turns.len(), 1);
     assert_eq!(turns[0]["failure"]["code"], "model_failed");
@@ -396,7 +396,7 @@ fn an_older_turn_stays_told_whatever_becomes_of_newer_ones() {
     alice.fail_in("s", "h");
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     assert_eq!(alice.turns("s"), [] as [Value; 0]);
-    assert_eq!(alice.rows_of("cf_agents_failed_turns"), 0);
+    assert_eq!(alice.failures_kept(), 0);
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn a_session_keeps_its_newest_failures_and_an_agent_a_bounded_number() {
     alice.db.run(&sql, &[]).unwrap();
     alice.fail_in("t", "more");
     let most = usize::try_from(MAX_FAILED).unwrap();
-    assert_eq!(alice.rows_of("cf_agents_failed_turns"), most);
+    assert_eq!(alice.failures_kept(), most);
     let sql = "SELECT 1 FROM cf_agents_failed_turns WHERE session_id = 'other-1'";
     assert!(
         alice.db.rows(sql, &[]).unwrap().is_empty(),
