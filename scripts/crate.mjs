@@ -34,6 +34,7 @@ const MODULES = {
   Forgetting: "forgetting",
   Learning: "learning",
   "Chat turns": "turns",
+  Settings: "settings",
   Agent: "agent",
   "Keeping and copies": "keeping",
   "Agents of a directory": "directory",
