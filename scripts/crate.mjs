@@ -34,6 +34,7 @@ const MODULES = {
   Learning: "learning",
   Forgetting: "forgetting",
   "Chat turns": "turns",
+  Settings: "settings",
   Agent: "agent",
   "Keeping and copies": "keeping",
   "Agents of a directory": "directory",

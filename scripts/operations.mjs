@@ -69,7 +69,8 @@ export const GROUPS = {
   Learning: ["learn", "consolidate", "getProposals", "decideProposal", "revertProposal"],
   Forgetting: ["findMentions", "erase", "verifyReceipt"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
-  Agent: ["configureAgent", "getConfig", "getStats", "loadForeignRows", "mintToken", "destroy"],
+  Settings: ["configureAgent", "getConfig"],
+  Agent: ["getStats", "loadForeignRows", "mintToken", "destroy"],
   "Keeping and copies": [
     "applyRetention",
     "backup",

@@ -4,258 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::agent_shapes::{
-    Allow, BackupPlanInput, CallbackTarget, Destroyed, ForeignPage, LearnSettingsInput, Limits,
-    Minted, Preset, Prices, PromptRefresh, ReasoningEffort, ShownConfig, Stats,
-};
-use super::shapes::{Retention, WhenBusy};
+use super::shapes::{Erased, ErasedNames, HomeReceipt, Limits};
+use crate::Object;
 use crate::operation::Operation;
-
-/// Changes the configuration of the whole agent. A field that is left out keeps its value. `null`
-/// gives up the agent's own value: the deployed default holds again, or what is built in.
-///
-/// Needs the secret.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigureAgent {
-    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
-    /// `{}` lifts the schedule that is deployed.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub backups: Option<Option<BackupPlanInput>>,
-    /// In how many of the newest messages files are sent to a model. Older files are named.
-    /// Default: `4`.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub keep_media: Option<Option<i64>>,
-    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub learn: Option<Option<LearnSettingsInput>>,
-    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
-    /// limits. `{}` lifts those that are deployed.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub limits: Option<Option<Limits>>,
-    /// The most tokens that a chat turn and its answer take. `null`: the window of the
-    /// model, if it is a known one, else 100,000.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub max_context_tokens: Option<Option<i64>>,
-    /// The most tokens of one answer of the model; `null`: the model's own limit, or
-    /// what the provider needs to be told.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub max_output_tokens: Option<Option<i64>>,
-    /// The most steps that one turn may take.
-    /// Default: `10`.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub max_steps: Option<Option<i64>>,
-    /// The agent's model: `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the
-    /// Worker's `MODEL` setting.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub model: Option<Option<String>>,
-    /// Who is called when an entry, a block's text or a document has changed.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub on_memory_change: Option<Option<CallbackTarget>>,
-    /// Who is called when a turn is over.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub on_turn_end: Option<Option<CallbackTarget>>,
-    /// What the agent's models cost; `null`: no costs are counted.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub prices: Option<Option<Prices>>,
-    /// How long the model thinks before it answers; `null`: as its provider decides.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub reasoning_effort: Option<Option<ReasoningEffort>>,
-    /// When the frozen prompt is rendered again.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub refresh_prompt: Option<Option<PromptRefresh>>,
-    /// Metadata keys that a client can't set on a message.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub reserved_metadata_keys: Option<Option<Vec<String>>>,
-    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
-    /// deployed.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub retention: Option<Option<Retention>>,
-    /// Whether the model gets the `session_search` tool.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub session_search: Option<Option<bool>>,
-    /// The model that writes summaries; `null`: the agent's model.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub summary_model: Option<Option<String>>,
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub system_instructions: Option<Option<Vec<String>>>,
-    /// How freely the model chooses its words. Models that refuse it, as most that reason
-    /// do, are not told.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub temperature: Option<Option<f64>>,
-    /// Whether search also compares meanings, by vectors.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub vectors: Option<Option<bool>>,
-    /// What becomes of a message that comes while a turn of its session runs.
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub when_busy: Option<Option<WhenBusy>>,
-}
-
-impl ConfigureAgent {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    ConfigureAgent:
-    or null backups: BackupPlanInput;
-    or null keep_media: i64;
-    or null learn: LearnSettingsInput;
-    or null limits: Limits;
-    or null max_context_tokens: i64;
-    or null max_output_tokens: i64;
-    or null max_steps: i64;
-    or null model: impl Into<String>;
-    or null on_memory_change: CallbackTarget;
-    or null on_turn_end: CallbackTarget;
-    or null prices: Prices;
-    or null reasoning_effort: ReasoningEffort;
-    or null refresh_prompt: PromptRefresh;
-    or null reserved_metadata_keys: Vec<String>;
-    or null retention: Retention;
-    or null session_search: bool;
-    or null summary_model: impl Into<String>;
-    or null system_instructions: Vec<String>;
-    or null temperature: f64;
-    or null vectors: bool;
-    or null when_busy: WhenBusy;
-}
-
-impl Operation for ConfigureAgent {
-    type Output = ShownConfig;
-    const NAME: &'static str = "configureAgent";
-    const READS: bool = false;
-}
-
-/// Shows the configuration of the whole agent, and where each value comes from.
-///
-/// Without the secret, the addresses of `onTurnEnd` and `onMemoryChange` are shown by their hosts.
-///
-/// Not for a token that is narrowed to a session.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct GetConfig {}
-
-impl GetConfig {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-impl Operation for GetConfig {
-    type Output = ShownConfig;
-    const NAME: &'static str = "getConfig";
-    const READS: bool = true;
-}
 
 /// Shows how large the agent is, how much memory is used, and what runs.
 ///
@@ -418,4 +169,243 @@ impl Operation for Destroy {
     type Output = Destroyed;
     const NAME: &'static str = "destroy";
     const READS: bool = false;
+}
+
+/// What a token allows beyond its operations. Each permission is off unless it is
+/// given.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Allow {
+    /// For a token of one session: whether the model may write the agent's own memory,
+    /// which all sessions share, in the token's turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_memory: Option<bool>,
+    /// Whether the holder may write messages of the agent, its tools or the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_messages: Option<bool>,
+    /// Whether a turn may bring tools of the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_tools: Option<bool>,
+    /// The models that a turn may name, written as in `configureAgent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// Whether a turn may add system instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_instructions: Option<bool>,
+    /// The registered tools that the holder may call by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+impl Allow {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Allow:
+    agent_memory: bool;
+    agent_messages: bool;
+    client_tools: bool;
+    models: Vec<String>;
+    system_instructions: bool;
+    tools: Vec<String>;
+}
+
+/// A part of `Stats`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CallbackStats {
+    /// Calls that are under way or wait for another try.
+    pub waiting: i64,
+    /// Calls that were given up, newest first. An agent keeps 64 of them.
+    pub failed: Vec<FailedCallback>,
+}
+
+/// What a deletion with `purge` adds to its answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Destroyed {
+    pub destroyed: bool,
+    /// The agent's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
+    /// Milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// With `purge`: the other agents that keep blocks of this one. They are still there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub homes: Option<Vec<String>>,
+    /// The operation that erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// A call that was given up, as `getStats` shows it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct FailedCallback {
+    /// The delivery's id, which every try had. Who has no secret is shown its beginning
+    /// alone, which no request can use.
+    pub id: String,
+    pub session_id: String,
+    pub attempts: i64,
+    pub failed_at: i64,
+    /// Why the last try failed.
+    pub reason: String,
+}
+
+/// What `loadForeignRows` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ForeignPage {
+    pub rows: Vec<ForeignRow>,
+    /// Where the next page begins. `null`: this page is the last.
+    pub cursor: Option<String>,
+}
+
+/// A part of `ForeignPage`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ForeignRow {
+    pub table: String,
+    /// The row's columns by their names. Bytes are base64.
+    pub row: Object,
+}
+
+words! {
+    /// How complete the search index is.
+    pub enum IndexState {
+        /// Nobody has searched yet, so there is no index.
+        None = "none",
+        /// Some events are not in the index yet.
+        Building = "building",
+        /// The index holds every event.
+        Complete = "complete",
+    }
+}
+
+/// The limits in force, in bytes unless stated otherwise.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LimitStats {
+    pub event_bytes: i64,
+    pub answer_bytes: i64,
+    /// The longest body of most operations; openapi.json gives each operation's limit.
+    pub body_bytes: i64,
+    /// The longest body of chats and of operations that write events.
+    pub events_body_bytes: i64,
+    /// How many turns of one agent may run at once.
+    pub running_turns: i64,
+}
+
+/// The memory of wasm. JavaScript's strings and the engine's memory are not included.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryStats {
+    /// The size of the wasm memory, which never shrinks.
+    pub wasm_bytes: i64,
+    pub in_use_bytes: i64,
+    pub in_use_peak_bytes: i64,
+}
+
+/// What `mintToken` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Minted {
+    pub token: String,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+}
+
+words! {
+    /// A set of operations under a name.
+    pub enum Preset {
+        /// The operations that a page for one conversation needs.
+        Chat = "chat",
+        /// All operations that change nothing and don't need the secret.
+        Read = "read",
+    }
+}
+
+/// A part of `Stats`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ReservedBytes {
+    pub held_bytes: i64,
+    pub max_bytes: i64,
+}
+
+/// What `getStats` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    /// The size of the agent's database, free pages included.
+    pub database_bytes: i64,
+    pub tables: Vec<Table>,
+    /// An upper bound for the number of events, deleted events included: the sum of the
+    /// newest `seq` of each session, of up to 1,000 sessions.
+    pub events_at_most: i64,
+    pub memory: MemoryStats,
+    /// Memory that running turns hold.
+    pub turns: Turns,
+    /// Memory of request bodies and answers that are large enough to be counted.
+    pub requests: ReservedBytes,
+    pub search_index: IndexState,
+    /// Calls that tell of turns' ends (`onTurnEnd`).
+    pub callbacks: CallbackStats,
+    pub limits: LimitStats,
+}
+
+/// A part of `Stats`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Table {
+    pub name: String,
+    pub rows: i64,
+    /// The table has more than `rows` rows; counting stopped there.
+    pub is_at_least: bool,
+}
+
+/// A part of `Stats`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Turns {
+    /// Running turns of this agent.
+    pub running: i64,
+    pub held_bytes: i64,
+    pub max_bytes: i64,
 }

@@ -3,7 +3,6 @@
 //! `node scripts/crate.mjs` writes this folder from the API's own document.
 
 mod agent;
-mod agent_shapes;
 mod blocks;
 mod blocks_shapes;
 mod branches;
@@ -23,13 +22,14 @@ mod prompt;
 mod search;
 mod sessions;
 mod sessions_shapes;
+mod settings;
+mod settings_shapes;
 mod shapes;
 mod skills;
 mod tools;
 mod turns;
 
 pub use self::agent::*;
-pub use self::agent_shapes::*;
 pub use self::blocks::*;
 pub use self::blocks_shapes::*;
 pub use self::branches::*;
@@ -49,6 +49,8 @@ pub use self::prompt::*;
 pub use self::search::*;
 pub use self::sessions::*;
 pub use self::sessions_shapes::*;
+pub use self::settings::*;
+pub use self::settings_shapes::*;
 pub use self::shapes::*;
 pub use self::skills::*;
 pub use self::tools::*;

@@ -241,6 +241,36 @@ words! {
     }
 }
 
+/// How much turns may spend. A field that is left out sets no limit.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// What a day may cost, by the agent's `prices`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<f64>,
+    /// How many tokens models may read and write in a day, which ends at midnight UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<i64>,
+    /// How many turns may begin within a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_per_minute: Option<i64>,
+}
+
+impl Limits {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Limits:
+    cost_per_day: f64;
+    tokens_per_day: i64;
+    turns_per_minute: i64;
+}
+
 /// A tool that a model may call. The shape of `getTools`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Agent: the shapes.
+//! Settings: the shapes.
 //!
 //! `node scripts/crate.mjs` writes this file.
 
@@ -6,52 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, ErasedNames, HomeReceipt, Retention, WhenBusy};
-use crate::Object;
-
-/// What a token allows beyond its operations. Each permission is off unless it is
-/// given.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Allow {
-    /// For a token of one session: whether the model may write the agent's own memory,
-    /// which all sessions share, in the token's turns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent_memory: Option<bool>,
-    /// Whether the holder may write messages of the agent, its tools or the system.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent_messages: Option<bool>,
-    /// Whether a turn may bring tools of the client.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_tools: Option<bool>,
-    /// The models that a turn may name, written as in `configureAgent`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub models: Option<Vec<String>>,
-    /// Whether a turn may add system instructions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system_instructions: Option<bool>,
-    /// The registered tools that the holder may call by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-}
-
-impl Allow {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    Allow:
-    agent_memory: bool;
-    agent_messages: bool;
-    client_tools: bool;
-    models: Vec<String>;
-    system_instructions: bool;
-    tools: Vec<String>;
-}
+use super::shapes::{Limits, Retention, WhenBusy};
 
 /// When the agent is backed up by itself, and how many of its backups stay.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -93,43 +48,6 @@ setters! {
     keep: i64;
 }
 
-/// A part of `Stats`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct CallbackStats {
-    /// Calls that are under way or wait for another try.
-    pub waiting: i64,
-    /// Calls that were given up, newest first. An agent keeps 64 of them.
-    pub failed: Vec<FailedCallback>,
-}
-
-/// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
-/// the two.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct CallbackTarget {
-    /// The service binding's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-}
-
-impl CallbackTarget {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    CallbackTarget:
-    service: impl Into<String>;
-    url: impl Into<String>;
-}
-
 words! {
     /// The layer that a setting's value comes from.
     pub enum ConfigOrigin {
@@ -163,7 +81,6 @@ pub struct ConfigOrigins {
     pub reserved_metadata_keys: ConfigOrigin,
     pub when_busy: ConfigOrigin,
     pub on_turn_end: ConfigOrigin,
-    pub on_memory_change: ConfigOrigin,
     pub limits: ConfigOrigin,
     pub retention: ConfigOrigin,
     pub backups: ConfigOrigin,
@@ -180,93 +97,6 @@ pub struct DeployedProblem {
     /// Where it stands there, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
     pub field: String,
     pub message: String,
-}
-
-/// What a deletion with `purge` adds to its answer.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Destroyed {
-    pub destroyed: bool,
-    /// The agent's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agents: Option<ErasedNames>,
-    /// Milliseconds since the epoch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<i64>,
-    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
-    /// sorted, no spaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub erased: Option<Erased>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub home: Option<HomeReceipt>,
-    /// With `purge`: the other agents that keep blocks of this one. They are still there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub homes: Option<Vec<String>>,
-    /// The operation that erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<String>,
-    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
-    /// Absent: the Worker has no secret.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signature: Option<String>,
-}
-
-/// A call that was given up, as `getStats` shows it.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct FailedCallback {
-    /// The delivery's id, which every try had. Who has no secret is shown its beginning
-    /// alone, which no request can use.
-    pub id: String,
-    pub attempts: i64,
-    pub failed_at: i64,
-    /// Why the last try failed.
-    pub reason: String,
-    /// Of a turn, or of a block of this session. Absent: a block of the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
-}
-
-/// What `loadForeignRows` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ForeignPage {
-    pub rows: Vec<ForeignRow>,
-    /// Where the next page begins. `null`: this page is the last.
-    pub cursor: Option<String>,
-}
-
-/// A part of `ForeignPage`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ForeignRow {
-    pub table: String,
-    /// The row's columns by their names. Bytes are base64.
-    pub row: Object,
-}
-
-words! {
-    /// How complete the search index is.
-    pub enum IndexState {
-        /// Nobody has searched yet, so there is no index.
-        None = "none",
-        /// Some events are not in the index yet.
-        Building = "building",
-        /// The index holds every event.
-        Complete = "complete",
-    }
 }
 
 words! {
@@ -373,72 +203,6 @@ setters! {
     trust: Vec<TrustedSource>;
 }
 
-/// The limits in force, in bytes unless stated otherwise.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct LimitStats {
-    pub event_bytes: i64,
-    pub answer_bytes: i64,
-    /// The longest body of most operations; openapi.json gives each operation's limit.
-    pub body_bytes: i64,
-    /// The longest body of chats and of operations that write events.
-    pub events_body_bytes: i64,
-    /// How many turns of one agent may run at once.
-    pub running_turns: i64,
-}
-
-/// How much turns may spend. A field that is left out sets no limit.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Limits {
-    /// What a day may cost, by the agent's `prices`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_per_day: Option<f64>,
-    /// How many tokens models may read and write in a day, which ends at midnight UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens_per_day: Option<i64>,
-    /// How many turns may begin within a minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns_per_minute: Option<i64>,
-}
-
-impl Limits {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    Limits:
-    cost_per_day: f64;
-    tokens_per_day: i64;
-    turns_per_minute: i64;
-}
-
-/// The memory of wasm. JavaScript's strings and the engine's memory are not included.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct MemoryStats {
-    /// The size of the wasm memory, which never shrinks.
-    pub wasm_bytes: i64,
-    pub in_use_bytes: i64,
-    pub in_use_peak_bytes: i64,
-}
-
-/// What `mintToken` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Minted {
-    pub token: String,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-}
-
 /// What a model costs.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -468,16 +232,6 @@ impl ModelPrice {
 setters! {
     ModelPrice:
     cached_input: f64;
-}
-
-words! {
-    /// A set of operations under a name.
-    pub enum Preset {
-        /// The operations that a page for one conversation needs.
-        Chat = "chat",
-        /// All operations that change nothing and don't need the secret.
-        Read = "read",
-    }
 }
 
 /// What the agent's models cost.
@@ -539,15 +293,6 @@ words! {
     }
 }
 
-/// A part of `Stats`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct ReservedBytes {
-    pub held_bytes: i64,
-    pub max_bytes: i64,
-}
-
 /// The configuration that holds, and where it comes from.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -589,9 +334,7 @@ pub struct ShownConfig {
     /// What becomes of a message that comes while a turn of its session runs.
     pub when_busy: WhenBusy,
     /// Who is called when a turn is over.
-    pub on_turn_end: Option<CallbackTarget>,
-    /// Who is called when an entry, a block's text or a document has changed.
-    pub on_memory_change: Option<CallbackTarget>,
+    pub on_turn_end: Option<TurnEndCallback>,
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     pub limits: Option<Limits>,
@@ -609,40 +352,6 @@ pub struct ShownConfig {
     pub problems: Vec<DeployedProblem>,
 }
 
-/// What `getStats` answers.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Stats {
-    /// The size of the agent's database, free pages included.
-    pub database_bytes: i64,
-    pub tables: Vec<Table>,
-    /// An upper bound for the number of events, deleted events included: the sum of the
-    /// newest `seq` of each session, of up to 1,000 sessions.
-    pub events_at_most: i64,
-    pub memory: MemoryStats,
-    /// Memory that running turns hold.
-    pub turns: Turns,
-    /// Memory of request bodies and answers that are large enough to be counted.
-    pub requests: ReservedBytes,
-    pub search_index: IndexState,
-    /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
-    /// `onMemoryChange`).
-    pub callbacks: CallbackStats,
-    pub limits: LimitStats,
-}
-
-/// A part of `Stats`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct Table {
-    pub name: String,
-    pub rows: i64,
-    /// The table has more than `rows` rows; counting stopped there.
-    pub is_at_least: bool,
-}
-
 words! {
     /// A source that an operator may trust.
     pub enum TrustedSource {
@@ -655,13 +364,27 @@ words! {
     }
 }
 
-/// A part of `Stats`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+/// A service binding, or an address whose origin is in `TOOL_ORIGINS`: one of the two.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
-pub struct Turns {
-    /// Running turns of this agent.
-    pub running: i64,
-    pub held_bytes: i64,
-    pub max_bytes: i64,
+pub struct TurnEndCallback {
+    /// The service binding's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl TurnEndCallback {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    TurnEndCallback:
+    service: impl Into<String>;
+    url: impl Into<String>;
 }

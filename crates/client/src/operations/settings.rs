@@ -1,0 +1,249 @@
+//! Settings.
+//!
+//! `node scripts/crate.mjs` writes this file.
+
+use serde::{Deserialize, Serialize};
+
+use super::settings_shapes::{
+    BackupPlanInput, LearnSettingsInput, Prices, PromptRefresh, ReasoningEffort, ShownConfig,
+    TurnEndCallback,
+};
+use super::shapes::{Limits, Retention, WhenBusy};
+use crate::operation::Operation;
+
+/// Changes the configuration of the whole agent. A field that is left out keeps its value. `null`
+/// gives up the agent's own value: the deployed default holds again, or what is built in.
+///
+/// Needs the secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigureAgent {
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub backups: Option<Option<BackupPlanInput>>,
+    /// In how many of the newest messages files are sent to a model. Older files are named.
+    /// Default: `4`.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub keep_media: Option<Option<i64>>,
+    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub learn: Option<Option<LearnSettingsInput>>,
+    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
+    /// limits. `{}` lifts those that are deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub limits: Option<Option<Limits>>,
+    /// The most tokens that a chat turn and its answer take. `null`: the window of the
+    /// model, if it is a known one, else 100,000.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_context_tokens: Option<Option<i64>>,
+    /// The most tokens of one answer of the model; `null`: the model's own limit, or
+    /// what the provider needs to be told.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_output_tokens: Option<Option<i64>>,
+    /// The most steps that one turn may take.
+    /// Default: `10`.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_steps: Option<Option<i64>>,
+    /// The agent's model: `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the
+    /// Worker's `MODEL` setting.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub model: Option<Option<String>>,
+    /// Who is called when a turn is over.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub on_turn_end: Option<Option<TurnEndCallback>>,
+    /// What the agent's models cost; `null`: no costs are counted.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub prices: Option<Option<Prices>>,
+    /// How long the model thinks before it answers; `null`: as its provider decides.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reasoning_effort: Option<Option<ReasoningEffort>>,
+    /// When the frozen prompt is rendered again.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub refresh_prompt: Option<Option<PromptRefresh>>,
+    /// Metadata keys that a client can't set on a message.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reserved_metadata_keys: Option<Option<Vec<String>>>,
+    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
+    /// deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retention: Option<Option<Retention>>,
+    /// Whether the model gets the `session_search` tool.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub session_search: Option<Option<bool>>,
+    /// The model that writes summaries; `null`: the agent's model.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub summary_model: Option<Option<String>>,
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub system_instructions: Option<Option<Vec<String>>>,
+    /// How freely the model chooses its words. Models that refuse it, as most that reason
+    /// do, are not told.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub temperature: Option<Option<f64>>,
+    /// Whether search also compares meanings, by vectors.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub vectors: Option<Option<bool>>,
+    /// What becomes of a message that comes while a turn of its session runs.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub when_busy: Option<Option<WhenBusy>>,
+}
+
+impl ConfigureAgent {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    ConfigureAgent:
+    or null backups: BackupPlanInput;
+    or null keep_media: i64;
+    or null learn: LearnSettingsInput;
+    or null limits: Limits;
+    or null max_context_tokens: i64;
+    or null max_output_tokens: i64;
+    or null max_steps: i64;
+    or null model: impl Into<String>;
+    or null on_turn_end: TurnEndCallback;
+    or null prices: Prices;
+    or null reasoning_effort: ReasoningEffort;
+    or null refresh_prompt: PromptRefresh;
+    or null reserved_metadata_keys: Vec<String>;
+    or null retention: Retention;
+    or null session_search: bool;
+    or null summary_model: impl Into<String>;
+    or null system_instructions: Vec<String>;
+    or null temperature: f64;
+    or null vectors: bool;
+    or null when_busy: WhenBusy;
+}
+
+impl Operation for ConfigureAgent {
+    type Output = ShownConfig;
+    const NAME: &'static str = "configureAgent";
+    const READS: bool = false;
+}
+
+/// Shows the configuration of the whole agent, and where each value comes from.
+///
+/// Without the secret, the address of `onTurnEnd` is shown by its host.
+///
+/// Not for a token that is narrowed to a session.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GetConfig {}
+
+impl GetConfig {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Operation for GetConfig {
+    type Output = ShownConfig;
+    const NAME: &'static str = "getConfig";
+    const READS: bool = true;
+}
