@@ -72,6 +72,8 @@ fn every_example_is_read_and_written_again() {
     holds::<GetSession>(&api);
     holds::<GetStats>(&api);
     holds::<GetTools>(&api);
+    holds::<GetTurn>(&api);
+    holds::<GetTurns>(&api);
     holds::<GetUsage>(&api);
     holds::<ListAgents>(&api);
     holds::<ListBackups>(&api);

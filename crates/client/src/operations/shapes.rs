@@ -264,6 +264,39 @@ impl ToolCall {
     }
 }
 
+words! {
+    /// Why a turn ended.
+    pub enum TurnFinish {
+        ContentFilter = "content-filter",
+        Other = "other",
+        /// The model was done.
+        Stop = "stop",
+        /// The model reached its output limit.
+        Length = "length",
+        /// A call waits for the client's output or the user's approval: the message's parts
+        /// say which.
+        ToolCalls = "tool-calls",
+        /// The turn was stopped by `cancelTurn`, by its page or by a later message.
+        Cancelled = "cancelled",
+        /// The turn failed.
+        Error = "error",
+    }
+}
+
+/// What a turn spent, as callers see it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TurnUsage {
+    /// All tokens that models read, from a cache or not.
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    /// The part of `inputTokens` that the provider read from its cache.
+    pub cached_input_tokens: i64,
+    /// By the agent's `prices`; 0 without prices.
+    pub cost: f64,
+}
+
 /// A message of the AI SDK as it was appended, and its `createdAt`. The application's
 /// own fields are kept.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
