@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::sessions_shapes::{
     Session, SessionPage, ShownTurn, TurnList, UsageGrouping, UsagePage, WasDeleted,
 };
-use super::shapes::{Filter, Retention};
+use super::shapes::Retention;
 use crate::Object;
 use crate::operation::Operation;
 
@@ -36,10 +36,6 @@ pub struct CreateSession {
     /// configuration says; `null` in a field lifts the agent's rule here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// At most 32 short lines, by which `listSessions` and `search` find the session.
-    /// Default: `[]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<Vec<String>>,
 }
 
 impl CreateSession {
@@ -57,7 +53,6 @@ setters! {
     parent_session_id: impl Into<String>;
     pinned: bool;
     retention: Retention;
-    tags: Vec<String>;
 }
 
 impl Operation for CreateSession {
@@ -105,10 +100,6 @@ pub struct ListSessions {
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// Only sessions with this metadata and these tags. A request looks at 500 sessions: a
-    /// page may show fewer than `limit`, or none, and have a `cursor`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub r#where: Option<Filter>,
 }
 
 impl ListSessions {
@@ -122,7 +113,6 @@ setters! {
     ListSessions:
     cursor: impl Into<String>;
     limit: i64;
-    r#where: Filter;
 }
 
 impl Operation for ListSessions {
@@ -131,10 +121,10 @@ impl Operation for ListSessions {
     const READS: bool = true;
 }
 
-/// Changes a session's name, metadata or tags.
+/// Changes a session's name or metadata.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata, tags and retention are replaced
-/// as a whole. `retention` and `pinned` need the secret.
+/// A field that is left out stays; `null` clears a field. Metadata and retention are replaced as a
+/// whole. `retention` and `pinned` need the secret.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -168,13 +158,6 @@ pub struct UpdateSession {
         skip_serializing_if = "Option::is_none"
     )]
     pub retention: Option<Option<Retention>>,
-    /// `Some(None)` sends `null`.
-    #[serde(
-        default,
-        deserialize_with = "crate::operation::nullable",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub tags: Option<Option<Vec<String>>>,
 }
 
 impl UpdateSession {
@@ -186,7 +169,6 @@ impl UpdateSession {
             name: None,
             pinned: None,
             retention: None,
-            tags: None,
         }
     }
 }
@@ -197,7 +179,6 @@ setters! {
     or null name: impl Into<String>;
     pinned: bool;
     or null retention: Retention;
-    or null tags: Vec<String>;
 }
 
 impl Operation for UpdateSession {
@@ -259,9 +240,6 @@ pub struct ForkSession {
     pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Default: `[]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<Vec<String>>,
 }
 
 impl ForkSession {
@@ -272,7 +250,6 @@ impl ForkSession {
             at_id: None,
             metadata: None,
             name: None,
-            tags: None,
         }
     }
 }
@@ -282,7 +259,6 @@ setters! {
     at_id: impl Into<String>;
     metadata: Object;
     name: impl Into<String>;
-    tags: Vec<String>;
 }
 
 impl Operation for ForkSession {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, ErasedNames, HomeReceipt, Retention, TurnFinish, TurnUsage};
+use super::shapes::{Erased, HomeReceipt, Retention, TurnFinish, TurnUsage};
 use crate::Object;
 
 /// Who asked for a turn. Never a token itself.
@@ -112,9 +112,6 @@ pub struct Session {
     /// How long the session's texts are kept, where the session has rules of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// Present where there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<Vec<String>>,
 }
 
 /// What `listSessions` answers.
@@ -321,10 +318,6 @@ pub struct WasDeleted {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
