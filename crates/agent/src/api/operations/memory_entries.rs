@@ -14,10 +14,13 @@ use crate::base::tags::{Metadata, Tags};
 use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
-use crate::memory::entries::{self, EntryDetails, delete};
+use crate::memory::entries::EntryDetails;
+use crate::memory::entries::{self, delete};
 #[cfg(test)]
 use crate::memory::entry::Entry;
-use crate::memory::entry_pages::{self, EntryPage};
+use crate::memory::entry_pages;
+#[cfg(test)]
+use crate::memory::entry_pages::EntryPage;
 use crate::memory::entry_query::EntryQuery;
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::found_entry::{FoundEntry, PastEntry};
