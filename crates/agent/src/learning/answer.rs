@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json::{self, List, RawValue};
 use crate::learning::material::MaterialEvent;
@@ -211,7 +212,7 @@ pub fn key_for(content: &str) -> String {
     let all = crate::search::words::words(content);
     let said = all
         .iter()
-        .filter(|word| !crate::search::words::is_stop_word(word) && *word != "user");
+        .filter(|word| !crate::search::words::is_stop_word(word) && *word != Role::User.name());
     for word in said.take(KEY_WORDS) {
         if !key.is_empty() {
             key.push('-');

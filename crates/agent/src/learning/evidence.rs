@@ -7,12 +7,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::base::action::Role;
 use crate::search::stem::stem;
 use crate::search::words::{is_stop_word, words};
 
 /// Words that a report adds to what was said: who said it, and that it was said.
 const REPORTING: &[&str] = &[
-    "user",
+    Role::User.name(),
     "users",
     "person",
     "prefer",

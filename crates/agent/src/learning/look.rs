@@ -13,9 +13,9 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
-use crate::memory::entries;
 use crate::memory::entry::Entry;
-use crate::memory::entry_search::EntryQuery;
+use crate::memory::entry_query::EntryQuery;
+use crate::memory::entry_rows;
 use crate::memory::numbered_entries::find_with_version;
 use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, entries_of};
@@ -179,7 +179,7 @@ async fn find_touched(
     let mut bytes = 0;
     for found in found.results {
         let Some(key) = found.key else { continue };
-        if let Some(entry) = entries::find_entry(memory.db, block, &key)? {
+        if let Some(entry) = entry_rows::find_entry(memory.db, block, &key)? {
             bytes += entry.content.len().min(MAX_ENTRY_BYTES / 4);
             if bytes > MAX_ENTRY_BYTES {
                 break;
@@ -391,7 +391,7 @@ impl LookTask<'_> {
         }
         let keys = [wanted.key.clone(), Some(key_for(&wanted.content))];
         for key in keys.into_iter().flatten() {
-            let entry = entries::find_entry(self.memory.db, self.block, &key)?;
+            let entry = entry_rows::find_entry(self.memory.db, self.block, &key)?;
             if entry.is_some_and(|entry| same(&entry.content)) {
                 return Ok(true);
             }
@@ -410,7 +410,9 @@ impl LookTask<'_> {
                 1 => wished.to_owned(),
                 number => format!("{wished}-{number}"),
             };
-            if !is_named(&key) && entries::find_entry(self.memory.db, self.block, &key)?.is_none() {
+            if !is_named(&key)
+                && entry_rows::find_entry(self.memory.db, self.block, &key)?.is_none()
+            {
                 return Ok(Some(key));
             }
         }

@@ -3,12 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Memory;
 use super::definition::Definition;
 use super::label::Label;
 use super::origin::Origin;
 use super::told::ToldChange;
 use super::validity::Validity;
-use super::{Memory, MemoryWriter};
+use super::writer::MemoryWriter;
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};

@@ -2,7 +2,7 @@
 //! continues with its knowledge. Part of the fork's transaction.
 
 use super::counts::count_copies;
-use super::entries;
+use super::entry_rows;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -11,5 +11,5 @@ use crate::store::tables;
 pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     tables::copy_session(db, from, to)?;
     count_copies(db, to)?;
-    entries::copy_session(db, from.as_str(), to.as_str())
+    entry_rows::copy_session(db, from.as_str(), to.as_str())
 }

@@ -1,49 +1,33 @@
 //! Entries of a searchable block: a key, a title, a text. The same transaction
 //! writes an entry and its place in the search index.
 
-use crate::base::budget::AnswerRoom;
-use crate::base::json::{json, written_bytes};
-use crate::memory::entry::{Entry, find_by_key, find_written_at};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::content::Version;
-use super::counts::{CountChange, count_block};
+use super::Memory;
+use super::counts::CountChange;
 use super::definition::Definition;
-use super::entry_number::take_number;
-use super::entry_search::{index_entry, unindex_entry};
+use super::entry::{Entry, find_written_at};
+use super::entry_index::{index_entry, unindex_entry};
+use super::entry_rows::{EntryRow, find_row, insert, update_row};
 use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
+use super::item_note::ItemNote;
+use super::kind::BlockKind;
 use super::origin::texts_of;
 use super::past::{
-    self, ItemDeleted, ItemDeletion, ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, PastVersion,
-    insert_deletion, insert_past, next_version, place,
+    self, ItemDeleted, ItemDeletion, MAX_ENTRY_VERSIONS, insert_deletion, insert_past,
+    next_version, place,
 };
 use super::replacing::{forget_replacement, give_back, note_replacement, replace};
 use super::source::BlockHome;
 use super::told::ToldChange;
 use super::validity::Validity;
-use super::{Memory, MemoryWriter};
-use crate::base::columns::{FromRow, find, load, load_values};
-use crate::base::database::{Database, Row, SqlValue, atomically};
+use super::writer::MemoryWriter;
+use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
-use crate::base::filter::{Filter, FilteredColumns};
-use crate::memory::kind::BlockKind;
-
-/// The most bytes of a page of entries: 64 of the longest entries fit.
-const MAX_PAGE_BYTES: usize = 4 << 20;
-
-/// The most entries of one block.
-pub const MAX_ENTRIES: i64 = 10_000;
-
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EntryPage {
-    pub entries: Vec<Entry>,
-    /// Where the page ended. `null` on the last page.
-    pub cursor: Option<String>,
-}
+use crate::base::json::json;
 
 pub fn check_searchable(block: &Definition) -> Result<()> {
     if block.kind == BlockKind::Searchable {
@@ -222,210 +206,6 @@ fn is_same(before: &Entry, entry: &Entry, writer: MemoryWriter<'_>) -> bool {
         && (writer.events.is_empty() || before.events == entry.events)
 }
 
-impl Entry {
-    fn into_past(self, note: ItemNote) -> PastVersion {
-        PastVersion {
-            version: note.version,
-            title: self.title,
-            content: Some(self.content),
-            note,
-            written_at: self.updated_at,
-        }
-    }
-}
-
-fn update_row(db: &dyn Database, number: i64, entry: &Entry, note: &ItemNote) -> Result<()> {
-    db.run(
-        "UPDATE cf_agents_entries
-            SET title = ?2,
-                content = ?3,
-                updated_at = ?4,
-                note = ?5
-          WHERE number = ?1",
-        &[
-            number.into(),
-            entry.title.as_deref().into(),
-            entry.content.as_str().into(),
-            entry.updated_at.into(),
-            note.to_column()?.into(),
-        ],
-    )
-}
-
-fn insert(db: &dyn Database, block: &Definition, entry: &Entry, note: &ItemNote) -> Result<i64> {
-    let content_key = block.content_key();
-    let counts = count_block(db, &block.scope, &content_key)?;
-    if counts.entries >= MAX_ENTRIES {
-        return Err(Error::invalid(
-            "key",
-            format!(
-                "Block `{}` holds {MAX_ENTRIES} entries already. Delete some first.",
-                block.label
-            ),
-        ));
-    }
-    let names = [block.scope.as_str(), &content_key];
-    let number = take_number(db, names, &counts)?;
-    insert_row(db, number, names, entry, note)?;
-    Ok(number)
-}
-
-fn insert_row(
-    db: &dyn Database,
-    number: i64,
-    [scope, block]: [&str; 2],
-    entry: &Entry,
-    note: &ItemNote,
-) -> Result<()> {
-    db.run(
-        "INSERT INTO cf_agents_entries
-                (number, scope, block, key, title, content, created_at, updated_at, note)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        &[
-            number.into(),
-            scope.into(),
-            block.into(),
-            entry.key.as_str().into(),
-            entry.title.as_deref().into(),
-            entry.content.as_str().into(),
-            entry.created_at.into(),
-            entry.updated_at.into(),
-            note.to_column()?.into(),
-        ],
-    )
-}
-
-fn insert_next(db: &dyn Database, names: [&str; 2], entry: &Entry, note: &ItemNote) -> Result<i64> {
-    let [scope, block] = names;
-    let number = take_number(db, names, &count_block(db, scope, block)?)?;
-    insert_row(db, number, names, entry, note)?;
-    Ok(number)
-}
-
-/// Writes an exported entry, and indexes it. `block` is the key of its block, which
-/// must not have an entry of this key. Part of a transaction.
-pub fn restore(
-    db: &dyn Database,
-    scope: &str,
-    block: &str,
-    entry: &Entry,
-    note: &ItemNote,
-) -> Result<()> {
-    let number = insert_next(db, [scope, block], entry, note)?;
-    let item = ItemPlace {
-        scope,
-        block,
-        key: &entry.key,
-    };
-    for replaced in &note.validity.supersedes {
-        note_replacement(db, &item, replaced)?;
-    }
-    index_entry(db, number, entry)
-}
-
-pub(super) struct EntryRow {
-    pub number: i64,
-    pub entry: Entry,
-    pub note: ItemNote,
-}
-
-impl EntryRow {
-    pub const COLUMNS: &str = "number, key, title, content, created_at, updated_at, note";
-
-    fn into_past(self) -> PastVersion {
-        self.entry.into_past(self.note)
-    }
-}
-
-impl FromRow<'_> for EntryRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let key = row.text(1)?;
-        let note = ItemNote::read(row.find_text(6), key)?;
-        Ok(Self {
-            number: row.integer(0)?,
-            entry: Entry {
-                key: key.to_owned(),
-                title: row.find_text(2).map(str::to_owned),
-                content: row.text(3)?.to_owned(),
-                created_at: row.integer(4)?,
-                updated_at: row.integer(5)?,
-                metadata: note.metadata.clone(),
-                tags: note.tags.clone(),
-                source: note.origin(),
-                events: note.source_events(),
-                validity: note.validity.clone(),
-            },
-            note,
-        })
-    }
-}
-
-fn find_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<EntryRow>> {
-    find_by_key(db, EntryRow::COLUMNS, block, key)
-}
-
-/// Writes all entries into the index, which is empty. One entry at a time, because all
-/// texts together may be long. Part of a transaction.
-pub fn index_all(db: &dyn Database) -> Result<()> {
-    let sql = "SELECT number FROM cf_agents_entries ORDER BY number";
-    let columns = EntryRow::COLUMNS;
-    let one = format!("SELECT {columns} FROM cf_agents_entries WHERE number = ?1");
-    for number in load_values::<i64>(db, sql, &[])? {
-        if let Some(EntryRow { entry, .. }) = find(db, &one, &[number.into()])? {
-            index_entry(db, number, &entry)?;
-        }
-    }
-    Ok(())
-}
-
-/// Copies the entries of a session's blocks to another session. One entry at a time,
-/// because all texts together may be long. Part of a transaction.
-pub fn copy_session(db: &dyn Database, from: &str, to: &str) -> Result<()> {
-    let sql = "SELECT number, block
-                 FROM cf_agents_entries
-                WHERE scope = ?1
-                ORDER BY number";
-    let numbers: Vec<(i64, String)> = load(db, sql, &[from.into()])?;
-    let columns = EntryRow::COLUMNS;
-    let sql = format!("SELECT {columns} FROM cf_agents_entries WHERE number = ?1");
-    for (number, block) in numbers {
-        if let Some(EntryRow { entry, note, .. }) = find(db, &sql, &[number.into()])? {
-            let number = insert_next(db, [to, &block], &entry, &note)?;
-            index_entry(db, number, &entry)?;
-        }
-    }
-    Ok(())
-}
-
-/// The entry, if it lives in this object.
-pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<Entry>> {
-    Ok(find_row(db, block, key)?.map(|row| row.entry))
-}
-
-/// The newest version of an entry and the earlier ones, newest first.
-pub fn load_versions(
-    db: &dyn Database,
-    block: &Definition,
-    key: &str,
-    limit: i64,
-) -> Result<Vec<Version>> {
-    let content_key = block.content_key();
-    let newest = find_row(db, block, key)?.map(EntryRow::into_past);
-    past::load_all(db, &place(block, &content_key, key), newest, limit)
-}
-
-/// One version of an entry, if it is kept.
-pub fn find_version(
-    db: &dyn Database,
-    block: &Definition,
-    key: &str,
-    version: i64,
-) -> Result<Option<Version>> {
-    let content_key = block.content_key();
-    let newest = find_row(db, block, key)?.map(EntryRow::into_past);
-    past::find_version(db, &place(block, &content_key, key), newest, version)
-}
-
 /// Deletes an entry. The entries that it replaced count again.
 pub async fn delete(
     memory: &Memory<'_>,
@@ -487,7 +267,7 @@ pub fn delete_here(
     })
 }
 
-fn kept_by(block: &Definition, binding: &str) -> Error {
+pub(super) fn kept_by(block: &Definition, binding: &str) -> Error {
     Error::invalid(
         "label",
         format!(
@@ -495,176 +275,6 @@ fn kept_by(block: &Definition, binding: &str) -> Error {
             block.label
         ),
     )
-}
-
-/// A page of entries, in the order of their keys.
-pub async fn list(
-    memory: &Memory<'_>,
-    block: &Definition,
-    limit: i64,
-    cursor: Option<&str>,
-    filter: Option<&Filter>,
-) -> Result<EntryPage> {
-    check_searchable(block)?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
-            let mut input = json!({"limit": limit, "cursor": cursor});
-            if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
-                input.insert("where".to_owned(), filter.to_json());
-            }
-            agent::call(memory, block, home, "listEntries", input).await
-        }
-        BlockHome::Service { binding } => Err(kept_by(block, binding)),
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            match filter {
-                Some(filter) => load_filtered(memory.db, block, limit, cursor, filter),
-                None => load_page(memory.db, block, limit, cursor),
-            }
-        }
-    }
-}
-
-fn load_page(
-    db: &dyn Database,
-    block: &Definition,
-    limit: i64,
-    after: Option<&str>,
-) -> Result<EntryPage> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_entries
-          WHERE scope = ?1
-            AND block = ?2
-            AND key > ?3
-          ORDER BY key
-          LIMIT ?4",
-        EntryRow::COLUMNS
-    );
-    let params: [SqlValue; 4] = [
-        block.scope.as_str().into(),
-        block.content_key().into(),
-        after.unwrap_or_default().into(),
-        (limit + 1).into(),
-    ];
-    let rows = db.rows(&sql, &params)?;
-    let mut entries = Vec::new();
-    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
-    for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
-        let entry = row.read::<EntryRow>()?.entry;
-        if !room.takes(written_bytes(&entry.content)) {
-            break;
-        }
-        entries.push(entry);
-    }
-    let has_more = rows.len() > entries.len();
-    let cursor = entries
-        .last()
-        .filter(|_| has_more)
-        .map(|last| last.key.clone());
-    Ok(EntryPage { entries, cursor })
-}
-
-/// How many entries a page with a filter looks at, and how many bytes of their texts lie
-/// before the notes that it reads.
-const MAX_FILTERED: i64 = 1_000;
-const MAX_FILTERED_BYTES: i64 = 8 << 20;
-
-/// An entry that a filter looked at.
-struct LookedAt {
-    key: String,
-    passes: bool,
-}
-
-impl FromRow<'_> for LookedAt {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            passes: row.integer(1)? == 1,
-        })
-    }
-}
-
-/// A page of the entries that pass a filter. It may show fewer than `limit`, or none, and
-/// have a cursor, because it looks at a bounded number of rows.
-fn load_filtered(
-    db: &dyn Database,
-    block: &Definition,
-    limit: i64,
-    after: Option<&str>,
-    filter: &Filter,
-) -> Result<EntryPage> {
-    let sql = format!(
-        "SELECT e.key, {}
-           FROM (SELECT number, key, sum(bytes) OVER (ORDER BY key) - bytes AS before
-                   FROM (SELECT number, key, octet_length(content) AS bytes
-                           FROM cf_agents_entries
-                          WHERE scope = ?1
-                            AND block = ?2
-                            AND key > ?3
-                          ORDER BY key
-                          LIMIT ?4)) AS near
-          CROSS JOIN cf_agents_entries AS e
-             ON e.number = near.number
-          WHERE near.before < {MAX_FILTERED_BYTES}
-          ORDER BY near.key",
-        filter.condition(&FilteredColumns::of_note("e.note"), "?5")
-    );
-    let params: [SqlValue; 5] = [
-        block.scope.as_str().into(),
-        block.content_key().into(),
-        after.unwrap_or_default().into(),
-        MAX_FILTERED.into(),
-        filter.param().into(),
-    ];
-    let mut looked_at: Vec<LookedAt> = load(db, &sql, &params)?;
-    let is_last = is_last_page(db, block, looked_at.last())?;
-    let most = usize::try_from(limit).unwrap_or(0);
-    let full = looked_at
-        .iter()
-        .enumerate()
-        .filter(|(_, one)| one.passes)
-        .nth(most.saturating_sub(1))
-        .map(|(index, _)| index + 1);
-    let has_more = !is_last || full.is_some_and(|end| end < looked_at.len());
-    looked_at.truncate(full.unwrap_or(looked_at.len()));
-    let mut end = looked_at.last().map(|last| last.key.clone());
-    let mut entries = Vec::new();
-    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
-    let mut is_cut = false;
-    for one in looked_at.iter().filter(|one| one.passes) {
-        let Some(EntryRow { entry, .. }) = find_row(db, block, &one.key)? else {
-            continue;
-        };
-        if !room.takes(written_bytes(&entry.content)) {
-            end = entries.last().map(|last: &Entry| last.key.clone());
-            is_cut = true;
-            break;
-        }
-        entries.push(entry);
-    }
-    let cursor = end.filter(|_| has_more || is_cut);
-    Ok(EntryPage { entries, cursor })
-}
-
-/// Whether no entry of the block comes after this one.
-fn is_last_page(db: &dyn Database, block: &Definition, last: Option<&LookedAt>) -> Result<bool> {
-    let Some(last) = last else {
-        return Ok(true);
-    };
-    let sql = "SELECT 1
-                 FROM cf_agents_entries
-                WHERE scope = ?1
-                  AND block = ?2
-                  AND key > ?3
-                LIMIT 1";
-    let params = [
-        block.scope.as_str().into(),
-        block.content_key().into(),
-        last.key.as_str().into(),
-    ];
-    Ok(db.rows(sql, &params)?.is_empty())
 }
 
 /// An entry, and how much of its past is kept.

@@ -1,301 +1,36 @@
-//! The search index over entries. Words, stems and ranking work as in the log's
-//! search, over another table.
+//! The search of the entries that live in this object. Words, stems and ranking work as in
+//! the log's search, over another table.
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
-
-use super::Memory;
 use super::definition::Definition;
+use super::entry::find_written_at;
+use super::entry_index::{about, text_of};
 use super::entry_matches::{LikelyEntries, LikelyEntry, load_matches};
-use super::homes::agent::{self, RemoteBlock};
-use super::homes::{nowhere, service};
-use super::origin::Origin;
-use super::past::{ItemNote, PastVersion, SaidThen, find_at, load_said_then, place};
-use super::source::BlockHome;
-use super::validity::{FactState, Validity};
+use super::entry_query::{EntryQuery, Moment};
+use super::found_entry::{FoundEntry, PastEntry};
+use super::item_note::ItemNote;
+use super::past::{PastVersion, place};
+use super::past_search::{SaidThen, find_at, load_said_then};
+use super::validity::FactState;
 use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::filter::Filter;
-use crate::base::json::{self, RawValue, json, written_bytes};
-use crate::base::tags::{Metadata, Tags};
-use crate::memory::entry::{Entry, find_written_at};
+use crate::base::json::{self, written_bytes};
 use crate::search::asked::AskedWords;
 use crate::search::candidates::most_candidates;
 use crate::search::counter::{Candidate, TermCounter, asked};
-use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{Nearest, fuse_found};
 use crate::search::merge::merge;
 use crate::search::query::WordQuery;
 use crate::search::rank::Ranking;
-use crate::search::snippet::{Highlight, snippet};
+use crate::search::snippet::snippet;
 use crate::search::stem::{may_have_stem, stem};
 use crate::search::terms::QueryTerm;
 use crate::search::weights::WEIGHTS;
 use crate::search::words::words;
-
-/// An entry that a search found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct FoundEntry {
-    /// The block that the entry is in, if several were searched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    pub key: Option<String>,
-    pub title: Option<String>,
-    pub content: String,
-    /// About 240 characters of the content, unchanged.
-    pub snippet: String,
-    /// Start and end of each found word in the snippet, in UTF-16 units, as
-    /// JavaScript counts.
-    pub highlights: Vec<Highlight>,
-    /// Comparable only with other scores of the same search.
-    pub score: f64,
-    /// What callers wrote on the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-    #[serde(default, skip_serializing_if = "Tags::is_empty")]
-    pub tags: Tags,
-    /// Who the text comes from. Absent: a service keeps the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Origin>,
-    /// The events that the text comes from.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<String>,
-    /// When the text was written. Absent: a service keeps the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub updated_at: Option<i64>,
-    #[serde(flatten)]
-    pub validity: Validity,
-}
-
-/// A fact that matches the query and holds no longer.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PastEntry {
-    /// The block that the entry is in, if several were searched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    pub key: String,
-    pub title: Option<String>,
-    #[serde(flatten)]
-    pub validity: Validity,
-}
-
-/// The time that a search asks about.
-#[derive(Clone, Copy)]
-pub struct Moment {
-    pub now_ms: i64,
-    /// `None`: now.
-    pub as_of: Option<i64>,
-}
-
-/// What a search of entries looks for.
-#[derive(Clone, Copy)]
-pub struct EntryQuery<'a> {
-    pub queries: &'a [String],
-    pub limit: i64,
-    /// A time: what held then is searched. `None`: now.
-    pub as_of: Option<i64>,
-    /// What an entry must have.
-    pub filter: Option<&'a Filter>,
-}
-
-impl EntryQuery<'_> {
-    pub fn most(&self) -> usize {
-        usize::try_from(self.limit).unwrap_or(0)
-    }
-}
-
-/// The entries that a search in another home found.
-#[derive(Debug, Deserialize)]
-pub struct FoundElsewhere {
-    /// Best first.
-    pub results: Vec<FoundEntry>,
-    #[serde(default)]
-    pub past: Vec<PastEntry>,
-    /// How the home's vector search took part, as the home reports it.
-    pub vectors: Option<Box<RawValue>>,
-}
-
-/// Adds an entry to the index. Part of the transaction that writes the entry.
-pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {
-    let text = text_of(entry.title.as_deref(), &entry.content);
-    let words = words(&text);
-    let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
-    let mut about = about(&entry.key, entry.title.as_deref());
-    about.push(EVERY_DOCUMENT.to_owned());
-    db.run(
-        "INSERT INTO cf_agents_entries_search (rowid, stems, words, about)
-         VALUES (?1, ?2, ?3, ?4)",
-        &[
-            number.into(),
-            stems.join(" ").into(),
-            words.join(" ").into(),
-            about.join(" ").into(),
-        ],
-    )
-}
-
-/// Removes an entry and its vector from the index. Part of the transaction that
-/// deletes or changes the entry.
-pub fn unindex_entry(db: &dyn Database, number: i64) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_entries_search WHERE rowid = ?1",
-        &[number.into()],
-    )?;
-    db.run(
-        "DELETE FROM cf_agents_entry_vectors WHERE number = ?1",
-        &[number.into()],
-    )
-}
-
-fn text_of(title: Option<&str>, content: &str) -> String {
-    match title {
-        Some(title) => format!("{title}\n{content}"),
-        None => content.to_owned(),
-    }
-}
-
-/// Stems of the entry's key and title, which count in addition to its text.
-fn about(key: &str, title: Option<&str>) -> Vec<String> {
-    let mut found = words(key);
-    found.extend(words(title.unwrap_or_default()));
-    found.iter().map(|word| stem(word)).collect()
-}
-
-/// The entries that a query finds in a block that lives elsewhere, best first.
-pub async fn search_elsewhere(
-    memory: &Memory<'_>,
-    block: &Definition,
-    asked: &EntryQuery<'_>,
-) -> Result<FoundElsewhere> {
-    let EntryQuery {
-        queries,
-        limit,
-        as_of,
-        filter,
-    } = *asked;
-    let most = asked.most();
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
-            let mut input = match queries {
-                [query] => json!({"query": query, "limit": limit}),
-                _ => json!({"queries": queries, "limit": limit}),
-            };
-            if let (Some(input), Some(as_of)) = (input.as_object_mut(), as_of) {
-                input.insert("asOf".to_owned(), as_of.into());
-            }
-            if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
-                input.insert("where".to_owned(), filter.to_json());
-            }
-            agent::call(memory, block, home, "searchContext", input).await
-        }
-        BlockHome::Service { binding } => {
-            let mut told = Vec::new();
-            for query in queries {
-                let found = service::search(memory, block, binding, query, asked).await?;
-                told.push(read_told(found, query, most));
-            }
-            Ok(FoundElsewhere {
-                results: merge_told(told, most),
-                past: Vec::new(),
-                vectors: None,
-            })
-        }
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            let moment = Moment {
-                now_ms: memory.host.now_ms(),
-                as_of,
-            };
-            let blocks = std::slice::from_ref(block);
-            let found = find(memory.db, blocks, asked, &[], moment)?;
-            Ok(FoundElsewhere {
-                results: found.results,
-                past: found.past,
-                vectors: None,
-            })
-        }
-    }
-}
-
-fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<FoundEntry> {
-    let query = WordQuery::parse(query);
-    let stems = query.terms();
-    let mut asked = AskedWords::new(stems.iter().map(String::as_str), &query.prefixes);
-    let own_words = told.content.filter(|content| !content.is_empty());
-    let own_words = own_words.map(|content| service::ServiceResult {
-        key: None,
-        title: None,
-        content,
-        score: None,
-    });
-    own_words
-        .into_iter()
-        .chain(told.results.unwrap_or_default())
-        .take(most)
-        .map(|result| {
-            let snippet = snippet(&result.content, &mut asked);
-            FoundEntry {
-                label: None,
-                key: result.key,
-                title: result.title,
-                content: result.content,
-                snippet: snippet.text,
-                highlights: snippet.highlights,
-                score: result.score.unwrap_or(0.0),
-                metadata: None,
-                tags: Tags::default(),
-                source: None,
-                events: Vec::new(),
-                updated_at: None,
-                validity: Validity::default(),
-            }
-        })
-        .collect()
-}
-
-/// One ranking of what a service told of each query. Results with the same key, or without a
-/// key with the same content, are one.
-fn merge_told(mut told: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry> {
-    if told.len() < 2 {
-        return told.pop().unwrap_or_default();
-    }
-    let mut entries: Vec<FoundEntry> = Vec::new();
-    let mut places: HashMap<(Option<String>, String), usize> = HashMap::new();
-    let mut rankings = Vec::new();
-    for results in told {
-        let mut ranking = Vec::new();
-        for entry in results {
-            let content = match entry.key {
-                Some(_) => String::new(),
-                None => entry.content.clone(),
-            };
-            let place = *places
-                .entry((entry.key.clone(), content))
-                .or_insert(entries.len());
-            ranking.push((place, entry.score));
-            if place == entries.len() {
-                entries.push(entry);
-            }
-        }
-        rankings.push(ranking);
-    }
-    let merged = merge(rankings).into_iter().take(most);
-    merged
-        .filter_map(|(place, score)| {
-            Some(FoundEntry {
-                score,
-                ..entries.get(place)?.clone()
-            })
-        })
-        .collect()
-}
 
 /// One ranking of the entries that match the queries' words and of the nearest entries by
 /// meaning. `nearest` holds the numbers of the latter, for each query, or nothing.

@@ -17,12 +17,19 @@ pub mod definitions;
 pub mod deployed;
 pub mod entries;
 pub mod entry;
+pub mod entry_index;
 pub mod entry_matches;
 pub mod entry_number;
+pub mod entry_pages;
+pub mod entry_query;
+pub mod entry_rows;
 pub mod entry_search;
+pub mod entry_search_elsewhere;
 pub mod entry_text;
+pub mod found_entry;
 pub mod frozen;
 pub mod homes;
+pub mod item_note;
 pub mod kind;
 pub mod label;
 pub mod log_copies;
@@ -30,6 +37,7 @@ pub mod number_range;
 pub mod numbered_entries;
 pub mod origin;
 pub mod past;
+pub mod past_search;
 pub mod prompt;
 pub mod proposals;
 pub mod purge;
@@ -41,8 +49,8 @@ pub mod told;
 pub mod validity;
 pub mod view;
 pub mod write;
+pub mod writer;
 
-use crate::access::Caller;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -50,7 +58,6 @@ use crate::base::ids::Id;
 use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
 use crate::memory::deployed::DeployedMemory;
-use crate::memory::origin::Origin;
 use crate::store::callbacks::NewCallbacks;
 
 /// An agent's memory, and the parts that are needed to reach every home.
@@ -91,71 +98,6 @@ impl<'a> BlockScope<'a> {
         match self {
             BlockScope::Agent => "",
             BlockScope::Session(id) => id.as_str(),
-        }
-    }
-}
-
-/// The writer to the memory, with its session and turn.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MemoryWriter<'a> {
-    /// Whether a model writes, through a tool.
-    pub is_tool: bool,
-    /// The session in which the write happens.
-    pub session_id: Option<&'a Id>,
-    pub turn_id: Option<&'a str>,
-    /// The first event of the answer in which a model writes.
-    pub event_id: Option<&'a str>,
-    /// Whether a caller with a minted token writes.
-    pub is_scoped: bool,
-    /// Who the text comes from, where the writer says so.
-    pub source: Option<Origin>,
-    /// The events that the text comes from, where the writer says so.
-    pub events: &'a [Id],
-    /// Whether it writes because it was told of a change: a callback starts no callback.
-    pub tells_nobody: bool,
-}
-
-impl<'a> MemoryWriter<'a> {
-    /// A caller of an operation on a block of this session, or of the agent.
-    pub fn of_operation(session_id: Option<&'a Id>) -> Self {
-        Self {
-            session_id,
-            ..Self::default()
-        }
-    }
-
-    /// As [`Self::of_operation`], for a write that says who the text comes from.
-    pub fn of_caller(caller: &Caller, session_id: Option<&'a Id>) -> Self {
-        Self {
-            is_scoped: *caller != Caller::Owner,
-            ..Self::of_operation(session_id)
-        }
-    }
-
-    /// The fields of a request to another home that say where the text comes from. Of the
-    /// operator's own text, there are none.
-    pub fn fields(&self) -> Vec<(&'static str, serde_json::Value)> {
-        let mut fields = Vec::new();
-        if self.origin() != Origin::Operator {
-            fields.push(("source", self.origin().name().into()));
-        }
-        let events: Vec<&str> = match (self.events, self.event_id) {
-            ([], answer) => answer.into_iter().collect(),
-            (events, _) => events.iter().map(Id::as_str).collect(),
-        };
-        if !events.is_empty() {
-            fields.push(("events", events.into()));
-        }
-        fields
-    }
-
-    /// Who the text comes from.
-    pub fn origin(&self) -> Origin {
-        match (self.source, self.is_tool, self.is_scoped) {
-            (Some(source), ..) => source,
-            (None, true, _) => Origin::Agent,
-            (None, false, true) => Origin::User,
-            (None, false, false) => Origin::Operator,
         }
     }
 }

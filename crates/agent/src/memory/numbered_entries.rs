@@ -2,8 +2,8 @@
 //! made for one version, and for no other.
 
 use super::definition::Definition;
-use super::entries::EntryRow;
 use super::entry::{Entry, find_by_key};
+use super::entry_rows::EntryRow;
 use crate::base::columns::load;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;

@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::MemoryWriter;
 use crate::access::Caller;
+use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
@@ -37,7 +37,7 @@ pub enum Origin {
 impl Origin {
     pub fn name(self) -> &'static str {
         match self {
-            Self::User => "user",
+            Self::User => Role::User.name(),
             Self::Agent => "agent",
             Self::Tool => "tool",
             Self::Import => "import",
@@ -70,26 +70,6 @@ impl Origin {
             _ => "Only who holds the Worker's secret writes as the operator. Leave `source` out.",
         };
         Err(Error::new(Code::Forbidden, message).with("field", "source"))
-    }
-}
-
-/// What a caller says about where a text comes from.
-pub struct SaidOrigin<'a> {
-    pub source: Option<Origin>,
-    pub events: &'a [Id],
-}
-
-impl<'a> SaidOrigin<'a> {
-    /// The writer of the text, if the caller may say so.
-    pub fn writer(self, caller: &Caller, session_id: Option<&'a Id>) -> Result<MemoryWriter<'a>> {
-        if let Some(source) = self.source {
-            source.permit(caller)?;
-        }
-        Ok(MemoryWriter {
-            source: self.source,
-            events: self.events,
-            ..MemoryWriter::of_caller(caller, session_id)
-        })
     }
 }
 

@@ -6,18 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MemoryWriter;
-use super::content::{Version, WrittenBy};
+use super::content::Version;
 use super::counts::{CountChange, DeletedItem, count_deleted, find_oldest_deleted};
 use super::definition::Definition;
-use super::origin::{Marks, Origin, texts_of};
+use super::item_note::ItemNote;
+use super::origin::Marks;
 use super::validity::Validity;
-use crate::base::columns::{FromRow, find, find_value, load, load_values};
+use super::writer::MemoryWriter;
+use crate::base::columns::{FromRow, find, find_value, load_values};
 use crate::base::database::{Database, Row, SqlValue};
-use crate::base::error::{Error, Result};
-use crate::base::filter::{Filter, FilteredColumns};
-use crate::base::json::{self};
-use crate::base::tags::{Metadata, Tags};
+use crate::base::error::Result;
 use crate::base::tokens;
 
 /// How many earlier versions of an entry and of a document are kept. An entry has at most
@@ -28,130 +26,6 @@ pub const MAX_SKILL_VERSIONS: i64 = 10;
 /// How many deleted items of a block can be brought back.
 pub const MAX_DELETED: i64 = 1_000;
 
-/// The facts about its newest version that an item's row holds beside the text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ItemNote {
-    pub version: i64,
-    pub written_by: WrittenBy,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub event_id: Option<String>,
-    /// Who the text comes from, if `written_by` does not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Origin>,
-    /// The events that the text comes from, if `event_id` does not say it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<String>,
-    /// What callers wrote on the item.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-    #[serde(default, skip_serializing_if = "Tags::is_empty")]
-    pub tags: Tags,
-    #[serde(flatten)]
-    pub validity: Validity,
-}
-
-impl Default for ItemNote {
-    /// The note of an item that was written before there were notes.
-    fn default() -> Self {
-        Self {
-            version: 1,
-            written_by: WrittenBy::Operation,
-            session_id: None,
-            turn_id: None,
-            event_id: None,
-            source: None,
-            events: Vec::new(),
-            metadata: None,
-            tags: Tags::default(),
-            validity: Validity::default(),
-        }
-    }
-}
-
-impl ItemNote {
-    pub fn new(version: i64, writer: MemoryWriter<'_>, validity: Validity, marks: Marks) -> Self {
-        let written_by = match writer.is_tool {
-            true => WrittenBy::Tool,
-            false => WrittenBy::Operation,
-        };
-        Self {
-            version,
-            written_by,
-            session_id: writer.session_id.map(|id| id.as_str().to_owned()),
-            turn_id: writer.turn_id.map(str::to_owned),
-            event_id: writer.event_id.map(str::to_owned),
-            source: Some(writer.origin()).filter(|origin| *origin != usual_origin(written_by)),
-            events: texts_of(writer.events),
-            metadata: marks.metadata,
-            tags: marks.tags,
-            validity,
-        }
-    }
-
-    /// Who the text comes from. A text that was written before this was kept comes from a
-    /// model if a tool wrote it, and else from the operator.
-    pub fn origin(&self) -> Origin {
-        self.source.unwrap_or_else(|| usual_origin(self.written_by))
-    }
-
-    /// The events that the text comes from: those that its writer named, or the answer in
-    /// which a model wrote it.
-    pub fn source_events(&self) -> Vec<String> {
-        match self.events.is_empty() {
-            true => self.event_id.iter().cloned().collect(),
-            false => self.events.clone(),
-        }
-    }
-
-    /// This note, as of a text from there.
-    pub fn with_origin(self, origin: Origin) -> Self {
-        Self {
-            source: Some(origin).filter(|origin| *origin != usual_origin(self.written_by)),
-            ..self
-        }
-    }
-
-    pub fn marks(&self) -> Marks {
-        Marks {
-            metadata: self.metadata.clone(),
-            tags: self.tags.clone(),
-        }
-    }
-
-    /// Reads the column `note` of the item `key`.
-    pub fn read(column: Option<&str>, key: &str) -> Result<Self> {
-        match column {
-            Some(text) => json::decode(text).map_err(|_| Error::corrupt_row(key, "note")),
-            None => Ok(Self::default()),
-        }
-    }
-
-    /// The column `note` of an item's row.
-    pub fn to_column(&self) -> Result<Option<String>> {
-        match *self == Self::default() {
-            true => Ok(None),
-            false => self.to_json().map(Some),
-        }
-    }
-
-    fn to_json(&self) -> Result<String> {
-        json::encode(self)
-    }
-}
-
-/// Who a text comes from, where nothing else is known than how it was written.
-fn usual_origin(written_by: WrittenBy) -> Origin {
-    match written_by {
-        WrittenBy::Tool => Origin::Agent,
-        WrittenBy::Operation => Origin::Operator,
-    }
-}
-
 /// An entry or a document, by its place.
 pub struct ItemPlace<'a> {
     pub scope: &'a str,
@@ -161,7 +35,7 @@ pub struct ItemPlace<'a> {
 }
 
 impl ItemPlace<'_> {
-    fn params(&self) -> [SqlValue; 3] {
+    pub fn params(&self) -> [SqlValue; 3] {
         [self.scope.into(), self.block.into(), self.key.into()]
     }
 }
@@ -177,7 +51,7 @@ pub struct PastVersion {
 }
 
 impl PastVersion {
-    const COLUMNS: &str = "version, title, content, note, written_at";
+    pub const COLUMNS: &str = "version, title, content, note, written_at";
 
     pub fn show(self) -> Version {
         let deleted = self.content.is_none();
@@ -472,136 +346,11 @@ pub fn load_all(
     Ok(versions.map(PastVersion::show).collect())
 }
 
-/// SQL: the time since when a version's text has been true.
-const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
-
-/// The newest version that held at this time; `None`: it is not kept, or no version held.
-///
-/// A version that does not pass the filter is as one that is not kept.
-pub fn find_at(
-    db: &dyn Database,
-    item: &ItemPlace<'_>,
-    at_ms: i64,
-    filter: Option<&Filter>,
-) -> Result<Option<PastVersion>> {
-    let passes = filter.map_or_else(String::new, |filter| {
-        let columns = FilteredColumns::of_note("note");
-        format!("WHERE {}", filter.condition(&columns, "?5"))
-    });
-    let columns = PastVersion::COLUMNS;
-    let sql = format!(
-        "SELECT {columns}
-           FROM (SELECT {columns}
-                   FROM cf_agents_item_versions
-                  WHERE scope = ?1
-                    AND block = ?2
-                    AND key = ?3
-                    AND {BEGINS} <= ?4
-                  ORDER BY version DESC
-                  LIMIT 1)
-          {passes}"
-    );
-    let [scope, block, key] = item.params();
-    let mut params = vec![scope, block, key, at_ms.into()];
-    params.extend(filter.map(|filter| SqlValue::from(filter.param())));
-    find(db, &sql, &params)
-}
-
-/// A text that an item had at some time, and that is not its newest.
-pub struct SaidThen {
-    pub key: String,
-    pub past: PastVersion,
-    /// The number of the entry, if it is still there.
-    pub number: Option<i64>,
-}
-
-impl FromRow<'_> for SaidThen {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            past: PastVersion::from_row(row)?,
-            key: row.text(5)?.to_owned(),
-            number: row.find_integer(6),
-        })
-    }
-}
-
-/// How many earlier versions of a block's entries a search in the past looks at, and how
-/// many bytes of their texts it reads.
-const MAX_SEARCHED: i64 = 5_000;
-const MAX_SEARCHED_BYTES: i64 = 2 << 20;
-
-/// The texts at this time of a block's entries that are deleted by now, or have another
-/// text. The texts that were written last come first.
-pub fn load_said_then(
-    db: &dyn Database,
-    scope: &str,
-    block: &str,
-    at_ms: i64,
-    filter: Option<&Filter>,
-) -> Result<Vec<SaidThen>> {
-    let passes = filter.map_or_else(String::new, |filter| {
-        let columns = FilteredColumns::of_note("v.note");
-        format!("AND {}", filter.condition(&columns, "?6"))
-    });
-    let sql = format!(
-        "SELECT v.version, v.title, v.content, v.note, v.written_at, v.key, said.number
-           FROM (SELECT key, version, number, sum(bytes) OVER (ORDER BY written_at DESC, key) AS bytes
-                   FROM (SELECT p.key, max(p.version) AS version, p.bytes, p.written_at, e.number
-                           FROM (SELECT key, version, octet_length(content) AS bytes, written_at
-                                   FROM cf_agents_item_versions
-                                  WHERE scope = ?1
-                                    AND block = ?2
-                                    AND {BEGINS} <= ?3
-                                  LIMIT ?4) AS p
-                           LEFT JOIN cf_agents_entries AS e
-                             ON e.scope = ?1
-                            AND e.block = ?2
-                            AND e.key = p.key
-                          WHERE e.number IS NULL
-                             OR coalesce(e.note ->> '$.validFrom', e.updated_at) > ?3
-                          GROUP BY p.key)
-                  WHERE bytes IS NOT NULL) AS said
-           JOIN cf_agents_item_versions AS v
-             ON v.scope = ?1
-            AND v.block = ?2
-            AND v.key = said.key
-            AND v.version = said.version
-          WHERE said.bytes <= ?5
-            {passes}
-          ORDER BY v.written_at DESC, v.key"
-    );
-    let params: [SqlValue; 5] = [
-        scope.into(),
-        block.into(),
-        at_ms.into(),
-        MAX_SEARCHED.into(),
-        MAX_SEARCHED_BYTES.into(),
-    ];
-    let filter = filter.map(|filter| SqlValue::from(filter.param()));
-    let params: Vec<SqlValue> = params.into_iter().chain(filter).collect();
-    load(db, &sql, &params)
-}
-
 /// The place of an item of a block that lives in this object.
 pub fn place<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemPlace<'a> {
     ItemPlace {
         scope: &block.scope,
         block: content_key,
         key,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_that_was_never_written_is_the_first_version_of_an_operation() {
-        assert_eq!(ItemNote::read(None, "a").unwrap(), ItemNote::default());
-        let note = ItemNote::default();
-        let json = note.to_json().unwrap();
-        assert_eq!(json, r#"{"version":1,"writtenBy":"operation"}"#);
-        assert_eq!(ItemNote::read(Some(&json), "a").unwrap(), note);
-        assert!(ItemNote::read(Some("{"), "a").is_err());
     }
 }

@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::counts::CountChange;
 use super::definition::Definition;
 use super::definitions::remove;
-use super::entries::{self, check_searchable};
-use super::entry_search::unindex_entry;
+use super::entries::check_searchable;
+use super::entry_index::unindex_entry;
+use super::entry_rows;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
+use super::item_note::ItemNote;
 use super::label::Label;
 use super::log_copies::{CopiedDocument, erase_copies};
-use super::past::ItemNote;
 use super::proposals::erase::erase_of_block;
 use super::replacing::{forget_replacement, give_back};
 use super::skills::{check_loadable, check_skill_key};
@@ -249,7 +250,7 @@ fn erase(
 /// left in their pages then.
 pub fn renew_tables(db: &dyn Database, tables: &[&'static str]) -> Result<()> {
     renew(db, tables, &|index| match index {
-        ENTRY_INDEX => entries::index_all(db),
+        ENTRY_INDEX => entry_rows::index_all(db),
         _ => search::build::refill(db),
     })
 }

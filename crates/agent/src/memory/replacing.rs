@@ -4,7 +4,8 @@
 
 use super::definition::Definition;
 use super::entry::find_by_key;
-use super::past::{ItemNote, ItemPlace};
+use super::item_note::ItemNote;
+use super::past::ItemPlace;
 use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};

@@ -7,9 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Memory;
 use super::definition::Definition;
 use super::kind::BlockKind;
-use super::{Memory, MemoryWriter};
+use super::writer::MemoryWriter;
 use crate::base::columns::load_values;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;

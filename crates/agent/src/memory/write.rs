@@ -17,11 +17,12 @@ use super::definitions::{load_definitions, version_of};
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::source::BlockHome;
-use super::{BlockScope, Memory, MemoryWriter};
+use super::writer::MemoryWriter;
+use super::{BlockScope, Memory};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::memory::budget::{check_budget, check_content};
-use crate::memory::entries;
+use crate::memory::entry_rows;
 use crate::memory::kind::BlockKind;
 use crate::memory::skills::stored;
 
@@ -300,7 +301,7 @@ pub async fn read_versions(
         | BlockHome::Service { .. } => {
             let mut versions = match key {
                 Some(key) if block.kind == BlockKind::Searchable => {
-                    entries::load_versions(memory.db, block, key, limit)?
+                    entry_rows::load_versions(memory.db, block, key, limit)?
                 }
                 Some(key) => stored::load_versions(memory.db, block, key, limit)?,
                 None => load_versions(memory.db, block, limit)?,
@@ -346,7 +347,7 @@ pub async fn find_item_version(
         | BlockHome::Service { .. } => {}
     }
     let found = match block.kind {
-        BlockKind::Searchable => entries::find_version(memory.db, block, key, version)?,
+        BlockKind::Searchable => entry_rows::find_version(memory.db, block, key, version)?,
         BlockKind::Loadable | BlockKind::Readonly | BlockKind::Writable => {
             stored::find_version(memory.db, block, key, version)?
         }

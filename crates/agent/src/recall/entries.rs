@@ -11,12 +11,16 @@ use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::filter::{Filter, FilteredColumns};
 use crate::base::json;
+use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entries::{self, check_searchable, lives_here};
 use crate::memory::entry::Entry;
-use crate::memory::entry_search::{self, EntryQuery, FoundEntry, Moment, PastEntry};
+use crate::memory::entry_query::{EntryQuery, Moment};
+use crate::memory::entry_search;
+use crate::memory::entry_search_elsewhere::search_elsewhere;
 use crate::memory::entry_text::EntryText;
-use crate::memory::{Memory, MemoryWriter};
+use crate::memory::found_entry::{FoundEntry, PastEntry};
+use crate::memory::writer::MemoryWriter;
 use crate::models::embedding::EmbeddingModel;
 use crate::search::merge::merge;
 
@@ -86,7 +90,7 @@ pub async fn search(
         rankings.push(found);
     }
     for block in &elsewhere {
-        let found = entry_search::search_elsewhere(memory, block, asked).await?;
+        let found = search_elsewhere(memory, block, asked).await?;
         let mut found = EntryMatches {
             results: found.results,
             past: found.past,

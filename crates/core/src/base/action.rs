@@ -145,11 +145,15 @@ impl Role {
 
     /// The role that a JSON string names. The string must be spelled without escapes.
     pub fn find_in_json(json: &str) -> Option<Self> {
-        let name = json.strip_prefix('"')?.strip_suffix('"')?;
+        Self::find(json.strip_prefix('"')?.strip_suffix('"')?)
+    }
+
+    /// The role of this name.
+    pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
 
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Assistant => "assistant",
@@ -189,6 +193,7 @@ mod tests {
             let json = serde_json::to_string(&role).unwrap();
             assert_eq!(json, format!("\"{}\"", role.name()));
             assert_eq!(Role::find_in_json(&json), Some(role));
+            assert_eq!(Role::find(role.name()), Some(role));
             assert_eq!(Action::of(role).role(), role);
         }
         for other in ["user", "\"User\"", "\"\"", "\"", "5"] {

@@ -19,7 +19,7 @@ use crate::memory::definition::Definition;
 use crate::memory::definitions::{
     define, find_definition, get_definition, load_definitions, remove,
 };
-use crate::memory::entries::find_entry;
+use crate::memory::entry_rows::find_entry;
 use crate::memory::entry_text::EntryText;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
@@ -33,7 +33,8 @@ use crate::memory::write::Versions;
 use crate::memory::write::{
     NewContent, Placement, clear, find_item_version, read_versions, revert, write,
 };
-use crate::memory::{BlockScope, Memory, MemoryWriter};
+use crate::memory::writer::MemoryWriter;
+use crate::memory::{BlockScope, Memory};
 use crate::recall::entries::set;
 
 impl Operation for DefineBlock {

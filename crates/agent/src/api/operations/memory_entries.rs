@@ -13,16 +13,21 @@ use crate::base::json::{Count, Limit, list, nullable, optional_list};
 use crate::base::tags::{Metadata, Tags};
 use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
+#[cfg(test)]
+use crate::memory::entries::EntryDetails;
 use crate::memory::entries::{self, delete};
 #[cfg(test)]
-use crate::memory::entries::{EntryDetails, EntryPage};
-#[cfg(test)]
 use crate::memory::entry::Entry;
-use crate::memory::entry_search::{EntryQuery, FoundEntry, PastEntry};
+use crate::memory::entry_pages;
+#[cfg(test)]
+use crate::memory::entry_pages::EntryPage;
+use crate::memory::entry_query::EntryQuery;
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
+use crate::memory::found_entry::{FoundEntry, PastEntry};
 use crate::memory::label::Label;
-use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
+use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin};
 use crate::memory::purge::purge_entry;
+use crate::memory::writer::SaidOrigin;
 use crate::recall::VectorReport;
 use crate::recall::entries::{search, set};
 use crate::recall::questions::one_or_several;
@@ -193,7 +198,8 @@ impl RunWaiting for ListEntries {
         let block = get_definition(&memory, scope, &self.label)?;
         let cursor = self.cursor.as_deref();
         let filter = self.filter.and_then(Filter::unless_empty);
-        let page = entries::list(&memory, &block, self.limit.0, cursor, filter.as_ref()).await?;
+        let page =
+            entry_pages::list(&memory, &block, self.limit.0, cursor, filter.as_ref()).await?;
         Reply::json(&page)
     }
 }

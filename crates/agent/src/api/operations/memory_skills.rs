@@ -16,12 +16,13 @@ use crate::base::tokens;
 use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
-use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin, SaidOrigin};
+use crate::memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin};
 use crate::memory::purge::purge_document;
 use crate::memory::skills::skill::Skill;
 use crate::memory::skills::{self, delete, get_document, loaded, put};
 use crate::memory::skills::{MAX_SKILL_BYTES, SkillText};
 use crate::memory::view::get_in_view;
+use crate::memory::writer::SaidOrigin;
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
 ///

@@ -3,7 +3,7 @@
 use crate::api::operation::Agent;
 use crate::base::ids::Id;
 use crate::chat::request::delivery::Delivery;
-use crate::memory::MemoryWriter;
+use crate::memory::writer::MemoryWriter;
 
 /// The writer of an operation on a block of this session, or of the agent. `delivery_id`: the
 /// call to `onMemoryChange` that the caller answers, as it says.

@@ -3,6 +3,7 @@
 use super::arguments::Arguments;
 use super::recalled::{FORM, one_line, origin_line, quote};
 use super::{ContextTool, MemoryTool, Toolbox, more_queries};
+use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::json;
@@ -90,10 +91,11 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
 
 /// Who a message comes from, in the words that memory uses.
 fn source_of(role: &str) -> &'static str {
-    match role {
-        "user" => Origin::User.name(),
-        "assistant" => Origin::Agent.name(),
-        "tool" => Origin::Tool.name(),
-        _ => Origin::Operator.name(),
-    }
+    let origin = match Role::find(role) {
+        Some(Role::User) => Origin::User,
+        Some(Role::Assistant) => Origin::Agent,
+        Some(Role::Tool) => Origin::Tool,
+        Some(Role::System) | None => Origin::Operator,
+    };
+    origin.name()
 }

@@ -15,7 +15,7 @@ use crate::memory::origin::MarksChange;
 use crate::memory::skills::{Addition, SkillText};
 use crate::memory::source::BlockHome;
 use crate::memory::write::{NewContent, Placement, write};
-use crate::memory::{entries, skills};
+use crate::memory::{entry_rows, skills};
 use crate::recall;
 
 pub const TOOL: ContextTool = ContextTool {
@@ -192,7 +192,7 @@ async fn set_entry(
     let before = match appends {
         true => {
             check_readable(block)?;
-            entries::find_entry(memory.db, block, &key)?
+            entry_rows::find_entry(memory.db, block, &key)?
         }
         false => None,
     };

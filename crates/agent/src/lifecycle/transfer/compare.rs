@@ -11,7 +11,7 @@ use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Tree};
-use crate::memory::past::ItemNote;
+use crate::memory::item_note::ItemNote;
 
 pub struct Comparing {
     export: Export,

@@ -30,7 +30,7 @@ use crate::base::json::{self, Tree, json};
 use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
-use crate::memory::entry_search::EntryQuery;
+use crate::memory::entry_query::EntryQuery;
 
 #[derive(Default, Deserialize)]
 pub struct ServiceAnswer {

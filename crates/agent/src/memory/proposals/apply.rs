@@ -12,7 +12,8 @@ use crate::memory::entry_text::EntryText;
 use crate::memory::label::Label;
 use crate::memory::numbered_entries::find_with_version;
 use crate::memory::write::{NewContent, Placement, write_in_object};
-use crate::memory::{BlockScope, Memory, MemoryWriter};
+use crate::memory::writer::MemoryWriter;
+use crate::memory::{BlockScope, Memory};
 
 /// The reason that the versions of a profile give.
 const WRITE_REASON: &str = "Put in order by `consolidate`.";

@@ -8,13 +8,15 @@ use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::memory::Memory;
 use crate::memory::content::{self, Version};
 use crate::memory::definition::Definition;
 use crate::memory::entries;
+use crate::memory::entry_rows;
 use crate::memory::entry_text::EntryText;
 use crate::memory::origin::{Marks, MarksChange};
 use crate::memory::write::{NewContent, Placement, write_in_object};
-use crate::memory::{Memory, MemoryWriter};
+use crate::memory::writer::MemoryWriter;
 
 /// The reason that the versions of a profile give.
 const REVERT_REASON: &str = "Taken back by `revertProposal`.";
@@ -98,7 +100,7 @@ fn revert_change(
         entries::delete_here(memory, &block, key, writer)?;
         return Ok(None);
     }
-    match entries::find_version(db, &block, key, change.made_for)? {
+    match entry_rows::find_version(db, &block, key, change.made_for)? {
         Some(before) if !before.deleted => {
             put_back(memory, &block, key, before, session_id)?;
             Ok(None)
@@ -118,7 +120,7 @@ fn put_back(
     let mut supersedes = Vec::new();
     for replaced in before.validity.supersedes {
         // The entries that the version replaced may be gone.
-        if entries::find_entry(memory.db, block, &replaced)?.is_some() {
+        if entry_rows::find_entry(memory.db, block, &replaced)?.is_some() {
             supersedes.push(replaced);
         }
     }

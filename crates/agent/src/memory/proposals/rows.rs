@@ -8,8 +8,9 @@ use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
+use crate::memory::Memory;
 use crate::memory::told::ToldChange;
-use crate::memory::{Memory, MemoryWriter};
+use crate::memory::writer::MemoryWriter;
 
 /// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
 /// stays.

@@ -13,12 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::front_matter::FrontMatter;
+use super::Memory;
 use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::source::{BlockHome, check_key};
 use super::told::ToldChange;
-use super::{Memory, MemoryWriter};
+use super::writer::MemoryWriter;
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::filter::Filter;

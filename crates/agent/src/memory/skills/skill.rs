@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::tags::{Metadata, Tags};
+use crate::memory::item_note::ItemNote;
 use crate::memory::origin::Origin;
-use crate::memory::past::ItemNote;
 
 /// A document in a listing, without its content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

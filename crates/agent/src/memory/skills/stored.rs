@@ -6,18 +6,20 @@ use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically
 use crate::base::error::{Error, Result};
 use crate::base::filter::{Filter, FilteredColumns};
 use crate::base::json;
+use crate::memory::Memory;
 use crate::memory::content::Version;
 use crate::memory::counts::CountChange;
 use crate::memory::definition::Definition;
+use crate::memory::item_note::ItemNote;
 use crate::memory::origin::{Marks, MarksChange, texts_of};
 use crate::memory::past::{
-    self, ItemDeleted, ItemDeletion, ItemNote, MAX_SKILL_VERSIONS, PastVersion, insert_deletion,
-    insert_past, next_version,
+    self, ItemDeleted, ItemDeletion, MAX_SKILL_VERSIONS, PastVersion, insert_deletion, insert_past,
+    next_version,
 };
 use crate::memory::skills::skill::Skill;
 use crate::memory::told::ToldChange;
 use crate::memory::validity::Validity;
-use crate::memory::{Memory, MemoryWriter};
+use crate::memory::writer::MemoryWriter;
 
 /// The most documents of one block.
 pub const MAX_SKILLS: usize = 1_000;

@@ -10,7 +10,7 @@ use crate::chat::request::delivery::Delivery;
 use crate::memory::Memory;
 use crate::memory::content::{self, Version};
 use crate::memory::definitions::find_in;
-use crate::memory::entries;
+use crate::memory::entry_rows;
 use crate::memory::label::Label;
 use crate::memory::skills::stored;
 use crate::memory::told::{ChangeKind, ToldChange};
@@ -77,7 +77,7 @@ fn find_version(memory: &Memory<'_>, scope: &str, change: &ToldChange) -> Result
     };
     let db = memory.db;
     match (change.kind, &change.key) {
-        (ChangeKind::Entry, Some(key)) => entries::find_version(db, &block, key, version),
+        (ChangeKind::Entry, Some(key)) => entry_rows::find_version(db, &block, key, version),
         (ChangeKind::Document, Some(key)) => stored::find_version(db, &block, key, version),
         (ChangeKind::Block | ChangeKind::Entry | ChangeKind::Document, _) => {
             content::find_version(db, &block, version)

@@ -22,9 +22,9 @@ use crate::lifecycle::transfer::PAGE_BYTES;
 use crate::memory::content::WrittenBy;
 use crate::memory::definition::TokenBudget;
 use crate::memory::definitions::{DefinedBlock, MAX_BLOCKS, load_rows_after};
+use crate::memory::item_note::ItemNote;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
-use crate::memory::past::ItemNote;
 
 /// Rows per statement: `LONG_BATCH` for texts of up to 1 MiB, and `ENTRIES_BATCH` for
 /// entries, which have at most 64 KiB. Both are 8 MiB.

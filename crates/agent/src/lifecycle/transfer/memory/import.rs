@@ -23,12 +23,13 @@ use crate::memory::BlockScope;
 use crate::memory::content::{MAX_VERSIONS_BYTES, Version, WrittenBy, insert_version};
 use crate::memory::definition::Definition;
 use crate::memory::definitions::{self, MAX_BLOCKS, check_place, check_retention};
-use crate::memory::entries;
 use crate::memory::entry::Entry;
+use crate::memory::entry_rows;
 use crate::memory::frozen;
+use crate::memory::item_note::ItemNote;
 use crate::memory::kind::BlockKind;
 use crate::memory::past::{
-    ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, insert_past,
+    ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, insert_past,
 };
 use crate::memory::skills::SkillDocument;
 use crate::memory::skills::loaded::{self, LoadedSkill};
@@ -334,7 +335,7 @@ impl MemoryImport {
             }
             PendingMemoryLine::Entry(block, item) => {
                 let (entry, note) = item.as_ref();
-                entries::restore(db, scope.column(), &block.0, entry, note)
+                entry_rows::restore(db, scope.column(), &block.0, entry, note)
             }
             PendingMemoryLine::Skill(block, item, updated_at) => {
                 let (document, note) = item.as_ref();

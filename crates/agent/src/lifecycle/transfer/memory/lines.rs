@@ -19,10 +19,11 @@ use crate::memory::definition::{
 };
 use crate::memory::entry::Entry;
 use crate::memory::entry_text::{MAX_SUPERSEDED, check_entry};
+use crate::memory::item_note::ItemNote;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::{Label, is_key};
 use crate::memory::origin::MAX_SOURCE_EVENTS;
-use crate::memory::past::{ItemNote, PastVersion};
+use crate::memory::past::PastVersion;
 use crate::memory::skills::loaded::LoadedSkill;
 use crate::memory::skills::skill::clip_description;
 use crate::memory::skills::{SkillDocument, check_document, check_skill_key};

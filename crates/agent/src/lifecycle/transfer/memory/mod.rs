@@ -16,7 +16,7 @@ use crate::lifecycle::transfer::rules::{
     DEFINE_BLOCK, LOAD_SKILL, PUT_SKILL, SET_BLOCK, SET_ENTRY,
 };
 use crate::memory::content::{MAX_VERSIONS, MAX_VERSIONS_BYTES};
-use crate::memory::entries::MAX_ENTRIES;
+use crate::memory::entry_rows::MAX_ENTRIES;
 use crate::memory::kind::BlockKind;
 use crate::memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
 use crate::memory::skills::loaded::MAX_LOADED;
