@@ -28,6 +28,9 @@ pub enum RowsOwner {
 /// for numbers: see [`fill_numbers`].
 pub struct RowRule(pub FindingCode, pub &'static str);
 
+/// A check of the rows of a page that SQL can't make.
+pub type DeeperCheck = fn(&dyn Database, &PageRange) -> Result<Vec<Finding>>;
+
 /// How a table is checked.
 pub struct Check {
     pub table: &'static str,
@@ -40,8 +43,7 @@ pub struct Check {
     pub length: &'static str,
     pub page_rows: i64,
     pub rules: &'static [RowRule],
-    /// A check of the rows of a page that SQL can't make.
-    pub deeper: Option<fn(&dyn Database, &PageRange) -> Result<Vec<Finding>>>,
+    pub deeper: Option<DeeperCheck>,
 }
 
 /// A page of rows that were checked.
