@@ -4,6 +4,7 @@
 //! into Rust bytes; here an answer that SQLite made stays outside until it is sent.
 
 mod alarms;
+mod answering;
 mod calls;
 mod files;
 mod granted;
@@ -29,34 +30,24 @@ use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote};
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
-use super::text::Sent;
-use super::{cors, health, http, mcp, policy, stream, tasks};
-use session_agent_agent::api::chat::BegunTurn;
-use session_agent_agent::api::chat::begin_chat;
-use session_agent_agent::api::chat::resume_chat;
-use session_agent_agent::api::dispatch::{dispatch, follow_up};
-use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
-use session_agent_agent::api::operation::{Agent, Reply};
-use session_agent_agent::api::operations::message_reads::get_messages;
-use session_agent_agent::api::route::{self, Route};
+use super::{cors, http, policy, tasks};
+use session_agent_agent::api::dispatch::follow_up;
+use session_agent_agent::api::operation::Agent;
 use session_agent_agent::api::socket;
 use session_agent_agent::api::table::RULES;
 use session_agent_agent::chat::frames::incoming::MAX_FRAME_BYTES;
 use session_agent_agent::chat::run::cycle::run;
-use session_agent_agent::chat::run::listener::TurnListener;
 use session_agent_agent::chat::run::running_turns::{Audience as _, RunningTurns};
 use session_agent_agent::chat::run::show_pace::{ShowPace, ShownChange};
 use session_agent_agent::chat::run::take_up::take_up_some;
 use session_agent_agent::chat::run::work::TurnWork;
-use session_agent_agent::chat::stream::chunks::HEADERS;
 use session_agent_agent::context::compaction::auto::CompactionTracker;
-use session_agent_agent::memory::homes::agent::{VIA_HEADER, parse_via};
 use session_agent_core::access::{Caller, Policy};
 use session_agent_core::base::budget::Reservation;
-use session_agent_core::base::error::{Error, Result};
+use session_agent_core::base::error::Result;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::ids::Id;
-use session_agent_core::base::trace::{self, TRACEPARENT, TRACESTATE, Trace};
+use session_agent_core::base::trace::{self, TRACEPARENT};
 
 #[wasm_bindgen]
 pub struct SessionAgent {
@@ -262,51 +253,6 @@ impl Object {
         drop(reservation);
     }
 
-    async fn answer(
-        self: &Rc<Self>,
-        request: web_sys::Request,
-        body: Option<Vec<u8>>,
-        granted: Option<String>,
-        traced: &OnceCell<Rc<Trace>>,
-    ) -> Result<web_sys::Response, JsValue> {
-        let db = Sqlite::new(&self.storage);
-        let note = RequestNote::begin(&self.log);
-        let handled = self
-            .handle(request, body, granted, &db, &note, traced)
-            .await;
-        let (name, cost) = (self.name.get(), Some(&db.statements));
-        match &handled {
-            Ok(answer) => note.answered(name, answer.status(), cost),
-            Err(error) => note.refused(name, error, cost),
-        }
-        self.recover_once();
-        self.join_later();
-        self.export_later();
-        match handled {
-            Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
-                self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
-                http::answer(200, &body, &db.statements, reservation, &[])
-            }
-            Ok(ObjectAnswer::Stream(body)) => {
-                let headers = [("content-type", "application/x-ndjson")];
-                http::stream(&body, &db.statements, &headers)
-            }
-            Ok(ObjectAnswer::Turn(begun)) => {
-                if let Some(work) = begun.work {
-                    self.begin(work);
-                }
-                answer_turn(begun.listener, &db)
-            }
-            Ok(ObjectAnswer::Mcp(message)) => {
-                self.follow_answer(None, None, message.answer.indexing_goes_on);
-                message.respond(&db.statements)
-            }
-            Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
-            Ok(ObjectAnswer::Response(response)) => response,
-            Err(error) => http::refuse(&error, Some(&db.statements)),
-        }
-    }
-
     /// Starts the work after an answer. The alarm for the index survives an eviction.
     fn follow_answer(
         self: &Rc<Self>,
@@ -378,36 +324,6 @@ impl Object {
         }
         self.follow_answer(heard.grown, heard.changed, heard.indexing_goes_on);
         self.clear_after(heard.empties_storage, &heard.purged).await
-    }
-}
-
-enum ObjectAnswer {
-    /// The reservation counts the reply's memory until the reply is sent.
-    Reply(Reply, Sent, Reservation),
-    /// A body that is produced while it is sent.
-    Stream(JsValue),
-    Turn(BegunTurn),
-    /// An answer of the Model Context Protocol.
-    Mcp(mcp::McpReply),
-    Nothing,
-    Response(Result<web_sys::Response, JsValue>),
-}
-
-impl ObjectAnswer {
-    fn status(&self) -> u16 {
-        match self {
-            Self::Reply(..) | Self::Stream(_) | Self::Turn(_) => 200,
-            Self::Mcp(message) => message.answer.status,
-            Self::Nothing => 204,
-            Self::Response(response) => response.as_ref().map_or(500, web_sys::Response::status),
-        }
-    }
-}
-
-fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Response, JsValue> {
-    match stream::of_events(listener) {
-        Ok(body) => http::stream(&body, &db.statements, &HEADERS),
-        Err(error) => http::refuse(&error, Some(&db.statements)),
     }
 }
 
@@ -491,130 +407,6 @@ impl Object {
             via,
             body: None,
         }
-    }
-
-    async fn handle(
-        &self,
-        request: web_sys::Request,
-        short: Option<Vec<u8>>,
-        granted: Option<String>,
-        db: &Sqlite<'_>,
-        note: &RequestNote,
-        traced: &OnceCell<Rc<Trace>>,
-    ) -> Result<ObjectAnswer> {
-        let route = route::parse(&request.method(), &request.url())?;
-        note.is_for(&route);
-        let Some(agent) = route.agent() else {
-            return match route {
-                Route::Health => Ok(ObjectAnswer::Response(health::answer())),
-                // Only the Worker in front lists agents.
-                _ => Err(route::nothing_here()),
-            };
-        };
-        self.name.check(agent)?;
-        let caller = self.caller(&route, &request, granted.as_deref(), db)?;
-        let header = |name| http::find_header(&request, name);
-        let asked = (header(TRACEPARENT), header(TRACESTATE));
-        let Some(trace) = self.begin_trace(asked, &caller) else {
-            return self.handle_as(&caller, route, request, short, db).await;
-        };
-        let trace = traced.get_or_init(|| Rc::new(trace));
-        note.is_in(Some(trace));
-        let told = self.spans_of(trace).map(|_| route.clone());
-        let began_at = Runtime.now_ms();
-        let handling = self.handle_as(&caller, route, request, short, db);
-        let handled = trace::run_in(Some(Rc::clone(trace)), handling).await;
-        if let Some(route) = told {
-            self.note_request(trace, &route, began_at, handled.as_ref().err());
-        }
-        handled
-    }
-
-    /// Handles the request of a caller who was let in.
-    async fn handle_as(
-        &self,
-        caller: &Caller,
-        route: Route,
-        request: web_sys::Request,
-        short: Option<Vec<u8>>,
-        db: &Sqlite<'_>,
-    ) -> Result<ObjectAnswer> {
-        let limit = match admit(caller, &route) {
-            Ok(limit) => limit,
-            Err(error) => {
-                http::discard(&request).await;
-                return Err(error);
-            }
-        };
-        let may_be_repeated = may_be_repeated(&route);
-        let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
-        if let Route::Socket { session_id, .. } = route {
-            self.open_tables(db)?;
-            let blank = self.blank(db);
-            let agent = Agent {
-                db: if self.is_migrated.get() { db } else { &blank },
-                ..self.agent(db, caller, &via)
-            };
-            return self.open_socket(&agent, session_id, &request);
-        }
-        // An import reads its body itself, piece by piece.
-        let (body, pieces) = match route {
-            Route::Import { .. } | Route::ImportAgent { .. } => (
-                http::ReceivedBody::nothing()?,
-                Some(match short {
-                    Some(bytes) => http::RequestBody::of(bytes),
-                    None => http::RequestBody::new(&request)?,
-                }),
-            ),
-            _ => (http::read_body(&request, short, limit).await?, None),
-        };
-        let http::ReceivedBody { bytes, reservation } = body;
-        check_room(&route)?;
-        match route {
-            Route::Chat { .. } | Route::Import { .. } | Route::ImportAgent { .. } => {
-                self.get_ready(db)?;
-            }
-            // These may only look.
-            _ => self.open_tables(db)?,
-        }
-        if caller.only_session().is_some() {
-            db.statements.narrow();
-        }
-        let blank = self.blank(db);
-        let agent = Agent {
-            body: Some(&reservation),
-            db: if self.is_migrated.get() { db } else { &blank },
-            ..self.agent(db, caller, &via)
-        };
-        let mut reply = match route {
-            Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
-            Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
-            Route::Export { .. } | Route::ExportAgent { .. } => {
-                return self.send_file(&agent, route).map(ObjectAnswer::Stream);
-            }
-            Route::Import { .. } | Route::ImportAgent { .. } => {
-                self.take_file(&agent, db, route, pieces).await?
-            }
-            Route::Chat { session_id, .. } => {
-                return begin_chat(&agent, &session_id, bytes).map(ObjectAnswer::Turn);
-            }
-            Route::Resume { session_id, .. } => {
-                let begun = resume_chat(&agent, &session_id)?;
-                return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
-            }
-            Route::Mcp { session_id, .. } => {
-                let answer = mcp::answer(&agent, session_id, &request, bytes);
-                return answer.await.map(ObjectAnswer::Mcp);
-            }
-            Route::Health | Route::Agents { .. } | Route::Socket { .. } => {
-                return Err(Error::storage(
-                    "a request that has an answer was taken for an operation",
-                ));
-            }
-        };
-        drop(reservation);
-        let (body, reservation) = self.conclude(&mut reply, may_be_repeated).await?;
-        Ok(ObjectAnswer::Reply(reply, body, reservation))
     }
 
     async fn follow_up(self: &Rc<Self>, grown: &Id) {

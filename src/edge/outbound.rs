@@ -11,6 +11,7 @@
 //! unread.
 
 mod archive;
+mod bodies;
 mod promise;
 mod reflect;
 
@@ -22,9 +23,10 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use worker::{Env, web_sys};
 
+use self::bodies::{BufferedBody, InFlightCall, StreamedBody, within};
 use self::promise::{let_go, settle};
 pub use self::reflect::describe;
-use self::reflect::{cancel, description, failed, get, method, object, raw_method, set};
+use self::reflect::{description, failed, get, method, object, raw_method, set};
 use super::env;
 use super::host::{Runtime, pause};
 use session_agent_agent::api::defaults;
@@ -445,125 +447,4 @@ impl Outbound for Bindings {
     fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()> {
         Box::pin(pause(ms))
     }
-}
-
-/// A call that has left. Dropping it before its end aborts the call.
-struct InFlightCall {
-    controller: JsValue,
-    is_over: bool,
-}
-
-impl InFlightCall {
-    fn new() -> Result<Self, CallFailure> {
-        let controller = web_sys::AbortController::new().map_err(failed)?;
-        Ok(Self {
-            controller: controller.into(),
-            is_over: false,
-        })
-    }
-
-    fn signal(&self) -> JsValue {
-        get(&self.controller, "signal")
-    }
-}
-
-impl Drop for InFlightCall {
-    fn drop(&mut self) {
-        if !self.is_over {
-            // Nobody waits for the call any more, so a failure has no reader.
-            let _ = raw_method(&self.controller, "abort", &[]);
-        }
-    }
-}
-
-/// A body that is in memory already.
-struct BufferedBody(Option<Vec<u8>>);
-
-impl BufferedBody {
-    fn of(mut call: InFlightCall, bytes: Option<Vec<u8>>) -> Self {
-        call.is_over = true;
-        Self(bytes)
-    }
-}
-
-impl ByteChunks for BufferedBody {
-    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
-        let bytes = self.0.take();
-        Box::pin(async { Ok(bytes) })
-    }
-}
-
-/// A body that is still arriving. Dropping it before its end cancels the stream.
-struct StreamedBody {
-    reader: JsValue,
-    max_bytes: usize,
-    clock: Clock,
-    received: usize,
-    call: InFlightCall,
-}
-
-impl StreamedBody {
-    fn new(
-        stream: &JsValue,
-        limits: CallLimits,
-        clock: Clock,
-        call: InFlightCall,
-    ) -> Result<Self, CallFailure> {
-        Ok(Self {
-            reader: method(stream, "getReader", &[])?,
-            max_bytes: limits.max_bytes,
-            clock,
-            received: 0,
-            call,
-        })
-    }
-}
-
-impl ByteChunks for StreamedBody {
-    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
-        Box::pin(async move {
-            let read = async {
-                let read = method(&self.reader, "read", &[])?;
-                settle(read).await.map_err(failed)
-            };
-            let step = within(&self.clock, read).await?;
-            if get(&step, "done").is_truthy() {
-                self.call.is_over = true;
-                return Ok(None);
-            }
-            let value = get(&step, "value");
-            let bytes = match value.as_string() {
-                Some(text) => text.into_bytes(),
-                None => Uint8Array::new(&value).to_vec(),
-            };
-            self.received += bytes.len();
-            if self.received > self.max_bytes {
-                return Err(CallFailure::TooLarge {
-                    max_bytes: self.max_bytes,
-                });
-            }
-            Ok(Some(bytes))
-        })
-    }
-
-    fn said_something(&mut self) {
-        self.clock.note_said(Runtime.now_ms());
-    }
-}
-
-impl Drop for StreamedBody {
-    fn drop(&mut self) {
-        if !self.call.is_over {
-            cancel(&self.reader);
-        }
-    }
-}
-
-/// The outcome of the work, or a failure if the clock runs out first.
-async fn within<T>(
-    clock: &Clock,
-    work: impl Future<Output = Result<T, CallFailure>>,
-) -> Result<T, CallFailure> {
-    let (ms, failure) = clock.patience(Runtime.now_ms());
-    in_time(pause(ms), work).await.unwrap_or(Err(failure))
 }

@@ -2,7 +2,8 @@
 
 use worker::web_sys;
 
-use super::{Object, ObjectAnswer};
+use super::Object;
+use super::answering::ObjectAnswer;
 use crate::edge::http;
 use session_agent_agent::api::operation::Agent;
 use session_agent_agent::api::{route, socket};

@@ -14,6 +14,7 @@ use session_agent_core::base::ids::Id;
 use session_agent_core::base::outbound::Outbound as _;
 use session_agent_core::base::trace::export::send_spans;
 use session_agent_core::base::trace::header::parse_parent;
+use session_agent_core::base::trace::sampler::Sampler;
 use session_agent_core::base::trace::span::{Span, SpanKind, SpanQueue};
 use session_agent_core::base::trace::{StoredTrace, Trace};
 
@@ -27,7 +28,12 @@ impl Object {
     ) -> Option<Trace> {
         let state = asked.1.filter(|_| *caller == Caller::Owner);
         let parent = parse_parent(asked.0.as_deref(), state.as_deref());
-        Trace::of_request(parent, self.outbound.spans(), &Runtime)
+        Trace::of_request(parent, self.find_sampler(), &Runtime)
+    }
+
+    /// `None`: the object's spans go nowhere.
+    fn find_sampler(&self) -> Option<Sampler> {
+        self.outbound.spans().map(|spans| spans.sampler)
     }
 
     /// A frame is in the trace of the request that opened its socket.
@@ -35,7 +41,7 @@ impl Object {
         let opened = state.trace.as_ref().and_then(StoredTrace::find_trace);
         match opened {
             Some(opened) => Some(Rc::new(opened.child(&Runtime))),
-            None => Trace::of_request(None, self.outbound.spans(), &Runtime).map(Rc::new),
+            None => Trace::of_request(None, self.find_sampler(), &Runtime).map(Rc::new),
         }
     }
 

@@ -67,7 +67,7 @@ pub fn request_span(
 mod tests {
     use super::*;
     use crate::api::table::find_entry;
-    use crate::base::trace::{SpanId, TraceId};
+    use crate::base::trace::ids::{SpanId, TraceId};
 
     #[test]
     fn memory_has_the_conventions_names_and_each_is_an_operation() {

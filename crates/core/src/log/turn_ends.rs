@@ -81,7 +81,7 @@ pub struct TurnWalk {
 
 /// The next turn of a walk.
 #[derive(Debug)]
-pub enum Found {
+pub enum NextTurn {
     Turn(TurnEnd),
     /// There is no further turn.
     Nothing,
@@ -121,9 +121,9 @@ impl TurnWalk {
     }
 
     /// Finds the next turn. `budget`: how many events may still be looked at.
-    pub fn next(&mut self, db: &dyn Database, budget: &mut i64) -> Result<Found> {
+    pub fn next(&mut self, db: &dyn Database, budget: &mut i64) -> Result<NextTurn> {
         if self.is_over {
-            return Ok(Found::Nothing);
+            return Ok(NextTurn::Nothing);
         }
         if let Some(named) = self.named.take().filter(|named| *named < self.below) {
             *budget -= 1;
@@ -143,18 +143,18 @@ impl TurnWalk {
             }
             if looked_at < most {
                 self.is_over = true;
-                return Ok(Found::Nothing);
+                return Ok(NextTurn::Nothing);
             }
             self.below = lowest;
             look = (look * 2).min(LONGEST_LOOK);
         }
-        Ok(Found::Pause)
+        Ok(NextTurn::Pause)
     }
 
-    fn take(&mut self, end: TurnEnd) -> Found {
+    fn take(&mut self, end: TurnEnd) -> NextTurn {
         self.below = end.seq;
         self.named = linked(&end);
-        Found::Turn(end)
+        NextTurn::Turn(end)
     }
 
     /// Looks at up to `most` events: how many there were, the lowest of them, and the newest

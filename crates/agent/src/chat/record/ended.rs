@@ -24,7 +24,7 @@ pub struct EndedRecord {
 /// What a turn told beside its record, and the record: the value of `ends_turn`, and of a
 /// failed turn's row.
 #[derive(Serialize)]
-pub struct Told<'a, T> {
+pub struct ToldWithRecord<'a, T> {
     #[serde(flatten)]
     pub told: &'a T,
     pub record: &'a EndedRecord,

@@ -13,7 +13,7 @@ use crate::base::ids::Id;
 use crate::base::json::{self, MAX_INTEGER};
 use crate::base::packed::{pack, unpack};
 use crate::log::sessions::ACTIVE_AT;
-use crate::log::turn_ends::{Found, TurnWalk, find_turn_end};
+use crate::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
 use crate::store::failed_turns::{FailedTurn, FailurePlace, load_of_agent, load_of_session};
 
 /// The most events that a page looks at where no link leads from turn to turn.
@@ -46,7 +46,7 @@ struct SessionTurns {
     /// The failed turns that may follow, the newest last.
     failed: Vec<FailedTurn>,
     /// The next turn that the log tells of. `None`: it has yet to be looked for.
-    next: Option<Found>,
+    next: Option<NextTurn>,
 }
 
 /// The next turn of a session.
@@ -84,10 +84,10 @@ impl SessionTurns {
             None => self.walk.next(db, budget)?,
         };
         let ended = match &found {
-            Found::Turn(end) => Some(end.seq),
-            Found::Nothing => None,
+            NextTurn::Turn(end) => Some(end.seq),
+            NextTurn::Nothing => None,
             // What is above is known.
-            Found::Pause => Some(self.walk.place() - 1),
+            NextTurn::Pause => Some(self.walk.place() - 1),
         };
         // The event that ended a failed turn tells of it already.
         let is_told = |one: &FailedTurn| one.has_answer && Some(one.seq) == ended;
@@ -101,7 +101,7 @@ impl SessionTurns {
             return Ok(Next::Turn(Box::new(ShownTurn::of_failed(&failed)), place));
         }
         Ok(match found {
-            Found::Turn(end) => {
+            NextTurn::Turn(end) => {
                 let turn = ShownTurn::of_event(self.session_id.as_str(), &end);
                 let place = TurnPlace {
                     seq: end.seq,
@@ -109,8 +109,8 @@ impl SessionTurns {
                 };
                 Next::Turn(Box::new(turn), place)
             }
-            Found::Nothing => Next::Nothing,
-            Found::Pause => Next::Pause,
+            NextTurn::Nothing => Next::Nothing,
+            NextTurn::Pause => Next::Pause,
         })
     }
 
@@ -282,7 +282,7 @@ fn bad_cursor() -> Error {
 
 /// Where a page over all sessions ended.
 #[derive(Debug, Default, PartialEq)]
-struct AgentCursor {
+struct AllSessionsCursor {
     /// When the first page was asked for.
     began_at: i64,
     /// When the last turn that was shown ended.
@@ -293,7 +293,7 @@ struct AgentCursor {
     open: Vec<(i64, TurnPlace)>,
 }
 
-impl AgentCursor {
+impl AllSessionsCursor {
     fn render(&self) -> String {
         let mut numbers = vec![self.began_at, self.shown_at, self.opened.0, self.opened.1];
         for (number, place) in &self.open {
@@ -345,15 +345,15 @@ pub fn load_of_all(
     limit: usize,
 ) -> Result<TurnPage> {
     let cursor = match cursor {
-        Some(cursor) => AgentCursor::parse(cursor)?,
-        None => AgentCursor {
+        Some(cursor) => AllSessionsCursor::parse(cursor)?,
+        None => AllSessionsCursor {
             began_at: now_ms,
             shown_at: MAX_INTEGER,
             opened: (MAX_INTEGER, MAX_INTEGER),
             open: Vec::new(),
         },
     };
-    AgentPage {
+    AllSessionsWalk {
         db,
         budget: MAX_LOOKED_AT,
         page: TurnPage::default(),
@@ -364,17 +364,17 @@ pub fn load_of_all(
     .load(limit)
 }
 
-struct AgentPage<'a> {
+struct AllSessionsWalk<'a> {
     db: &'a dyn Database,
     budget: i64,
     page: TurnPage,
     open: Vec<OpenSession>,
     /// Sessions that have further turns, which this page can't look for any more.
     paused: Vec<(i64, TurnPlace)>,
-    cursor: AgentCursor,
+    cursor: AllSessionsCursor,
 }
 
-impl AgentPage<'_> {
+impl AllSessionsWalk<'_> {
     fn load(mut self, limit: usize) -> Result<TurnPage> {
         for (number, place) in std::mem::take(&mut self.cursor.open) {
             if let Some(id) = self.find_session(number)? {
@@ -536,15 +536,15 @@ mod tests {
             seq: 7,
             ended_at: 1_767_000_000_000,
         };
-        let cursor = AgentCursor {
+        let cursor = AllSessionsCursor {
             began_at: 1_767_000_000_010,
             shown_at: 1_767_000_000_000,
             opened: (1_767_000_000_005, 3),
             open: vec![(3, place), (2, place)],
         };
-        assert_eq!(AgentCursor::parse(&cursor.render()).unwrap(), cursor);
+        assert_eq!(AllSessionsCursor::parse(&cursor.render()).unwrap(), cursor);
         for text in ["", "A", "AAAAA", "§", &"A".repeat(4 + 3 * MAX_OPEN + 3)] {
-            assert!(AgentCursor::parse(text).is_err(), "{text}");
+            assert!(AllSessionsCursor::parse(text).is_err(), "{text}");
         }
         assert!(parse_place("7").is_err() && parse_place("7.x").is_err());
     }

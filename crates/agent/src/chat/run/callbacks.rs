@@ -7,6 +7,7 @@
 //! message or a text that was deleted meanwhile is not told.
 
 mod memory_change;
+mod message;
 mod target;
 mod turn_end;
 
@@ -16,14 +17,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 
+use self::message::CallbackMessage;
 pub use self::target::{check_shapes, check_targets};
 pub use self::turn_end::insert;
 use crate::access::Policy;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::outbound::{
-    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, read_all,
-};
+use crate::base::outbound::{CallFailure, CallLimits, CallPurpose, OutboundRequest, read_all};
 use crate::base::owner::work_for;
 use crate::memory::Memory;
 use crate::store::callbacks::{Callback, NewCallbacks, find_next_due};
@@ -81,13 +81,6 @@ impl CallbacksUnderWay {
     }
 }
 
-/// What one call says, and to whom.
-struct Told {
-    place: Endpoint,
-    delivery_id: String,
-    body: String,
-}
-
 /// Makes the calls.
 #[derive(Clone, Copy)]
 pub struct CallbackSender<'a> {
@@ -140,13 +133,13 @@ impl CallbackSender<'_> {
     }
 
     fn request(self, call: &Callback) -> Result<OutboundRequest> {
-        let Told {
+        let CallbackMessage {
             place,
             delivery_id,
             body,
         } = match call.tells_of_turn() {
-            true => turn_end::tell(self, call)?,
-            false => memory_change::tell(self, call)?,
+            true => turn_end::tell(&self.memory, self.policy, call)?,
+            false => memory_change::tell(&self.memory, self.policy, call)?,
         };
         let now_s = (self.memory.host.now_ms() / 1000).to_string();
         // A Worker without a secret has nothing to sign with. While a secret is replaced,

@@ -4,7 +4,7 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::chat::record::ended::{EndedRecord, Told};
+use crate::chat::record::ended::{EndedRecord, ToldWithRecord};
 use crate::chat::record::{RecordedFailure, TurnFinish, TurnRecord};
 use crate::chat::run::callbacks;
 use crate::chat::turn::Turn;
@@ -77,11 +77,11 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
         let record = &report.record(turn, ended_at, told_id);
         let json = match turn.is_run {
-            true => json::encode(&Told {
+            true => json::encode(&ToldWithRecord {
                 told: report,
                 record,
             }),
-            false => json::encode(&Told {
+            false => json::encode(&ToldWithRecord {
                 told: spent,
                 record,
             }),
@@ -135,7 +135,7 @@ fn keep_failure(
         seq: answer.map_or(turn.answer_seq, |(seq, _)| seq),
         ended_at,
         has_answer: answer.is_some(),
-        record: json::encode(&Told { told, record })?,
+        record: json::encode(&ToldWithRecord { told, record })?,
     };
     failed_turns::insert(memory.db, &failed)
 }
@@ -168,7 +168,7 @@ pub fn keep_unreadable(
         seq,
         ended_at,
         has_answer: false,
-        record: json::encode(&Told { told, record })?,
+        record: json::encode(&ToldWithRecord { told, record })?,
     };
     failed_turns::insert(db, &failed)
 }

@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use crate::base::action::Role;
 use crate::base::json::{self, json};
 use crate::base::trace::export::{MAX_CONTENT_BYTES, shows_content};
 use crate::base::trace::span::{Span, SpanKind, SpanQueue};
@@ -262,7 +263,9 @@ impl TurnSpans<'_> {
                 "arguments": arguments,
             }));
         }
-        Some(json::text(&json!([{"role": "assistant", "parts": parts}])))
+        Some(json::text(
+            &json!([{"role": Role::Assistant.name(), "parts": parts}]),
+        ))
     }
 }
 

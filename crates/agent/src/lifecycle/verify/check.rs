@@ -15,7 +15,7 @@ pub const PAGE_ROWS: i64 = 500;
 
 /// Whose the rows of a table are.
 #[derive(Clone, Copy)]
-pub enum Owner {
+pub enum RowsOwner {
     /// This column has the session, or is empty in rows of the agent.
     Column(&'static str),
     /// The session's rows are a range of keys: SQL on a row `t`. `?s` is the session's id.
@@ -26,22 +26,24 @@ pub enum Owner {
 
 /// A rule, as SQL on a row `t` that is true where the row breaks it. Names with a colon stand
 /// for numbers: see [`fill_numbers`].
-pub struct Rule(pub FindingCode, pub &'static str);
+pub struct RowRule(pub FindingCode, pub &'static str);
+
+/// A check of the rows of a page that SQL can't make.
+pub type DeeperCheck = fn(&dyn Database, &PageRange) -> Result<Vec<Finding>>;
 
 /// How a table is checked.
 pub struct Check {
     pub table: &'static str,
     /// The columns of the primary key, in its order.
     pub key: &'static [&'static str],
-    pub owner: Owner,
+    pub owner: RowsOwner,
     /// SQL: where a row `t` stands, as the JSON of a [`FindingPlace`].
     pub place: &'static str,
     /// SQL: how many bytes the rules read of a row `t`.
     pub length: &'static str,
     pub page_rows: i64,
-    pub rules: &'static [Rule],
-    /// A check of the rows of a page that SQL can't make.
-    pub deeper: Option<fn(&dyn Database, &PageRange) -> Result<Vec<Finding>>>,
+    pub rules: &'static [RowRule],
+    pub deeper: Option<DeeperCheck>,
 }
 
 /// A page of rows that were checked.
@@ -109,13 +111,13 @@ impl Check {
     fn rows<'a>(&'a self, only: Option<&'a Id>) -> Option<TableRows<'a>> {
         let own = match (only, self.owner) {
             (None, _) => None,
-            (Some(_), Owner::Agent) => return None,
-            (Some(session_id), Owner::Column(column)) => Some(OwnRows {
+            (Some(_), RowsOwner::Agent) => return None,
+            (Some(session_id), RowsOwner::Column(column)) => Some(OwnRows {
                 session_id,
                 condition: format!("t.{column} = ?s"),
                 is_range: false,
             }),
-            (Some(session_id), Owner::Range(condition)) => Some(OwnRows {
+            (Some(session_id), RowsOwner::Range(condition)) => Some(OwnRows {
                 session_id,
                 condition: fill_numbers(condition),
                 is_range: true,
@@ -158,8 +160,9 @@ impl Check {
     }
 
     fn codes(&self) -> impl Iterator<Item = FindingCode> {
-        let own = matches!(self.owner, Owner::Column(_)).then_some(FindingCode::RowsWithoutSession);
-        let rules = self.rules.iter().map(|Rule(code, _)| *code);
+        let own =
+            matches!(self.owner, RowsOwner::Column(_)).then_some(FindingCode::RowsWithoutSession);
+        let rules = self.rules.iter().map(|RowRule(code, _)| *code);
         rules.chain(own)
     }
 
@@ -168,9 +171,9 @@ impl Check {
         let mut rules: Vec<String> = self
             .rules
             .iter()
-            .map(|Rule(_, sql)| fill_numbers(sql).replace(":from", indexed_from))
+            .map(|RowRule(_, sql)| fill_numbers(sql).replace(":from", indexed_from))
             .collect();
-        if let Owner::Column(column) = self.owner {
+        if let RowsOwner::Column(column) = self.owner {
             rules.push(self.without_session(column));
         }
         let numbers = rules

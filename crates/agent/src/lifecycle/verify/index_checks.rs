@@ -1,6 +1,6 @@
 //! What each row of the index of words, and of the vectors of events, must keep.
 
-use super::check::{Check, Owner, PAGE_ROWS, Rule};
+use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;
 
 const NUMBERED: &str = "json_object('seq', t.id)";
@@ -9,14 +9,14 @@ pub const INDEX_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_search_docsize",
         key: &["id"],
-        owner: Owner::Range(
+        owner: RowsOwner::Range(
             "t.id BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
                       AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
         ),
         place: NUMBERED,
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::IndexStray,
             "CASE
                WHEN t.id < :beyond
@@ -34,12 +34,12 @@ pub const INDEX_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_search_parts",
         key: &["rowid_"],
-        owner: Owner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
         place: "json_object('seq', t.seq)",
         length: "0",
         page_rows: PAGE_ROWS,
         rules: &[
-            Rule(
+            RowRule(
                 Code::IndexStray,
                 "NOT EXISTS (SELECT 1
                                FROM cf_agents_sessions AS s
@@ -48,7 +48,7 @@ pub const INDEX_CHECKS: &[Check] = &[
                                 AND e.session_id = s.id
                                 AND e.seq = t.seq)",
             ),
-            Rule(
+            RowRule(
                 Code::IndexMissing,
                 "NOT EXISTS (SELECT 1 FROM cf_agents_search_docsize AS d WHERE d.id = t.rowid_)",
             ),
@@ -58,11 +58,11 @@ pub const INDEX_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_search_progress",
         key: &["number"],
-        owner: Owner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
         place: "json_object('seq', t.number)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::IndexStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.number = t.number)",
         )],
@@ -71,14 +71,14 @@ pub const INDEX_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_event_vectors",
         key: &["place"],
-        owner: Owner::Range(
+        owner: RowsOwner::Range(
             "t.place BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
                          AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
         ),
         place: "json_object('seq', t.place)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::VectorStray,
             "NOT EXISTS (SELECT 1
                            FROM cf_agents_sessions AS s

@@ -1,6 +1,6 @@
 //! What each row of the log and of its tree, its media and its turns must keep.
 
-use super::check::{Check, Owner, PAGE_ROWS, Rule};
+use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
 use super::deeper::{check_media, check_paths};
 use super::finding::FindingCode as Code;
 
@@ -24,20 +24,20 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_events",
         key: &["session_id", "seq"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: EVENT,
         length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.tool), 0)
                + coalesce(octet_length(t.note), 0) + coalesce(octet_length(t.message), 0)
                + coalesce(octet_length(t.ends_turn), 0) + coalesce(octet_length(t.media), 0)",
         page_rows: PAGE_ROWS,
         rules: &[
-            Rule(
+            RowRule(
                 Code::EventUnreachable,
                 "(t.id_indexed = 0
                   AND NOT (octet_length(t.id) = octet_length('e' || t.seq || '-') + 16
                            AND substr(t.id, 1, length('e' || t.seq || '-')) = 'e' || t.seq || '-'))",
             ),
-            Rule(
+            RowRule(
                 Code::EventIdTwice,
                 "(t.id_indexed = 0
                   AND EXISTS (SELECT 1
@@ -46,7 +46,7 @@ pub const LOG_CHECKS: &[Check] = &[
                                  AND other.id = t.id
                                  AND other.id_indexed = 1))",
             ),
-            Rule(
+            RowRule(
                 Code::EventDamaged,
                 concat!(
                     "(",
@@ -62,7 +62,7 @@ pub const LOG_CHECKS: &[Check] = &[
                     " OR (t.message <> '' AND NOT json_valid('{' || t.message || '}')))"
                 ),
             ),
-            Rule(
+            RowRule(
                 Code::ParentMissing,
                 "(t.parent_seq <> 0
                   AND NOT EXISTS (SELECT 1
@@ -70,11 +70,11 @@ pub const LOG_CHECKS: &[Check] = &[
                                    WHERE parent.session_id = t.session_id
                                      AND parent.seq = t.parent_seq))",
             ),
-            Rule(
+            RowRule(
                 Code::ParentNotBefore,
                 "(t.parent_seq < 0 OR t.parent_seq >= t.seq)",
             ),
-            Rule(
+            RowRule(
                 Code::ParentIdWrong,
                 "CASE
                    WHEN t.parent_seq = 0 THEN t.parent_id IS NOT NULL
@@ -85,7 +85,7 @@ pub const LOG_CHECKS: &[Check] = &[
                                    AND parent.id IS NOT t.parent_id)
                  END",
             ),
-            Rule(
+            RowRule(
                 Code::BranchUnmarked,
                 "(t.is_branch = 0
                   AND t.parent_seq <> coalesce((SELECT max(before.seq)
@@ -93,10 +93,10 @@ pub const LOG_CHECKS: &[Check] = &[
                                                  WHERE before.session_id = t.session_id
                                                    AND before.seq < t.seq), 0))",
             ),
-            Rule(Code::SlicesIncomplete, SLICES_INCOMPLETE),
-            Rule(Code::MediaMissing, MEDIA_MISSING),
-            Rule(Code::MediaUseMissing, MEDIA_USE_MISSING),
-            Rule(
+            RowRule(Code::SlicesIncomplete, SLICES_INCOMPLETE),
+            RowRule(Code::MediaMissing, MEDIA_MISSING),
+            RowRule(Code::MediaUseMissing, MEDIA_USE_MISSING),
+            RowRule(
                 Code::IndexMissing,
                 "EXISTS (SELECT 1
                            FROM cf_agents_sessions AS s
@@ -113,11 +113,11 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_slices",
         key: &["session_id", "seq", "field", "part"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: PART_OF_EVENT,
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::SliceStray,
             "NOT EXISTS (SELECT 1
                            FROM cf_agents_events AS e
@@ -130,12 +130,12 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_media",
         key: &["session_id", "hash", "part"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: MEDIA,
         length: "octet_length(t.text)",
         page_rows: FEW_ROWS,
         rules: &[
-            Rule(
+            RowRule(
                 Code::MediaUnused,
                 "(t.part = 0
                   AND NOT EXISTS (SELECT 1
@@ -143,7 +143,7 @@ pub const LOG_CHECKS: &[Check] = &[
                                    WHERE u.session_id = t.session_id
                                      AND u.hash = t.hash))",
             ),
-            Rule(
+            RowRule(
                 Code::MediaDamaged,
                 "(t.part > 0
                   AND NOT EXISTS (SELECT 1
@@ -158,11 +158,11 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_media_uses",
         key: &["session_id", "hash", "seq"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.hash, 'seq', t.seq)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::MediaUseStray,
             "NOT EXISTS (SELECT 1
                            FROM cf_agents_events AS e
@@ -176,7 +176,7 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_compactions",
         key: &["session_id", "to_seq", "from_seq", "number"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.id)",
         length: "1000 * (SELECT count(*)
                            FROM cf_agents_events AS e INDEXED BY cf_agents_events_by_parent
@@ -184,7 +184,7 @@ pub const LOG_CHECKS: &[Check] = &[
                             AND e.is_branch = 1)",
         page_rows: FEW_ROWS,
         rules: &[
-            Rule(
+            RowRule(
                 Code::OverlayEdgeMissing,
                 "(NOT EXISTS (SELECT 1
                                 FROM cf_agents_events AS e
@@ -197,7 +197,7 @@ pub const LOG_CHECKS: &[Check] = &[
                                     AND e.seq = t.to_seq
                                     AND e.id = t.to_id))",
             ),
-            Rule(
+            RowRule(
                 Code::OverlayAboveWrong,
                 "EXISTS (SELECT 1
                            FROM cf_agents_events AS e
@@ -211,13 +211,13 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_sessions",
         key: &["number"],
-        owner: Owner::Column("id"),
+        owner: RowsOwner::Column("id"),
         place: "json_object('sessionId', t.id)",
         length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.compaction), 0)
                + coalesce(octet_length(t.usage_days), 0)",
         page_rows: PAGE_ROWS,
         rules: &[
-            Rule(
+            RowRule(
                 Code::SessionDamaged,
                 concat!(
                     "(CASE
@@ -233,7 +233,7 @@ pub const LOG_CHECKS: &[Check] = &[
                     ")"
                 ),
             ),
-            Rule(
+            RowRule(
                 Code::LeafMissing,
                 "(t.leaf_seq IS NOT NULL
                   AND t.leaf_chosen_at >= coalesce((SELECT max(e.seq)
@@ -250,11 +250,11 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_changes",
         key: &["session_id", "cursor"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.id)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::ChangeAhead,
             "EXISTS (SELECT 1
                        FROM cf_agents_sessions AS s
@@ -269,11 +269,11 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_early_answers",
         key: &["session_id", "number", "part"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: SESSION,
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::WaitingIncomplete,
             "(t.part > 1
               AND NOT EXISTS (SELECT 1
@@ -287,11 +287,11 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_waiting",
         key: &["session_id", "number", "part"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::WaitingIncomplete,
             "(t.part > 1
               AND NOT EXISTS (SELECT 1
@@ -305,11 +305,11 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_last_turns",
         key: &["session_id"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         length: "coalesce(octet_length(t.state), 0)",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(Code::TurnDamaged, is_no_json!("t.state"))],
+        rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.state"))],
         deeper: None,
     },
 ];

@@ -1,6 +1,6 @@
 //! What each row of memory must keep: blocks, entries, documents, versions, counts.
 
-use super::check::{Check, Owner, PAGE_ROWS, Rule};
+use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;
 use super::log_checks::is_no_json;
 
@@ -37,11 +37,11 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_blocks",
         key: &["number"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: BLOCK,
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::BlockDamaged,
             concat!(
                 "(",
@@ -56,27 +56,27 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_block_versions",
         key: &["scope", "key", "version"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(Code::VersionNumberWrong, "t.version < 1")],
+        rules: &[RowRule(Code::VersionNumberWrong, "t.version < 1")],
         deeper: None,
     },
     Check {
         table: "cf_agents_entries",
         key: &["number"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
         page_rows: PAGE_ROWS,
         rules: &[
-            Rule(Code::NoteDamaged, is_no_json!("t.note")),
-            Rule(
+            RowRule(Code::NoteDamaged, is_no_json!("t.note")),
+            RowRule(
                 Code::IndexMissing,
                 "NOT EXISTS (SELECT 1 FROM cf_agents_entries_search_docsize AS d WHERE d.id = t.number)",
             ),
-            Rule(
+            RowRule(
                 Code::EntryNumberWrong,
                 "(t.number >= :own_numbers
                   AND NOT EXISTS (SELECT 1
@@ -87,14 +87,14 @@ pub const MEMORY_CHECKS: &[Check] = &[
                                      AND t.number BETWEEN c.first_number
                                                       AND c.first_number + :numbers - 1))",
             ),
-            Rule(
+            RowRule(
                 Code::CountsWrong,
                 "NOT EXISTS (SELECT 1
                                FROM cf_agents_item_counts AS c
                               WHERE c.scope = t.scope
                                 AND c.block = t.block)",
             ),
-            Rule(
+            RowRule(
                 Code::ReplacementMissing,
                 "EXISTS (SELECT 1
                            FROM json_each(iif(json_valid(t.note), t.note, '{}'), '$.supersedes') AS replaced
@@ -105,18 +105,18 @@ pub const MEMORY_CHECKS: &[Check] = &[
                                                AND r.key = replaced.value
                                                AND r.replacer = t.key))",
             ),
-            Rule(Code::VersionNotNewest, is_not_newest!("cf_agents_skills")),
+            RowRule(Code::VersionNotNewest, is_not_newest!("cf_agents_skills")),
         ],
         deeper: None,
     },
     Check {
         table: "cf_agents_entries_search_docsize",
         key: &["id"],
-        owner: Owner::Agent,
+        owner: RowsOwner::Agent,
         place: "json_object('seq', t.id)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::IndexStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.id)",
         )],
@@ -125,11 +125,11 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_entry_vectors",
         key: &["number"],
-        owner: Owner::Agent,
+        owner: RowsOwner::Agent,
         place: "json_object('seq', t.number)",
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::VectorStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.number)",
         )],
@@ -138,28 +138,28 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_skills",
         key: &["scope", "block", "key"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
         page_rows: PAGE_ROWS,
         rules: &[
-            Rule(Code::NoteDamaged, is_no_json!("t.note")),
-            Rule(Code::VersionNotNewest, is_not_newest!("cf_agents_entries")),
+            RowRule(Code::NoteDamaged, is_no_json!("t.note")),
+            RowRule(Code::VersionNotNewest, is_not_newest!("cf_agents_entries")),
         ],
         deeper: None,
     },
     Check {
         table: "cf_agents_item_versions",
         key: &["scope", "block", "key", "slot"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
         length: "octet_length(t.note)",
         page_rows: PAGE_ROWS,
         rules: &[
-            Rule(Code::NoteDamaged, is_no_json!("t.note")),
-            Rule(Code::VersionNumberWrong, "t.version < 1"),
+            RowRule(Code::NoteDamaged, is_no_json!("t.note")),
+            RowRule(Code::VersionNumberWrong, "t.version < 1"),
             // An entry keeps 20 earlier versions, and a document 10.
-            Rule(
+            RowRule(
                 Code::VersionMisplaced,
                 "t.slot NOT IN (t.version % 20, t.version % 10)",
             ),
@@ -169,11 +169,11 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_replacements",
         key: &["scope", "block", "key", "replacer"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: ITEM,
         length: "0",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::ReplacementStray,
             "NOT EXISTS (SELECT 1
                            FROM cf_agents_entries AS e
@@ -188,7 +188,7 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_item_counts",
         key: &["scope", "block"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: OF_BLOCK,
         // Some 400 bytes of the index for each entry and each version that is counted.
         length: "400 * ((SELECT count(*)
@@ -196,13 +196,13 @@ pub const MEMORY_CHECKS: &[Check] = &[
                           WHERE e.scope = t.scope
                             AND e.block = t.block) + t.deleted)",
         page_rows: FEW_ROWS,
-        rules: &[Rule(Code::CountsWrong, COUNTS_WRONG)],
+        rules: &[RowRule(Code::CountsWrong, COUNTS_WRONG)],
         deeper: None,
     },
     Check {
         table: "cf_agents_skill_listings",
         key: &["scope", "block"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: OF_BLOCK,
         length: "0",
         page_rows: PAGE_ROWS,
@@ -212,7 +212,7 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_loaded_skills",
         key: &["session_id", "block", "key"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'label', t.block, 'key', t.key)",
         length: "0",
         page_rows: PAGE_ROWS,
@@ -222,11 +222,11 @@ pub const MEMORY_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_prompts",
         key: &["scope"],
-        owner: Owner::Column("scope"),
+        owner: RowsOwner::Column("scope"),
         place: "json_object('sessionId', nullif(t.scope, ''))",
         length: "octet_length(t.sections)",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(Code::PromptDamaged, is_no_json!("t.sections"))],
+        rules: &[RowRule(Code::PromptDamaged, is_no_json!("t.sections"))],
         deeper: None,
     },
 ];

@@ -1,6 +1,6 @@
 //! What each row of the small tables must keep.
 
-use super::check::{Check, Owner, PAGE_ROWS, Rule};
+use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;
 use super::log_checks::is_no_json;
 
@@ -8,7 +8,7 @@ pub const SMALL_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_usage_calls",
         key: &["session_id", "id"],
-        owner: Owner::Column("session_id"),
+        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id)",
         length: "0",
         page_rows: PAGE_ROWS,
@@ -19,13 +19,13 @@ pub const SMALL_CHECKS: &[Check] = &[
         table: "cf_agents_callbacks",
         key: &["number"],
         // No index leads to the rows of one session.
-        owner: Owner::Agent,
+        owner: RowsOwner::Agent,
         place: "json_object('sessionId', t.session_id, 'seq', t.number)",
         length: "octet_length(t.report)",
         page_rows: PAGE_ROWS,
         rules: &[
-            Rule(Code::CallbackDamaged, is_no_json!("t.report")),
-            Rule(
+            RowRule(Code::CallbackDamaged, is_no_json!("t.report")),
+            RowRule(
                 Code::RowsWithoutSession,
                 "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.session_id)",
             ),
@@ -35,21 +35,21 @@ pub const SMALL_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_config",
         key: &["key"],
-        owner: Owner::Agent,
+        owner: RowsOwner::Agent,
         place: "json_object('id', t.key)",
         length: "octet_length(t.value)",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(Code::SettingDamaged, is_no_json!("t.value"))],
+        rules: &[RowRule(Code::SettingDamaged, is_no_json!("t.value"))],
         deeper: None,
     },
     Check {
         table: "cf_agents_tools",
         key: &["name"],
-        owner: Owner::Agent,
+        owner: RowsOwner::Agent,
         place: "json_object('id', t.name)",
         length: "octet_length(t.parameters) + coalesce(octet_length(t.server), 0)",
         page_rows: PAGE_ROWS,
-        rules: &[Rule(
+        rules: &[RowRule(
             Code::ToolDamaged,
             concat!(
                 "(",

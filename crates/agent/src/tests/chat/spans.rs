@@ -41,7 +41,14 @@ impl Alice {
     fn trace_of(&self, flags: &str) -> Rc<Trace> {
         let header = format!("00-{TRACE}-{CALLER}-{flags}");
         let parent = parse_parent(Some(&header), Some("vendor=1"));
-        Rc::new(Trace::of_request(parent, self.outbound.spans.get(), &self.host).unwrap())
+        Rc::new(
+            Trace::of_request(
+                parent,
+                self.outbound.spans.get().map(|spans| spans.sampler),
+                &self.host,
+            )
+            .unwrap(),
+        )
     }
 
     /// Runs a turn whose request came in a trace.
@@ -282,6 +289,6 @@ fn without_a_receiver_or_with_an_unknown_sampler_nothing_is_recorded() {
     assert!(make_queue(&alice.outbound).is_none());
     alice.set(Setting::OtelTracesSampler, "always_off");
     let queue = make_queue(&alice.outbound).unwrap();
-    let trace = Trace::of_request(None, Some(&queue), &alice.host).unwrap();
+    let trace = Trace::of_request(None, Some(queue.sampler), &alice.host).unwrap();
     assert!(!trace.is_sampled);
 }

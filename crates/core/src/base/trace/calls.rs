@@ -51,7 +51,7 @@ pub fn note_call(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::trace::{SpanId, TraceId};
+    use crate::base::trace::ids::{SpanId, TraceId};
 
     fn trace(is_sampled: bool) -> Trace {
         Trace {

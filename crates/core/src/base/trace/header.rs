@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{SpanId, Trace, TraceId};
+use super::ids::{SpanId, TraceId};
 
 /// Bytes of a `traceparent`: a version, a trace, a span and flags.
 const TRACEPARENT_BYTES: usize = 55;
@@ -16,7 +16,7 @@ const SAMPLED: u8 = 1;
 
 /// The span that a caller named.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parent {
+pub struct CallerSpan {
     pub id: TraceId,
     pub span: SpanId,
     pub is_sampled: bool,
@@ -24,7 +24,7 @@ pub struct Parent {
 }
 
 /// Reads the headers. What is not in the strict form is as if it were not there.
-pub fn parse_parent(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<Parent> {
+pub fn parse_parent(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<CallerSpan> {
     let text = traceparent.filter(|text| text.len() == TRACEPARENT_BYTES)?;
     let mut parts = text.split('-');
     let [version] = parse_hex(parts.next()?)?;
@@ -32,7 +32,7 @@ pub fn parse_parent(traceparent: Option<&str>, tracestate: Option<&str>) -> Opti
     let span: [u8; 8] = parse_hex(parts.next()?)?;
     let [flags] = parse_hex(parts.next()?)?;
     let is_valid = version != 0xff && id != [0; 16] && span != [0; 8] && parts.next().is_none();
-    is_valid.then(|| Parent {
+    is_valid.then(|| CallerSpan {
         id: TraceId(id),
         span: SpanId(span),
         is_sampled: flags & SAMPLED != 0,
@@ -87,9 +87,9 @@ pub fn render_hex(bytes: &[u8]) -> String {
     digits.collect()
 }
 
-pub fn render_traceparent(trace: &Trace) -> String {
-    let (id, span) = (render_hex(&trace.id.0), render_hex(&trace.span.0));
-    format!("00-{id}-{span}-0{}", u8::from(trace.is_sampled))
+pub fn render_traceparent(id: TraceId, span: SpanId, is_sampled: bool) -> String {
+    let (id, span) = (render_hex(&id.0), render_hex(&span.0));
+    format!("00-{id}-{span}-0{}", u8::from(is_sampled))
 }
 
 /// The id of a span from its digits.

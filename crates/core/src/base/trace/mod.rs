@@ -9,6 +9,7 @@
 pub mod calls;
 pub mod export;
 pub mod header;
+pub mod ids;
 pub mod otlp;
 pub mod sampler;
 pub mod span;
@@ -19,46 +20,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use self::header::{Parent, parse_parent, parse_span, render_hex, render_traceparent};
-use self::span::SpanQueue;
+use self::header::{CallerSpan, parse_parent, parse_span, render_hex, render_traceparent};
+use self::ids::{SpanId, TraceId};
+use self::sampler::Sampler;
 use crate::base::host::Host;
 
 pub const TRACEPARENT: &str = "traceparent";
 pub const TRACESTATE: &str = "tracestate";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceId(pub [u8; 16]);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpanId(pub [u8; 8]);
-
-impl SpanId {
-    fn mint(host: &dyn Host) -> Self {
-        let mut bytes = [0; 8];
-        host.fill_random(&mut bytes);
-        // Of all zeros, the id would say that there is none.
-        if bytes == [0; 8] {
-            bytes = [1; 8];
-        }
-        Self(bytes)
-    }
-
-    /// The id of a part of this span. It follows from the part's name, so that the part has
-    /// the same id after a death.
-    pub fn of_part(self, part: &str) -> Self {
-        let digest = Sha256::new()
-            .chain_update(self.0)
-            .chain_update(part)
-            .finalize();
-        let mut bytes = [1; 8];
-        for (byte, random) in bytes.iter_mut().zip(digest) {
-            *byte = random;
-        }
-        Self(bytes)
-    }
-}
 
 /// The trace of a task, and the span that the task works in.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,24 +51,24 @@ pub fn current() -> Option<Rc<Trace>> {
 }
 
 impl Trace {
-    /// The trace of a request. `parent`: the span that the caller named. `spans`: where the
-    /// object's spans go.
+    /// The trace of a request. `parent`: the span that the caller named. `sampler`: it decides
+    /// for the object's spans, if these go anywhere.
     pub fn of_request(
-        parent: Option<Parent>,
-        spans: Option<&SpanQueue>,
+        parent: Option<CallerSpan>,
+        sampler: Option<Sampler>,
         host: &dyn Host,
     ) -> Option<Self> {
-        match (parent, spans) {
-            (Some(parent), spans) => Some(Self {
+        match (parent, sampler) {
+            (Some(parent), sampler) => Some(Self {
                 id: parent.id,
                 span: SpanId::mint(host),
                 parent: Some(parent.span),
-                is_sampled: spans.map_or(parent.is_sampled, |spans| {
-                    spans.sampler.samples(parent.id, Some(parent.is_sampled))
+                is_sampled: sampler.map_or(parent.is_sampled, |sampler| {
+                    sampler.samples(parent.id, Some(parent.is_sampled))
                 }),
                 state: parent.state,
             }),
-            (None, Some(spans)) => {
+            (None, Some(sampler)) => {
                 let mut id = [0; 16];
                 host.fill_random(&mut id);
                 let id = TraceId(id);
@@ -107,7 +76,7 @@ impl Trace {
                     id,
                     span: SpanId::mint(host),
                     parent: None,
-                    is_sampled: spans.sampler.samples(id, None),
+                    is_sampled: sampler.samples(id, None),
                     state: None,
                 })
             }
@@ -134,7 +103,7 @@ impl Trace {
     }
 
     pub fn traceparent(&self) -> String {
-        render_traceparent(self)
+        render_traceparent(self.id, self.span, self.is_sampled)
     }
 }
 

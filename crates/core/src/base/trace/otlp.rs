@@ -87,9 +87,10 @@ fn any_value(value: &AttributeValue) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::trace::Trace;
     use crate::base::trace::header::parse_parent;
+    use crate::base::trace::ids::{SpanId, TraceId};
     use crate::base::trace::span::SpanKind;
-    use crate::base::trace::{SpanId, Trace, TraceId};
 
     #[test]
     fn a_span_is_written_as_the_specification_shows_it() {

@@ -1,6 +1,6 @@
 //! Which traces are recorded: the samplers that OpenTelemetry names in `OTEL_TRACES_SAMPLER`.
 
-use super::TraceId;
+use super::ids::TraceId;
 
 /// Decides whether a trace's spans are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]

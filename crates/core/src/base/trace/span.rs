@@ -4,8 +4,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
+use super::Trace;
+use super::ids::{SpanId, TraceId};
 use super::sampler::Sampler;
-use super::{SpanId, Trace, TraceId};
 
 /// The most spans that wait, and the most that one request carries.
 pub const MAX_WAITING: usize = 2_048;

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::message::CallbackMessage;
 use super::target::{MEMORY_CHANGE, place_of};
-use super::{CallbackSender, Told};
+use crate::access::Policy;
 use crate::base::error::{Error, Result};
 use crate::base::json;
 use crate::chat::request::delivery::Delivery;
@@ -19,7 +20,7 @@ use crate::store::config::load_config;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct MemoryChangeBody<'a> {
     delivery_id: &'a str,
     agent: &'a str,
     /// The session that the block belongs to; `null`: the block is the agent's.
@@ -40,15 +41,14 @@ struct Body<'a> {
 }
 
 /// What the call says.
-pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
-    let memory = &sender.memory;
+pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let target = config.on_memory_change.as_ref();
     let place = place_of(memory.outbound, MEMORY_CHANGE, target)?;
-    let delivery_id = Delivery::of_memory(sender.policy, memory.agent).seal(&call.id);
+    let delivery_id = Delivery::of_memory(policy, memory.agent).seal(&call.id);
     let change: ToldChange =
         json::decode(&call.report).map_err(|_| Error::corrupt_row(&call.id, "report"))?;
-    let body = json::encode(&Body {
+    let body = json::encode(&MemoryChangeBody {
         delivery_id: &delivery_id,
         agent: memory.agent,
         session_id: Some(call.session_id.as_str()).filter(|id| !id.is_empty()),
@@ -60,7 +60,7 @@ pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
         deleted: change.deleted,
         version: find_version(memory, &call.session_id, &change)?,
     })?;
-    Ok(Told {
+    Ok(CallbackMessage {
         place,
         delivery_id,
         body,

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::message::CallbackMessage;
 use super::target::{TURN_END, place_of};
-use super::{CallbackSender, Told};
+use crate::access::Policy;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, RawValue};
@@ -44,7 +45,7 @@ pub fn insert(
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct TurnEndBody<'a> {
     delivery_id: &'a str,
     agent: &'a str,
     session_id: &'a str,
@@ -55,16 +56,15 @@ struct Body<'a> {
 }
 
 /// What the call says.
-pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
-    let memory = &sender.memory;
+pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let place = place_of(memory.outbound, TURN_END, config.on_turn_end.as_ref())?;
     let session_id = Id::parse(call.session_id.clone()).map_err(Error::storage)?;
-    let delivery_id = Delivery::of(sender.policy, memory.agent, &session_id).seal(&call.id);
+    let delivery_id = Delivery::of(policy, memory.agent, &session_id).seal(&call.id);
     let message = find_message(memory, &session_id, call)?.map(json::raw);
     // A report that can't be read is told without its numbers.
     let report: TurnReport = json::decode(&call.report).unwrap_or_default();
-    let body = json::encode(&Body {
+    let body = json::encode(&TurnEndBody {
         delivery_id: &delivery_id,
         agent: memory.agent,
         session_id: session_id.as_str(),
@@ -73,7 +73,7 @@ pub fn tell(sender: CallbackSender<'_>, call: &Callback) -> Result<Told> {
         finish_reason: report.finish_reason,
         steps: report.steps,
     })?;
-    Ok(Told {
+    Ok(CallbackMessage {
         place,
         delivery_id,
         body,
