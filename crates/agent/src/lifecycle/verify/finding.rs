@@ -77,12 +77,15 @@ pub enum FindingCode {
     ReplacementStray,
     /// A column of the frozen prompt is not the JSON that it must be.
     PromptDamaged,
-    /// The stored turn is not JSON, so it can't be taken up.
+    /// The stored turn or the record of a failed one is not JSON, so it can't be taken up or
+    /// shown.
     TurnDamaged,
     /// A part of a waiting message or of an early answer is missing.
     WaitingIncomplete,
     /// The report of a turn's end is not JSON.
     CallbackDamaged,
+    /// A column of the proposal is not the JSON that it must be.
+    ProposalDamaged,
     /// A value of the agent's configuration is not JSON.
     SettingDamaged,
     /// A column of the tool's definition is not the JSON that it must be.
@@ -130,6 +133,7 @@ impl FindingCode {
             Self::TurnDamaged => "The stored turn is not JSON.",
             Self::WaitingIncomplete => "A part of what waits is missing.",
             Self::CallbackDamaged => "The report of a turn's end is not JSON.",
+            Self::ProposalDamaged => "A column of the proposal is not the JSON that it must be.",
             Self::SettingDamaged => "The setting is not JSON.",
             Self::ToolDamaged => "A column of the tool is not the JSON that it must be.",
         }
@@ -144,7 +148,7 @@ pub struct FindingPlace {
     /// The session that the row belongs to. Absent: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The id of the event, the summary, the media, the setting or the tool.
+    /// The id of the event, the summary, the media, the proposal, the setting or the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The event's `seq`, or the row's number.

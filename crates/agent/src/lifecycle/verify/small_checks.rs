@@ -25,11 +25,43 @@ pub const SMALL_CHECKS: &[Check] = &[
         page_rows: PAGE_ROWS,
         rules: &[
             RowRule(Code::CallbackDamaged, is_no_json!("t.report")),
+            // A call that tells of the agent's own memory has no session.
             RowRule(
                 Code::RowsWithoutSession,
-                "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.session_id)",
+                "t.session_id <> ''
+                 AND NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.session_id)",
             ),
         ],
+        deeper: None,
+    },
+    Check {
+        table: "cf_agents_failed_turns",
+        key: &["session_id", "slot"],
+        owner: RowsOwner::Column("session_id"),
+        place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
+        length: "octet_length(t.record)",
+        page_rows: PAGE_ROWS,
+        rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.record"))],
+        deeper: None,
+    },
+    // No index leads to the proposals of one session.
+    Check {
+        table: "cf_agents_proposals",
+        key: &["number"],
+        owner: RowsOwner::Agent,
+        place: "json_object('id', CAST(t.number AS TEXT))",
+        length: "octet_length(t.note) + octet_length(t.changes)",
+        page_rows: PAGE_ROWS,
+        rules: &[RowRule(
+            Code::ProposalDamaged,
+            concat!(
+                "(",
+                is_no_json!("t.note"),
+                " OR ",
+                is_no_json!("t.changes"),
+                ")"
+            ),
+        )],
         deeper: None,
     },
     Check {

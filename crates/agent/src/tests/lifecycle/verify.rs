@@ -304,6 +304,16 @@ fn damages() -> Vec<Damage> {
             json!({}),
         ),
         (
+            "UPDATE cf_agents_failed_turns SET record = '{'",
+            "turn_damaged",
+            json!({"sessionId": "failed"}),
+        ),
+        (
+            "UPDATE cf_agents_proposals SET changes = '{'",
+            "proposal_damaged",
+            json!({}),
+        ),
+        (
             "INSERT INTO cf_agents_config (key, value) VALUES ('broken', '{')",
             "setting_damaged",
             json!({"id": "broken"}),
