@@ -64,6 +64,7 @@ fn every_example_is_read_and_written_again() {
     holds::<GetChanges>(&api);
     holds::<GetCompactions>(&api);
     holds::<GetConfig>(&api);
+    holds::<GetEntry>(&api);
     holds::<GetHistory>(&api);
     holds::<GetLatestLeaf>(&api);
     holds::<GetMessage>(&api);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::blocks_shapes::{
     Block, BlockKind, BlockRetention, BlockSource, Cleared, Versions, WasRemoved, WhenChanged,
 };
+use crate::Object;
 use crate::operation::Operation;
 
 /// Defines a block, or changes its definition. A block that exists keeps its content.
@@ -29,6 +30,9 @@ pub struct DefineBlock {
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
+    /// What callers write on the block to find it again. At most 4 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
     /// Whether the model may write the block with its tools. Operations always may.
     /// Default: `true` if the content lives in this agent, or in an agent that
     /// placeholders of this agent's name name; else `false`.
@@ -43,6 +47,9 @@ pub struct DefineBlock {
     pub session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<BlockSource>,
+    /// Default: `[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// Default: `"wait"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_changed: Option<WhenChanged>,
@@ -57,10 +64,12 @@ impl DefineBlock {
             default_content: None,
             description: None,
             max_tokens: None,
+            metadata: None,
             model_writes: None,
             retention: None,
             session_id: None,
             source: None,
+            tags: None,
             when_changed: None,
         }
     }
@@ -71,10 +80,12 @@ setters! {
     default_content: impl Into<String>;
     description: impl Into<String>;
     max_tokens: i64;
+    metadata: Object;
     model_writes: bool;
     retention: BlockRetention;
     session_id: impl Into<String>;
     source: BlockSource;
+    tags: Vec<String>;
     when_changed: WhenChanged;
 }
 

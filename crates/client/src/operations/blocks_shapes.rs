@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt};
+use super::shapes::{Erased, HomeReceipt, Origin};
+use crate::Object;
 
 /// What `appendToBlock`, `defineBlock`, `getBlock`, `getBlocks`, `revertBlock`, `setBlock` answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -31,9 +32,14 @@ pub struct Block {
     pub model_writes: bool,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
+    /// What callers wrote on the block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
     /// How long what the block held is kept, where the block has rules of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// Why the content is missing: the block's home did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -164,6 +170,15 @@ pub struct Version {
     /// log has no such event if the turn ended without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
+    /// The events that the text of an entry or a document comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
+    /// What stood on the entry or the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    /// Who the text of an entry or a document comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<i64>,
     /// The key of the fact that replaced this one.
@@ -172,6 +187,8 @@ pub struct Version {
     /// The keys of the facts that this one replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// An entry's title, or a document's description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{ItemGone, VectorReport};
+use super::shapes::{Filter, ItemGone, Origin, VectorReport};
+use crate::Object;
 use crate::operation::Operation;
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
@@ -18,14 +19,34 @@ pub struct SetEntry {
     pub label: String,
     pub key: String,
     pub content: String,
+    /// The ids of the events that the text comes from.
+    /// Default: `[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
+    /// What you write on the entry to find it again: an object of at most 4 KiB. Left out: it
+    /// stays as it is; `null`: it goes.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub metadata: Option<Option<Object>>,
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
+    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
     /// The keys of the entries that this one replaces. A search finds those only in the
     /// past.
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
+    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// One line, searched with the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -48,8 +69,12 @@ impl SetEntry {
             label: label.into(),
             key: key.into(),
             content: content.into(),
+            events: None,
+            metadata: None,
             session_id: None,
+            source: None,
             supersedes: None,
+            tags: None,
             title: None,
             valid_from: None,
             valid_until: None,
@@ -59,8 +84,12 @@ impl SetEntry {
 
 setters! {
     SetEntry:
+    events: Vec<String>;
+    or null metadata: Object;
     session_id: impl Into<String>;
+    source: Origin;
     supersedes: Vec<String>;
+    tags: Vec<String>;
     title: impl Into<String>;
     valid_from: i64;
     valid_until: i64;
@@ -136,6 +165,10 @@ pub struct ListEntries {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Only entries with this metadata and these tags. A request looks at 1,000 entries: a
+    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl ListEntries {
@@ -146,6 +179,7 @@ impl ListEntries {
             cursor: None,
             limit: None,
             session_id: None,
+            r#where: None,
         }
     }
 }
@@ -155,6 +189,7 @@ setters! {
     cursor: impl Into<String>;
     limit: i64;
     session_id: impl Into<String>;
+    r#where: Filter;
 }
 
 impl Operation for ListEntries {
@@ -163,21 +198,62 @@ impl Operation for ListEntries {
     const READS: bool = true;
 }
 
-/// Searches the entries of a searchable block, best first.
-///
-/// Words, their forms, "phrases" and beginnings* match as they do in `search`. With an
-/// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is what holds now, or
-/// at the time `asOf`.
+/// Shows an entry of a searchable block, or `null`.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
-pub struct SearchContext {
+pub struct GetEntry {
     pub label: String,
+    pub key: String,
+    /// The session that the block belongs to. Left out: the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl GetEntry {
+    #[must_use]
+    pub fn new(label: impl Into<String>, key: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            key: key.into(),
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    GetEntry:
+    session_id: impl Into<String>;
+}
+
+impl Operation for GetEntry {
+    type Output = Option<EntryDetails>;
+    const NAME: &'static str = "getEntry";
+    const READS: bool = true;
+}
+
+/// Searches the entries of searchable blocks, best first.
+///
+/// Words, their forms, "phrases" and beginnings* match as they do in `search`. With an
+/// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is what holds now, or
+/// at the time `asOf`. Several `labels` make one ranking, in which each result names its block.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SearchContext {
     /// A time: what held then is searched. Left out: now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<i64>,
+    /// The block to search. Give this or `labels`, or both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Several blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
     /// Default: `10`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
@@ -190,29 +266,28 @@ pub struct SearchContext {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Only entries with this metadata and these tags, at the time that is searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl SearchContext {
     #[must_use]
-    pub fn new(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            as_of: None,
-            limit: None,
-            queries: None,
-            query: None,
-            session_id: None,
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 }
 
 setters! {
     SearchContext:
     as_of: i64;
+    label: impl Into<String>;
+    labels: Vec<String>;
     limit: i64;
     queries: Vec<String>;
     query: impl Into<String>;
     session_id: impl Into<String>;
+    r#where: Filter;
 }
 
 impl Operation for SearchContext {
@@ -231,6 +306,14 @@ pub struct Entry {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
+    /// Who the text comes from.
+    pub source: Origin,
+    /// The ids of the events that the text comes from.
+    /// Default: `[]`.
+    pub events: Vec<String>,
+    /// What callers wrote on the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<i64>,
     /// The key of the fact that replaced this one.
@@ -239,6 +322,48 @@ pub struct Entry {
     /// The keys of the facts that this one replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// Since when the fact holds, as the writer said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<i64>,
+    /// Until when it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<i64>,
+}
+
+/// An entry, and how much of its past is kept.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct EntryDetails {
+    pub key: String,
+    pub title: Option<String>,
+    pub content: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+    /// Who the text comes from.
+    pub source: Origin,
+    /// The ids of the events that the text comes from.
+    /// Default: `[]`.
+    pub events: Vec<String>,
+    /// Counts the entry's texts, the first being 1.
+    pub version: i64,
+    /// How many of its earlier texts `getBlockVersions` shows.
+    pub versions_kept: i64,
+    /// What callers wrote on the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_at: Option<i64>,
+    /// The key of the fact that replaced this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// The keys of the facts that this one replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// Since when the fact holds, as the writer said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
@@ -287,6 +412,18 @@ pub struct FoundEntry {
     pub highlights: Vec<[i64; 2]>,
     /// Comparable only with other scores of the same search.
     pub score: f64,
+    /// The events that the text comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
+    /// The block that the entry is in, if several were searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What callers wrote on the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    /// Who the text comes from. Absent: a service keeps the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<i64>,
     /// The key of the fact that replaced this one.
@@ -295,6 +432,11 @@ pub struct FoundEntry {
     /// The keys of the facts that this one replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// When the text was written. Absent: a service keeps the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
     /// Since when the fact holds, as the writer said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
@@ -310,6 +452,9 @@ pub struct FoundEntry {
 pub struct PastEntry {
     pub key: String,
     pub title: Option<String>,
+    /// The block that the entry is in, if several were searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<i64>,
     /// The key of the fact that replaced this one.

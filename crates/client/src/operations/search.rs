@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Role, VectorReport};
+use super::shapes::{Filter, Role, VectorReport};
 use crate::operation::Operation;
 
 /// Searches messages and the inputs and outputs of tools, best first.
@@ -40,6 +40,9 @@ pub struct Search {
     /// Only events created at this time or earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<i64>,
+    /// Only events of sessions with this metadata and these tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl Search {
@@ -58,6 +61,7 @@ setters! {
     session_id: impl Into<String>;
     since: i64;
     until: i64;
+    r#where: Filter;
 }
 
 impl Operation for Search {

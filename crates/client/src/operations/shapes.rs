@@ -59,6 +59,32 @@ pub struct Erased {
     pub callbacks: i64,
 }
 
+/// What a filtered thing must have.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Filter {
+    /// A test for each key: the value that it has, or `{in: [values]}`, `{gt: value}`,
+    /// `{lt: value}`. All must pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<TagTests>,
+}
+
+impl Filter {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Filter:
+    metadata: Object;
+    tags: TagTests;
+}
+
 words! {
     /// A part of `HomeReceipt`.
     pub enum HomeKind {
@@ -180,6 +206,22 @@ pub struct ListedTool {
     pub parameters: Object,
 }
 
+words! {
+    /// Who a text comes from.
+    pub enum Origin {
+        /// A user, or a caller with a minted token.
+        User = "user",
+        /// A model, by its tools.
+        Agent = "agent",
+        /// The result of a tool.
+        Tool = "tool",
+        /// A file, or another system.
+        Import = "import",
+        /// Who holds the secret.
+        Operator = "operator",
+    }
+}
+
 /// A part of `VectorReport`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -240,6 +282,36 @@ words! {
         Tool = "tool",
         System = "system",
     }
+}
+
+/// Tests of tags. All must pass.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TagTests {
+    /// Each of these is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<Vec<String>>,
+    /// One of these is there, or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub any: Option<Vec<String>>,
+    /// None of these is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub none: Option<Vec<String>>,
+}
+
+impl TagTests {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    TagTests:
+    all: Vec<String>;
+    any: Vec<String>;
+    none: Vec<String>;
 }
 
 /// One call of a tool, as a model asked for it.

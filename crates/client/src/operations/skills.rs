@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::ItemGone;
+use super::shapes::{Filter, ItemGone, Origin};
+use crate::Object;
 use crate::operation::Operation;
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
@@ -22,9 +23,29 @@ pub struct PutSkill {
     pub content: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The ids of the events that the text comes from.
+    /// Default: `[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
+    /// What you write on the document to find it again: an object of at most 4 KiB. Left out: it
+    /// stays as it is; `null`: it goes.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub metadata: Option<Option<Object>>,
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
+    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
 }
 
 impl PutSkill {
@@ -39,7 +60,11 @@ impl PutSkill {
             key: key.into(),
             content: content.into(),
             description: None,
+            events: None,
+            metadata: None,
             session_id: None,
+            source: None,
+            tags: None,
         }
     }
 }
@@ -47,7 +72,11 @@ impl PutSkill {
 setters! {
     PutSkill:
     description: impl Into<String>;
+    events: Vec<String>;
+    or null metadata: Object;
     session_id: impl Into<String>;
+    source: Origin;
+    tags: Vec<String>;
 }
 
 impl Operation for PutSkill {
@@ -117,6 +146,9 @@ pub struct ListSkills {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Only documents with this metadata and these tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl ListSkills {
@@ -127,6 +159,7 @@ impl ListSkills {
             cursor: None,
             limit: None,
             session_id: None,
+            r#where: None,
         }
     }
 }
@@ -136,6 +169,7 @@ setters! {
     cursor: impl Into<String>;
     limit: i64;
     session_id: impl Into<String>;
+    r#where: Filter;
 }
 
 impl Operation for ListSkills {
@@ -250,6 +284,14 @@ pub struct Skill {
     /// Bytes of the content. `null`: unknown.
     pub bytes: Option<i64>,
     pub updated_at: Option<i64>,
+    /// What callers wrote on the document, if it lives in this agent or in another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    /// Who the text comes from, if the document lives in this agent or in another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
 }
 
 /// What `listSkills` answers.

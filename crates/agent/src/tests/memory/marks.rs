@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::access::{Allow, Caller, TokenScope};
+use crate::base::database::Database as _;
 use crate::tests::Alice;
 
 fn furnished() -> Alice {
