@@ -2,7 +2,7 @@
 //! writes an entry and its place in the search index.
 
 use crate::base::budget::AnswerRoom;
-use crate::base::json::{json, written_bytes};
+use crate::base::json::json;
 use crate::memory::entry::{Entry, find_by_key, find_written_at};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -540,7 +540,7 @@ fn load_page(
     let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
     for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
         let entry = row.read::<EntryRow>()?.entry;
-        if !room.takes(written_bytes(&entry.content)) {
+        if !room.takes(entry.written_bytes()) {
             break;
         }
         entries.push(entry);
@@ -624,7 +624,7 @@ fn load_filtered(
         let Some(EntryRow { entry, .. }) = find_row(db, block, &one.key)? else {
             continue;
         };
-        if !room.takes(written_bytes(&entry.content)) {
+        if !room.takes(entry.written_bytes()) {
             end = entries.last().map(|last: &Entry| last.key.clone());
             is_cut = true;
             break;
