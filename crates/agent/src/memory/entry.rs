@@ -8,6 +8,7 @@ use super::validity::Validity;
 use crate::base::columns::{FromRow, find};
 use crate::base::database::Database;
 use crate::base::error::Result;
+use crate::base::json::written_bytes;
 use crate::base::tags::{Metadata, Tags};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,15 @@ pub struct Entry {
     pub events: Vec<String>,
     #[serde(flatten)]
     pub validity: Validity,
+}
+
+impl Entry {
+    /// About how many bytes an answer needs for it.
+    pub fn written_bytes(&self) -> usize {
+        written_bytes(&self.content)
+            + self.tags.written_bytes()
+            + Metadata::bytes_of(self.metadata.as_ref())
+    }
 }
 
 /// When the entry of this key was last written; 0: there is none.

@@ -15,7 +15,7 @@ use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::filter::{Filter, FilteredColumns};
-use crate::base::json::{json, written_bytes};
+use crate::base::json::json;
 
 /// The most bytes of a page of entries: 64 of the longest entries fit.
 const MAX_PAGE_BYTES: usize = 4 << 20;
@@ -84,7 +84,7 @@ fn load_page(
     let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
     for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
         let entry = row.read::<EntryRow>()?.entry;
-        if !room.takes(written_bytes(&entry.content)) {
+        if !room.takes(entry.written_bytes()) {
             break;
         }
         entries.push(entry);
@@ -168,7 +168,7 @@ fn load_filtered(
         let Some(EntryRow { entry, .. }) = find_row(db, block, &one.key)? else {
             continue;
         };
-        if !room.takes(written_bytes(&entry.content)) {
+        if !room.takes(entry.written_bytes()) {
             end = entries.last().map(|last: &Entry| last.key.clone());
             is_cut = true;
             break;

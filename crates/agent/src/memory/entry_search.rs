@@ -108,7 +108,8 @@ pub fn find(
             }
             continue;
         };
-        if !room.takes(written_bytes(&content)) {
+        let marks = note.tags.written_bytes() + Metadata::bytes_of(note.metadata.as_ref());
+        if !room.takes(written_bytes(&content) + marks) {
             break;
         }
         let snippet = snippet(&content, &mut asked);

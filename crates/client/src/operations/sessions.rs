@@ -4,10 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sessions_shapes::{
-    Session, SessionPage, ShownTurn, TurnList, UsageGrouping, UsagePage, WasDeleted,
-};
-use super::shapes::Retention;
+use super::sessions_shapes::{Session, SessionPage, UsageGrouping, UsagePage, WasDeleted};
+use super::shapes::{Filter, Retention};
 use crate::Object;
 use crate::operation::Operation;
 
@@ -36,6 +34,10 @@ pub struct CreateSession {
     /// configuration says; `null` in a field lifts the agent's rule here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
+    /// At most 32 short lines, by which `listSessions` and `search` find the session.
+    /// Default: `[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
 }
 
 impl CreateSession {
@@ -53,6 +55,7 @@ setters! {
     parent_session_id: impl Into<String>;
     pinned: bool;
     retention: Retention;
+    tags: Vec<String>;
 }
 
 impl Operation for CreateSession {
@@ -100,6 +103,10 @@ pub struct ListSessions {
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
+    /// Only sessions with this metadata and these tags. A request looks at 500 sessions: a
+    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<Filter>,
 }
 
 impl ListSessions {
@@ -113,6 +120,7 @@ setters! {
     ListSessions:
     cursor: impl Into<String>;
     limit: i64;
+    r#where: Filter;
 }
 
 impl Operation for ListSessions {
@@ -121,10 +129,10 @@ impl Operation for ListSessions {
     const READS: bool = true;
 }
 
-/// Changes a session's name or metadata.
+/// Changes a session's name, metadata or tags.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata and retention are replaced as a
-/// whole. `retention` and `pinned` need the secret.
+/// A field that is left out stays; `null` clears a field. Metadata, tags and retention are replaced
+/// as a whole. `retention` and `pinned` need the secret.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -158,6 +166,13 @@ pub struct UpdateSession {
         skip_serializing_if = "Option::is_none"
     )]
     pub retention: Option<Option<Retention>>,
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub tags: Option<Option<Vec<String>>>,
 }
 
 impl UpdateSession {
@@ -169,6 +184,7 @@ impl UpdateSession {
             name: None,
             pinned: None,
             retention: None,
+            tags: None,
         }
     }
 }
@@ -179,6 +195,7 @@ setters! {
     or null name: impl Into<String>;
     pinned: bool;
     or null retention: Retention;
+    or null tags: Vec<String>;
 }
 
 impl Operation for UpdateSession {
@@ -240,6 +257,9 @@ pub struct ForkSession {
     pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Default: `[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
 }
 
 impl ForkSession {
@@ -250,6 +270,7 @@ impl ForkSession {
             at_id: None,
             metadata: None,
             name: None,
+            tags: None,
         }
     }
 }
@@ -259,6 +280,7 @@ setters! {
     at_id: impl Into<String>;
     metadata: Object;
     name: impl Into<String>;
+    tags: Vec<String>;
 }
 
 impl Operation for ForkSession {
@@ -386,90 +408,5 @@ setters! {
 impl Operation for GetUsage {
     type Output = UsagePage;
     const NAME: &'static str = "getUsage";
-    const READS: bool = true;
-}
-
-/// Lists turns that are over, newest first: of a session, or of the whole agent.
-///
-/// A turn tells when it ran, who asked, each request to a model and each tool's call with its
-/// times, the parts of the context, what was spent, and why it failed. No word of a message, an
-/// argument or an output is in it. A running turn is not listed.  A page looks at 1,000 events at
-/// most, so it may be short, or empty, and still have a `cursor`. Of failed turns, the newest 16 of
-/// each session are kept, and 1,024 of an agent, also where nothing was said.
-///
-/// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct GetTurns {
-    /// The `cursor` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Failed turns alone.
-    /// Default: `false`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed: Option<bool>,
-    /// Default: `20`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
-}
-
-impl GetTurns {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    GetTurns:
-    cursor: impl Into<String>;
-    failed: bool;
-    limit: i64;
-    session_id: impl Into<String>;
-}
-
-impl Operation for GetTurns {
-    type Output = TurnList;
-    const NAME: &'static str = "getTurns";
-    const READS: bool = true;
-}
-
-/// Shows one turn that is over. `null`: there is no such turn, or its record went with its
-/// messages.
-///
-/// A token that is narrowed to a session runs it on that session.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct GetTurn {
-    /// A turn's `turnId`, from `getTurns`.
-    pub turn_id: String,
-    /// The turn's session. A token of one session whose id has 168 characters or more needs
-    /// it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
-}
-
-impl GetTurn {
-    #[must_use]
-    pub fn new(turn_id: impl Into<String>) -> Self {
-        Self {
-            turn_id: turn_id.into(),
-            session_id: None,
-        }
-    }
-}
-
-setters! {
-    GetTurn:
-    session_id: impl Into<String>;
-}
-
-impl Operation for GetTurn {
-    type Output = Option<ShownTurn>;
-    const NAME: &'static str = "getTurn";
     const READS: bool = true;
 }

@@ -311,7 +311,8 @@ mod tests {
             r#"{"metadata": {"$.a\" OR 1": "'; DROP TABLE x"}}"#,
         ] {
             let filter = read(right).unwrap().unless_empty().unwrap();
-            assert_eq!(read(&filter.to_json().to_string()).unwrap(), filter);
+            let again = read(&filter.to_json().to_string()).unwrap();
+            assert_eq!(again.param(), filter.param());
         }
         for nothing in ["{}", r#"{"metadata": {}, "tags": {}}"#] {
             assert_eq!(read(nothing).unwrap().unless_empty(), None, "{nothing}");

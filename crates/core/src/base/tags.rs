@@ -6,10 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::error::{Error, Result};
 use super::json::{self, JsonObject, List};
 
-/// The most tags of one thing, and the most characters of each: with four bytes a character,
-/// 12.5 KiB.
+/// The most tags of one thing, the most characters of each, and the most bytes of all. A
+/// listing shows a thousand things with their tags.
 pub const MAX_TAGS: usize = 32;
 pub const MAX_TAG_CHARS: usize = 100;
+pub const MAX_TAGS_BYTES: usize = 2 << 10;
 
 /// The most bytes of the metadata of an entry, a document or a block.
 pub const MAX_METADATA_BYTES: usize = 4 << 10;
@@ -73,6 +74,11 @@ impl Tags {
         self.0.0.iter().map(Tag::as_str)
     }
 
+    /// How many bytes the tags have as JSON.
+    pub fn written_bytes(&self) -> usize {
+        self.iter().map(|tag| json::written_bytes(tag) + 1).sum()
+    }
+
     /// The column `tags` of a row.
     pub fn to_column(&self) -> Result<Option<String>> {
         match self.is_empty() {
@@ -92,7 +98,14 @@ impl Tags {
 
 impl<'de> Deserialize<'de> for Tags {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        List::<Tag, 0, MAX_TAGS>::deserialize(deserializer).map(|tags| Self::new(tags.0))
+        let given = List::<Tag, 0, MAX_TAGS>::deserialize(deserializer)?;
+        let tags = Self::new(given.0);
+        match tags.iter().map(str::len).sum::<usize>() <= MAX_TAGS_BYTES {
+            true => Ok(tags),
+            false => Err(de::Error::custom(format!(
+                "must have at most {MAX_TAGS_BYTES} bytes together"
+            ))),
+        }
     }
 }
 
@@ -105,6 +118,11 @@ pub struct Metadata(JsonObject);
 impl Metadata {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
+    }
+
+    /// How many bytes it has where it is shown; 0: there is none.
+    pub fn bytes_of(metadata: Option<&Self>) -> usize {
+        metadata.map_or(0, |metadata| metadata.as_str().len())
     }
 
     /// `None`: an object without fields says nothing.
@@ -155,6 +173,15 @@ mod tests {
         let many = |count: usize| format!("[{}]", vec![r#""a""#; count].join(","));
         assert!(tags(&many(MAX_TAGS)).is_ok());
         assert!(tags(&many(MAX_TAGS + 1)).is_err());
+        let long = |count: usize| {
+            let long: Vec<String> = (0..count).map(|n| format!("\"{n:064}\"")).collect();
+            format!("[{}]", long.join(","))
+        };
+        assert!(tags(&long(MAX_TAGS_BYTES / 64)).is_ok());
+        let wide: Vec<String> = (0..21)
+            .map(|n| format!("\"{}{n}\"", "é".repeat(50)))
+            .collect();
+        assert!(tags(&format!("[{}]", wide.join(","))).is_err());
     }
 
     #[test]

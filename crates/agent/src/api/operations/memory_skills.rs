@@ -7,6 +7,7 @@ use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::ItemGone;
 use crate::api::operations::writers::{told_by, writer_of};
+use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::error::Result;
 use crate::base::filter::Filter;
 use crate::base::ids::Id;
@@ -190,8 +191,12 @@ impl RunWaiting for ListSkills {
             skills.retain(|skill| skill.key > *cursor);
         }
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
-        let has_more = skills.len() > limit;
-        skills.truncate(limit);
+        let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+        let fitting = skills.iter().take(limit);
+        let fitting = fitting.take_while(|skill| room.takes(skill.written_bytes()));
+        let shown = fitting.count();
+        let has_more = skills.len() > shown;
+        skills.truncate(shown);
         let cursor = skills.last().filter(|_| has_more);
         let cursor = cursor.map(|last| last.key.clone());
         Reply::json(&SkillPage { skills, cursor })

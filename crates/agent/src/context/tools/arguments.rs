@@ -124,7 +124,7 @@ impl Arguments {
         };
         json::decode(&json::text(value))
             .map(Some)
-            .map_err(|error| mistake(format!("`{outer}.{name}` is not right: {error}.")))
+            .map_err(|_| mistake(format!("`{outer}.{name}` is not right: `tags` is a list of short lines, and `fields` an object of at most 4 KiB.")))
     }
 
     /// The block that `label` names, among the blocks that the tool can address. Documents

@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::json::written_bytes;
 use crate::base::tags::{Metadata, Tags};
 use crate::memory::item_note::ItemNote;
 use crate::memory::origin::Origin;
+
+/// The bytes of a listed document beside its texts: names, numbers and commas.
+const AROUND_BYTES: usize = 150;
 
 /// A document in a listing, without its content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +31,13 @@ pub struct Skill {
 }
 
 impl Skill {
+    /// About how many bytes an answer needs for it.
+    pub fn written_bytes(&self) -> usize {
+        let description = self.description.as_deref().map_or(0, written_bytes);
+        let marks = self.tags.written_bytes() + Metadata::bytes_of(self.metadata.as_ref());
+        written_bytes(&self.key) + description + marks + AROUND_BYTES
+    }
+
     /// This document with what its note says.
     pub fn noted(self, note: &ItemNote) -> Self {
         Self {

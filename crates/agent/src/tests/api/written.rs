@@ -244,6 +244,7 @@ fn asks() -> Vec<(&'static str, Value)> {
                 "listEntries",
                 of_session(json!({"label": "kb", "limit": 200})),
             ),
+            ("getEntry", of_session(json!({"label": "kb", "key": "k0"}))),
             (
                 "searchContext",
                 of_session(json!({"label": "kb", "query": "parcel", "limit": 100})),

@@ -152,7 +152,7 @@ fn the_model_searches_its_knowledge_and_adds_to_it() {
     );
     assert_eq!(
         found,
-        json!({"output": "[when-we-deploy] When we deploy\nDeployments happen on Fridays after review.", "isError": false})
+        json!({"output": "[when-we-deploy] When we deploy\n(source: agent; written 1970-01-01)\n> Deployments happen on Fridays after review.", "isError": false})
     );
 }
 

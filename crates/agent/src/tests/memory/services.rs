@@ -210,7 +210,10 @@ fn a_service_is_searched_and_its_documents_loaded() {
         "callTool",
         json!({"name": "search_context", "arguments": {"label": "notes", "query": "x"}}),
     );
-    assert_eq!(found["output"], "As the documents' providers do: one text.");
+    assert_eq!(
+        found["output"],
+        "(source: unknown; written at an unknown time)\n> As the documents' providers do: one text."
+    );
     assert_eq!(
         alice.refused("listEntries", json!({"label": "notes"})),
         "invalid_request"
