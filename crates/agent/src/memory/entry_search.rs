@@ -19,6 +19,7 @@ use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::filter::Filter;
 use crate::base::json::{self, written_bytes};
+use crate::base::tags::Metadata;
 use crate::search::asked::AskedWords;
 use crate::search::candidates::most_candidates;
 use crate::search::counter::{Candidate, TermCounter, asked};
