@@ -272,11 +272,13 @@ pub struct FailedCallback {
     /// The delivery's id, which every try had. Who has no secret is shown its beginning
     /// alone, which no request can use.
     pub id: String,
-    pub session_id: String,
     pub attempts: i64,
     pub failed_at: i64,
     /// Why the last try failed.
     pub reason: String,
+    /// Of a turn, or of a block of this session. Absent: a block of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
 }
 
 /// What `loadForeignRows` answers.
@@ -383,7 +385,8 @@ pub struct Stats {
     /// Memory of request bodies and answers that are large enough to be counted.
     pub requests: ReservedBytes,
     pub search_index: IndexState,
-    /// Calls that tell of turns' ends (`onTurnEnd`).
+    /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
+    /// `onMemoryChange`).
     pub callbacks: CallbackStats,
     pub limits: LimitStats,
 }

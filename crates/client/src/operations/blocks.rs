@@ -50,7 +50,8 @@ pub struct DefineBlock {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Default: `"wait"`.
+    /// What running conversations learn of a change. Default: `remind` if another agent keeps
+    /// the content, since others write it, too; else `wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_changed: Option<WhenChanged>,
 }
@@ -223,6 +224,10 @@ impl Operation for GetBlocks {
 pub struct SetBlock {
     pub label: String,
     pub content: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// The version that the caller expects; at another the call fails with
     /// `version_conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -241,6 +246,7 @@ impl SetBlock {
         Self {
             label: label.into(),
             content: content.into(),
+            delivery_id: None,
             expected_version: None,
             reason: None,
             session_id: None,
@@ -250,6 +256,7 @@ impl SetBlock {
 
 setters! {
     SetBlock:
+    delivery_id: impl Into<String>;
     expected_version: i64;
     reason: impl Into<String>;
     session_id: impl Into<String>;
@@ -272,6 +279,10 @@ impl Operation for SetBlock {
 pub struct AppendToBlock {
     pub label: String,
     pub content: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// The version that the caller expects; at another the call fails with
     /// `version_conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,6 +301,7 @@ impl AppendToBlock {
         Self {
             label: label.into(),
             content: content.into(),
+            delivery_id: None,
             expected_version: None,
             reason: None,
             session_id: None,
@@ -299,6 +311,7 @@ impl AppendToBlock {
 
 setters! {
     AppendToBlock:
+    delivery_id: impl Into<String>;
     expected_version: i64;
     reason: impl Into<String>;
     session_id: impl Into<String>;
@@ -370,6 +383,10 @@ pub struct RevertBlock {
     pub label: String,
     /// 0: the default content of a block.
     pub version: i64,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// An entry of a searchable block, or a document of a loadable block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -384,6 +401,7 @@ impl RevertBlock {
         Self {
             label: label.into(),
             version,
+            delivery_id: None,
             key: None,
             session_id: None,
         }
@@ -392,6 +410,7 @@ impl RevertBlock {
 
 setters! {
     RevertBlock:
+    delivery_id: impl Into<String>;
     key: impl Into<String>;
     session_id: impl Into<String>;
 }
@@ -412,6 +431,10 @@ impl Operation for RevertBlock {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ClearBlocks {
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// The session that the blocks belong to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -426,6 +449,7 @@ impl ClearBlocks {
 
 setters! {
     ClearBlocks:
+    delivery_id: impl Into<String>;
     session_id: impl Into<String>;
 }
 

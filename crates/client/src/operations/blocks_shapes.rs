@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt, Origin};
+use super::shapes::{Erased, ErasedNames, HomeReceipt, Origin};
 use crate::Object;
 
 /// What `appendToBlock`, `defineBlock`, `getBlock`, `getBlocks`, `revertBlock`, `setBlock` answers.
@@ -227,6 +227,10 @@ pub struct WasRemoved {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,

@@ -19,6 +19,10 @@ pub struct SetEntry {
     pub label: String,
     pub key: String,
     pub content: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// The ids of the events that the text comes from.
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +73,7 @@ impl SetEntry {
             label: label.into(),
             key: key.into(),
             content: content.into(),
+            delivery_id: None,
             events: None,
             metadata: None,
             session_id: None,
@@ -84,6 +89,7 @@ impl SetEntry {
 
 setters! {
     SetEntry:
+    delivery_id: impl Into<String>;
     events: Vec<String>;
     or null metadata: Object;
     session_id: impl Into<String>;
@@ -104,8 +110,8 @@ impl Operation for SetEntry {
 /// Deletes an entry of a searchable block. What the entry replaced holds again, unless another
 /// entry replaced it, too.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many. With `purge` they go,
-/// too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
+/// until when. With `purge` they go, too, and the answer is a receipt.
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
@@ -115,6 +121,10 @@ impl Operation for SetEntry {
 pub struct DeleteEntry {
     pub label: String,
     pub key: String,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
@@ -129,6 +139,7 @@ impl DeleteEntry {
         Self {
             label: label.into(),
             key: key.into(),
+            delivery_id: None,
             purge: None,
             session_id: None,
         }
@@ -137,6 +148,7 @@ impl DeleteEntry {
 
 setters! {
     DeleteEntry:
+    delivery_id: impl Into<String>;
     purge: bool;
     session_id: impl Into<String>;
 }

@@ -56,7 +56,7 @@ pub struct Finding {
     pub message: String,
     /// The table that the row stands in; docs/storage.md describes the tables.
     pub table: String,
-    /// The id of the event, the summary, the media, the setting or the tool.
+    /// The id of the event, the summary, the media, the proposal, the setting or the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The entry or the document.
@@ -148,12 +148,15 @@ words! {
         ReplacementStray = "replacement_stray",
         /// A column of the frozen prompt is not the JSON that it must be.
         PromptDamaged = "prompt_damaged",
-        /// The stored turn is not JSON, so it can't be taken up.
+        /// The stored turn or the record of a failed one is not JSON, so it can't be taken up or
+        /// shown.
         TurnDamaged = "turn_damaged",
         /// A part of a waiting message or of an early answer is missing.
         WaitingIncomplete = "waiting_incomplete",
         /// The report of a turn's end is not JSON.
         CallbackDamaged = "callback_damaged",
+        /// A column of the proposal is not the JSON that it must be.
+        ProposalDamaged = "proposal_damaged",
         /// A value of the agent's configuration is not JSON.
         SettingDamaged = "setting_damaged",
         /// A column of the tool's definition is not the JSON that it must be.

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sessions_shapes::{Session, SessionPage, UsageGrouping, UsagePage, WasDeleted};
+use super::sessions_shapes::{
+    Session, SessionPage, ShownTurn, TurnList, UsageGrouping, UsagePage, WasDeleted,
+};
 use super::shapes::{Filter, Retention};
 use crate::Object;
 use crate::operation::Operation;
@@ -408,5 +410,90 @@ setters! {
 impl Operation for GetUsage {
     type Output = UsagePage;
     const NAME: &'static str = "getUsage";
+    const READS: bool = true;
+}
+
+/// Lists turns that are over, newest first: of a session, or of the whole agent.
+///
+/// A turn tells when it ran, who asked, each request to a model and each tool's call with its
+/// times, the parts of the context, what was spent, and why it failed. No word of a message, an
+/// argument or an output is in it. A running turn is not listed.  A page looks at 1,000 events at
+/// most, so it may be short, or empty, and still have a `cursor`. Of failed turns, the newest 16 of
+/// each session are kept, and 1,024 of an agent, also where nothing was said.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetTurns {
+    /// The `cursor` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Failed turns alone.
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<bool>,
+    /// Default: `20`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl GetTurns {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    GetTurns:
+    cursor: impl Into<String>;
+    failed: bool;
+    limit: i64;
+    session_id: impl Into<String>;
+}
+
+impl Operation for GetTurns {
+    type Output = TurnList;
+    const NAME: &'static str = "getTurns";
+    const READS: bool = true;
+}
+
+/// Shows one turn that is over. `null`: there is no such turn, or its record went with its
+/// messages.
+///
+/// A token that is narrowed to a session runs it on that session.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct GetTurn {
+    /// A turn's `turnId`, from `getTurns`.
+    pub turn_id: String,
+    /// The turn's session. A token of one session whose id has 168 characters or more needs
+    /// it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl GetTurn {
+    #[must_use]
+    pub fn new(turn_id: impl Into<String>) -> Self {
+        Self {
+            turn_id: turn_id.into(),
+            session_id: None,
+        }
+    }
+}
+
+setters! {
+    GetTurn:
+    session_id: impl Into<String>;
+}
+
+impl Operation for GetTurn {
+    type Output = Option<ShownTurn>;
+    const NAME: &'static str = "getTurn";
     const READS: bool = true;
 }

@@ -4,8 +4,63 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, HomeReceipt, Retention};
+use super::shapes::{Erased, ErasedNames, HomeReceipt, Retention, TurnFinish, TurnUsage};
 use crate::Object;
+
+/// Who asked for a turn. Never a token itself.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct AskedBy {
+    pub kind: AskerKind,
+    /// Under which name the turns of a token with limits are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+}
+
+words! {
+    /// The kind of a caller, as the record of a turn names it.
+    pub enum AskerKind {
+        /// The holder of the secret, or anybody where the Worker is open.
+        Secret = "secret",
+        /// The holder of a minted token.
+        Token = "token",
+    }
+}
+
+/// A compaction that made room for a request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionRecord {
+    pub started_at: i64,
+    pub duration_ms: i64,
+    /// Estimated tokens of the conversation. `null`: nothing was compacted.
+    pub tokens_before: Option<i64>,
+    pub tokens_after: Option<i64>,
+    /// Why there is no summary, or none by a model.
+    pub failure: Option<RecordedFailure>,
+}
+
+/// The parts of a request to a model, in estimated tokens.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ContextRecord {
+    /// The frozen prompt, instructions, and loaded documents that no message holds.
+    pub system_prompt: i64,
+    pub tools: i64,
+    pub messages: i64,
+    pub reminder: i64,
+    pub total: i64,
+    /// The most tokens that such a request may have.
+    pub window_tokens: i64,
+    pub sent_messages: i64,
+    /// About how many older messages were neither sent nor part of a summary that was.
+    pub left_out_messages: i64,
+    /// How many messages were sent shortened.
+    pub shortened_messages: i64,
+}
 
 /// Why the last attempt to compact failed. Removed when an attempt succeeds.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -19,6 +74,15 @@ pub struct LastCompactionError {
     pub attempts: i64,
     /// The newest event's `seq` at the time of the failure.
     pub seq: i64,
+}
+
+/// Why something failed: a code of this Worker's errors, and a sentence.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedFailure {
+    pub code: String,
+    pub message: String,
 }
 
 /// A session as the API shows it.
@@ -73,6 +137,118 @@ pub struct SessionUsage {
     /// The input tokens that the provider had cached; absent if no provider reported any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<i64>,
+}
+
+/// A turn that is over.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ShownTurn {
+    /// For `getTurn`.
+    pub turn_id: String,
+    pub session_id: String,
+    /// The message that the turn wrote or continued. `null`: it said nothing.
+    pub message_id: Option<String>,
+    /// The id by which the client knew the turn. `null`: not known.
+    pub request_id: Option<String>,
+    /// Whether this build's record is there. Of a turn that an older build ended, only what
+    /// it spent and when it ended is known.
+    pub is_recorded: bool,
+    /// `null`: not known.
+    pub asked_by: Option<AskedBy>,
+    /// `null`: not known.
+    pub started_at: Option<i64>,
+    pub ended_at: i64,
+    /// `null`: not known.
+    pub duration_ms: Option<i64>,
+    /// The model that was asked last. `null`: none was.
+    pub model: Option<String>,
+    pub finish_reason: TurnFinish,
+    /// Why the turn failed. `null`: it did not, or an older build ended it.
+    pub failure: Option<RecordedFailure>,
+    /// How often the object died in the turn and took it up again.
+    pub recoveries: i64,
+    pub usage: TurnUsage,
+    /// The requests to models, in order.
+    pub steps: Vec<StepRecord>,
+    /// How many of the oldest steps have no entry.
+    pub omitted_steps: i64,
+    /// Compactions that made room within the turn.
+    pub compactions: Vec<CompactionRecord>,
+    /// The trace that the turn is a part of. `null`: it is in none.
+    pub trace_id: Option<String>,
+}
+
+/// One request to a model.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct StepRecord {
+    pub started_at: i64,
+    /// From the step's start until its request was sent: memory's homes were asked, the
+    /// context was built, memory was waited for.
+    pub prepared_ms: i64,
+    /// From the request's departure to the first of the answer. `null`: nothing came.
+    pub time_to_first_token_ms: Option<i64>,
+    /// From the step's start to the end of the answer.
+    pub duration_ms: i64,
+    /// `null`: no request was sent.
+    pub model: Option<String>,
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cached_input_tokens: i64,
+    pub cost: f64,
+    /// `null`: the answer broke off.
+    pub finish_reason: Option<TurnFinish>,
+    /// Why the request failed. A request that was refused for its length is tried once more.
+    pub failure: Option<RecordedFailure>,
+    /// What the request was made of. `null`: the step ended before it was.
+    pub context: Option<ContextRecord>,
+    /// The calls that the answer asked for, in order.
+    pub tools: Vec<ToolRecord>,
+    /// How many calls have no entry.
+    pub omitted_tools: i64,
+}
+
+words! {
+    /// The kind of a tool.
+    pub enum ToolKind {
+        Registered = "registered",
+        /// A tool on the agent's memory.
+        Memory = "memory",
+        /// A tool of a server of the Model Context Protocol.
+        Mcp = "mcp",
+        /// A tool of the class that extends this one.
+        Class = "class",
+        /// A tool of the client.
+        Client = "client",
+    }
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ToolRecord {
+    pub tool_call_id: String,
+    pub name: String,
+    pub kind: ToolKind,
+    /// `null`: the call was not made. It was refused, or left to the client or to the user.
+    pub started_at: Option<i64>,
+    /// `null`: the call was not made, or was cut off.
+    pub duration_ms: Option<i64>,
+    /// Why the call failed: a sentence without its output. `null`: it did not.
+    pub error: Option<String>,
+}
+
+/// What `getTurns` answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TurnList {
+    pub turns: Vec<ShownTurn>,
+    /// `null` at the end.
+    pub cursor: Option<String>,
 }
 
 /// One turn, day or model.
@@ -145,6 +321,10 @@ pub struct WasDeleted {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,

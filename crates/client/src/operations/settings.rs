@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::settings_shapes::{
-    BackupPlanInput, LearnSettingsInput, Prices, PromptRefresh, ReasoningEffort, ShownConfig,
-    TurnEndCallback,
+    BackupPlanInput, CallbackTarget, LearnSettingsInput, Prices, PromptRefresh, ReasoningEffort,
+    ShownConfig,
 };
 use super::shapes::{Limits, Retention, WhenBusy};
 use crate::operation::Operation;
@@ -90,6 +90,14 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub model: Option<Option<String>>,
+    /// Who is called when an entry, a block's text or a document has changed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub on_memory_change: Option<Option<CallbackTarget>>,
     /// Who is called when a turn is over.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -97,7 +105,7 @@ pub struct ConfigureAgent {
         deserialize_with = "crate::operation::nullable",
         skip_serializing_if = "Option::is_none"
     )]
-    pub on_turn_end: Option<Option<TurnEndCallback>>,
+    pub on_turn_end: Option<Option<CallbackTarget>>,
     /// What the agent's models cost; `null`: no costs are counted.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -206,7 +214,8 @@ setters! {
     or null max_output_tokens: i64;
     or null max_steps: i64;
     or null model: impl Into<String>;
-    or null on_turn_end: TurnEndCallback;
+    or null on_memory_change: CallbackTarget;
+    or null on_turn_end: CallbackTarget;
     or null prices: Prices;
     or null reasoning_effort: ReasoningEffort;
     or null refresh_prompt: PromptRefresh;
@@ -228,7 +237,7 @@ impl Operation for ConfigureAgent {
 
 /// Shows the configuration of the whole agent, and where each value comes from.
 ///
-/// Without the secret, the address of `onTurnEnd` is shown by its host.
+/// Without the secret, the addresses of `onTurnEnd` and `onMemoryChange` are shown by their hosts.
 ///
 /// Not for a token that is narrowed to a session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -48,6 +48,32 @@ setters! {
     keep: i64;
 }
 
+/// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
+/// the two.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CallbackTarget {
+    /// The service binding's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl CallbackTarget {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    CallbackTarget:
+    service: impl Into<String>;
+    url: impl Into<String>;
+}
+
 words! {
     /// The layer that a setting's value comes from.
     pub enum ConfigOrigin {
@@ -81,6 +107,7 @@ pub struct ConfigOrigins {
     pub reserved_metadata_keys: ConfigOrigin,
     pub when_busy: ConfigOrigin,
     pub on_turn_end: ConfigOrigin,
+    pub on_memory_change: ConfigOrigin,
     pub limits: ConfigOrigin,
     pub retention: ConfigOrigin,
     pub backups: ConfigOrigin,
@@ -334,7 +361,9 @@ pub struct ShownConfig {
     /// What becomes of a message that comes while a turn of its session runs.
     pub when_busy: WhenBusy,
     /// Who is called when a turn is over.
-    pub on_turn_end: Option<TurnEndCallback>,
+    pub on_turn_end: Option<CallbackTarget>,
+    /// Who is called when an entry, a block's text or a document has changed.
+    pub on_memory_change: Option<CallbackTarget>,
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
     pub limits: Option<Limits>,
@@ -362,29 +391,4 @@ words! {
         /// Conversations that came from a file.
         Import = "import",
     }
-}
-
-/// A service binding, or an address whose origin is in `TOOL_ORIGINS`: one of the two.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[non_exhaustive]
-#[serde(rename_all = "camelCase")]
-pub struct TurnEndCallback {
-    /// The service binding's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-}
-
-impl TurnEndCallback {
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! {
-    TurnEndCallback:
-    service: impl Into<String>;
-    url: impl Into<String>;
 }

@@ -55,8 +55,44 @@ pub struct Erased {
     pub turns: i64,
     /// Messages and answers that waited for a turn.
     pub waiting_messages: i64,
-    /// Reports of turns to `onTurnEnd` that were not delivered.
+    /// Reports to `onTurnEnd` and `onMemoryChange` that were not delivered.
     pub callbacks: i64,
+    /// Proposals, or what of them was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposals: Option<i64>,
+}
+
+setters! {
+    Erased:
+    proposals: i64;
+}
+
+/// The agents that a receipt is for.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ErasedNames {
+    pub prefix: String,
+    pub count: i64,
+    /// The agents among them that kept what the others share, by their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub homes: Option<Vec<String>>,
+}
+
+impl ErasedNames {
+    #[must_use]
+    pub fn new(prefix: impl Into<String>, count: i64) -> Self {
+        Self {
+            prefix: prefix.into(),
+            count,
+            homes: None,
+        }
+    }
+}
+
+setters! {
+    ErasedNames:
+    homes: Vec<String>;
 }
 
 /// What a filtered thing must have.
@@ -160,6 +196,10 @@ pub struct ItemGone {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
@@ -184,6 +224,10 @@ pub struct ItemGone {
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
+    /// When `retention` takes them, in milliseconds since the epoch. Absent: no rule does, and
+    /// they stay until a purge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions_until: Option<i64>,
 }
 
 words! {
@@ -192,7 +236,39 @@ words! {
         Prompt = "prompt",
         /// The servers of tools, in the file of a whole agent.
         Servers = "servers",
+        /// What models proposed to change in memory, in the file of a whole agent.
+        Proposals = "proposals",
     }
+}
+
+/// How much turns may spend. A field that is left out sets no limit.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// What a day may cost, by the agent's `prices`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<f64>,
+    /// How many tokens models may read and write in a day, which ends at midnight UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<i64>,
+    /// How many turns may begin within a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_per_minute: Option<i64>,
+}
+
+impl Limits {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    Limits:
+    cost_per_day: f64;
+    tokens_per_day: i64;
+    turns_per_minute: i64;
 }
 
 /// A tool that a model may call. The shape of `getTools`.
@@ -220,6 +296,64 @@ words! {
         /// Who holds the secret.
         Operator = "operator",
     }
+}
+
+/// What a deletion with `purge` adds to its answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    pub erased: Erased,
+    /// The agent's name.
+    pub agent: String,
+    /// The operation that erased.
+    pub operation: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    pub digest: String,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+impl Receipt {
+    #[must_use]
+    pub fn new(
+        erased: Erased,
+        agent: impl Into<String>,
+        operation: impl Into<String>,
+        at: i64,
+        digest: impl Into<String>,
+    ) -> Self {
+        Self {
+            erased,
+            agent: agent.into(),
+            operation: operation.into(),
+            at,
+            digest: digest.into(),
+            agents: None,
+            home: None,
+            signature: None,
+        }
+    }
+}
+
+setters! {
+    Receipt:
+    agents: ErasedNames;
+    home: HomeReceipt;
+    signature: impl Into<String>;
 }
 
 /// A part of `VectorReport`.
@@ -334,6 +468,39 @@ impl ToolCall {
             arguments,
         }
     }
+}
+
+words! {
+    /// Why a turn ended.
+    pub enum TurnFinish {
+        ContentFilter = "content-filter",
+        Other = "other",
+        /// The model was done.
+        Stop = "stop",
+        /// The model reached its output limit.
+        Length = "length",
+        /// A call waits for the client's output or the user's approval: the message's parts
+        /// say which.
+        ToolCalls = "tool-calls",
+        /// The turn was stopped by `cancelTurn`, by its page or by a later message.
+        Cancelled = "cancelled",
+        /// The turn failed.
+        Error = "error",
+    }
+}
+
+/// What a turn spent, as callers see it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TurnUsage {
+    /// All tokens that models read, from a cache or not.
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    /// The part of `inputTokens` that the provider read from its cache.
+    pub cached_input_tokens: i64,
+    /// By the agent's `prices`; 0 without prices.
+    pub cost: f64,
 }
 
 /// A message of the AI SDK as it was appended, and its `createdAt`. The application's
