@@ -64,7 +64,9 @@ async function serving(t, ...options) {
 async function servingModel(t) {
   const model = await startModel();
   t.after(() => model.stop());
-  const vars = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key" };
+  // The answers are scripted for the turns: nothing else may take one.
+  const AGENT_DEFAULTS = JSON.stringify({ learn: { into: "facts", after: "manual" } });
+  const vars = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key", AGENT_DEFAULTS };
   return {
     model,
     ...(await serving(t, ...Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}:${value}`]))),

@@ -68,7 +68,7 @@ pub async fn run(agent: &Agent) -> Result<Value> {
     let mut entries = agent.items(ListEntries::new("facts"));
     let entry = entries.next().await?;
     let facts = agent
-        .call(&SearchContext::new("facts").query("tea"))
+        .call(&SearchContext::new().label("facts").query("tea"))
         .await?;
     let frozen = agent.call(&FreezePrompt::new().session_id("s")).await?;
     let context = BuildWorkingContext::new("s")
