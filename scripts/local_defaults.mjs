@@ -6,7 +6,14 @@ import { join } from "node:path";
 
 const DEFAULTS = {
   blocks: [
-    { label: "memory", kind: "writable", description: "What matters in every conversation", maxTokens: 1100 },
+    {
+      label: "memory",
+      kind: "writable",
+      description: "What matters in every conversation",
+      maxTokens: 1100,
+      // What one conversation writes, another knows in its next turn.
+      whenChanged: "remind",
+    },
     { label: "facts", kind: "searchable", description: "What was learnt of the user" },
   ],
   learn: { into: "facts", review: "auto" },

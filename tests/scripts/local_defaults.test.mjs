@@ -14,10 +14,10 @@ test("a_fresh_agent_has_a_memory_and_facts_and_learns", () => {
   assert.equal(option, "--var");
   const { blocks, learn } = JSON.parse(variable.slice("AGENT_DEFAULTS:".length));
   assert.deepEqual(
-    blocks.map(({ label, kind }) => [label, kind]),
+    blocks.map(({ label, kind, whenChanged }) => [label, kind, whenChanged]),
     [
-      ["memory", "writable"],
-      ["facts", "searchable"],
+      ["memory", "writable", "remind"],
+      ["facts", "searchable", undefined],
     ],
   );
   assert.deepEqual(learn, { into: "facts", review: "auto" });

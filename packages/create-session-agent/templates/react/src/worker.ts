@@ -47,6 +47,8 @@ export class Assistant extends SessionAgent<Env> {
         kind: "writable" as const,
         description: "What matters in every conversation",
         maxTokens: 1100,
+        // What one conversation writes, another knows in its next turn.
+        whenChanged: "remind" as const,
       },
       { label: "facts", kind: "searchable" as const, description: "What was learnt of the user" },
     ];
