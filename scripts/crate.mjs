@@ -42,6 +42,8 @@ const MODULES = {
 
 /** What several modules use, and what answers an import. */
 const SHARED = "shapes";
+/** Their second half by name, if one file would be too long. */
+const SHARED_LATER = "later_shapes";
 
 /** The crate has types of its own for errors, and of this shape only the codes. */
 const LEFT_OUT = new Set(["Error"]);
@@ -98,6 +100,13 @@ export function render(api, { groups = GROUPS, modules = MODULES } = {}) {
     part.shapes = [];
   }
   parts.set(SHARED, shared);
+  if (lengthOf(crate.file(shared, SHARED, places)) > LONGEST) {
+    const names = shared.shapes;
+    shared.shapes = names.slice(0, names.length / 2);
+    const later = { title: `${shared.title}: the second half`, operations: [], shapes: names.slice(names.length / 2) };
+    parts.set(SHARED_LATER, later);
+    for (const name of later.shapes) places.set(name, SHARED_LATER);
+  }
 
   const files = new Map([["mod.rs", indexOf([...parts.keys()].sort())]]);
   for (const [module, part] of parts) files.set(`${module}.rs`, crate.file(part, module, places));

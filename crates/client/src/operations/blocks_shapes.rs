@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, ErasedNames, HomeReceipt, Origin};
+use super::later_shapes::Origin;
+use super::shapes::{Erased, ErasedNames, HomeReceipt};
 use crate::Object;
 
 /// What `appendToBlock`, `defineBlock`, `getBlock`, `getBlocks`, `revertBlock`, `setBlock` answers.

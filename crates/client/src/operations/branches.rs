@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::UiMessage;
+use super::later_shapes::UiMessage;
 use crate::operation::Operation;
 
 /// Reads the messages that directly follow a message: its branches.

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{AppendOutcome, ListedTool, Role, ToolCall};
+use super::later_shapes::{Role, ToolCall};
+use super::shapes::{AppendOutcome, ListedTool};
 use crate::Object;
 use crate::operation::Operation;
 

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shapes::{Receipt, Role};
+use super::later_shapes::{Receipt, Role};
 use crate::operation::Operation;
 
 /// Lists the agents whose names begin so, in the order of their names' bytes. The Worker needs the

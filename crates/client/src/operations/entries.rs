@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Filter, ItemGone, Origin, VectorReport};
+use super::later_shapes::{Origin, VectorReport};
+use super::shapes::{Filter, ItemGone};
 use crate::Object;
 use crate::operation::Operation;
 

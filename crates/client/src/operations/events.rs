@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{AppendOutcome, Erased, ErasedNames, HomeReceipt, ToolCall};
+use super::later_shapes::ToolCall;
+use super::shapes::{AppendOutcome, Erased, ErasedNames, HomeReceipt};
 use crate::Object;
 use crate::operation::Operation;
 

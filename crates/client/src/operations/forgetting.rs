@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, ErasedNames, HomeReceipt, Receipt};
+use super::later_shapes::Receipt;
+use super::shapes::{Erased, ErasedNames, HomeReceipt};
 use crate::operation::Operation;
 
 /// Finds all places where a text stands, or all that comes from events: events, summaries, blocks,

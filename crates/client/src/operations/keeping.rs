@@ -8,7 +8,7 @@ use super::keeping_shapes::{
     BackupList, BackupPlace, BookmarkOfTime, BookmarkRestored, ImportedAgent, RetentionApplied,
     Verified, WrittenBackup,
 };
-use super::shapes::Retention;
+use super::later_shapes::Retention;
 use crate::operation::Operation;
 
 /// Deletes some of what is older than the agent's `retention` says, and says whether more is left.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::Origin;
+use super::later_shapes::Origin;
 use crate::operation::Operation;
 
 /// Looks at what was said since the last look, and proposes what is worth keeping.

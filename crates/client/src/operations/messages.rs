@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{AppendedEvent, Erased, ErasedNames, HomeReceipt, UiMessage};
+use super::later_shapes::UiMessage;
+use super::shapes::{AppendedEvent, Erased, ErasedNames, HomeReceipt};
 use crate::message::NewMessage;
 use crate::operation::Operation;
 

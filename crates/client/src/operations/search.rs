@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Filter, Role, VectorReport};
+use super::later_shapes::{Role, VectorReport};
+use super::shapes::Filter;
 use crate::operation::Operation;
 
 /// Searches messages and the inputs and outputs of tools, best first.

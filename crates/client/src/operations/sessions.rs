@@ -4,10 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::later_shapes::Retention;
 use super::sessions_shapes::{
     Session, SessionPage, ShownTurn, TurnList, UsageGrouping, UsagePage, WasDeleted,
 };
-use super::shapes::{Filter, Retention};
+use super::shapes::Filter;
 use crate::Object;
 use crate::operation::Operation;
 

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Erased, ErasedNames, HomeReceipt, Retention, TurnFinish, TurnUsage};
+use super::later_shapes::{Retention, TurnFinish, TurnUsage};
+use super::shapes::{Erased, ErasedNames, HomeReceipt};
 use crate::Object;
 
 /// Who asked for a turn. Never a token itself.

@@ -4,11 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::later_shapes::{Retention, WhenBusy};
 use super::settings_shapes::{
     BackupPlanInput, CallbackTarget, LearnSettingsInput, Prices, PromptRefresh, ReasoningEffort,
     ShownConfig,
 };
-use super::shapes::{Limits, Retention, WhenBusy};
+use super::shapes::Limits;
 use crate::operation::Operation;
 
 /// Changes the configuration of the whole agent. A field that is left out keeps its value. `null`

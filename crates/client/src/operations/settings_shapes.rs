@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Limits, Retention, WhenBusy};
+use super::later_shapes::{Retention, WhenBusy};
+use super::shapes::Limits;
 
 /// When the agent is backed up by itself, and how many of its backups stay.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{Filter, ItemGone, Origin};
+use super::later_shapes::Origin;
+use super::shapes::{Filter, ItemGone};
 use crate::Object;
 use crate::operation::Operation;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{TurnFinish, TurnUsage, WhenBusy};
+use super::later_shapes::{TurnFinish, TurnUsage, WhenBusy};
 use crate::Object;
 use crate::message::NewMessage;
 use crate::operation::Operation;

@@ -147,10 +147,12 @@ impl MetadataTest {
         if !(1..=MAX_FILTER_VALUES).contains(&values.len()) {
             return Err(format!("must give `in` 1 to {MAX_FILTER_VALUES} values"));
         }
-        let fits = |value: &Value| match (operator, value) {
-            (_, Value::String(_) | Value::Number(_)) => true,
-            (Operator::In, Value::Bool(_) | Value::Null) => true,
-            _ => false,
+        let fits = |value: &Value| {
+            matches!(
+                (operator, value),
+                (_, Value::String(_) | Value::Number(_))
+                    | (Operator::In, Value::Bool(_) | Value::Null)
+            )
         };
         match values.iter().all(fits) {
             true => Ok(Self {
