@@ -268,7 +268,7 @@ test("the_guides_programs_run", async () => {
   const session = open("guide").session("trip");
   assert.deepEqual(
     (await session.loadEvents({ tail: true, limit: 3 })).map(({ content }) => content),
-    ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 8 messages", "Thank you."],
+    ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 10 messages", "Thank you."],
   );
   assert.deepEqual(
     (await open("guide").session("talk").getHistory()).messages.map(({ parts }) => parts[0].text),

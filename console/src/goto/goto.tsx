@@ -16,11 +16,17 @@ export function Above() {
   useEffect(() => void (above.value = null), [at]);
   if (above.value === "goto") return <GoTo />;
   if (above.value === "keys") return <Keys />;
-  if (above.value === "snippet" && at.view !== "home") return <SnippetDialog at={at} onClose={close} />;
+  if (above.value === "snippet" && at.view !== "home") return <SnippetDialog at={at} onClose={closeSnippet} />;
   return null;
 }
 
-const close = () => void (above.value = null);
+/** What closes is told late: by then the keys may have opened something else. */
+const closing = (what: NonNullable<typeof above.value>) => () => {
+  if (above.peek() === what) above.value = null;
+};
+const close = closing("goto");
+const closeKeys = closing("keys");
+const closeSnippet = closing("snippet");
 
 function GoTo() {
   const [query, setQuery] = useState("");
@@ -98,7 +104,7 @@ function GoTo() {
 
 function Keys() {
   return (
-    <Dialog title="Keys" onClose={close}>
+    <Dialog title="Keys" onClose={closeKeys}>
       <dl class="keys dialog-body">
         {KEYS.map(([keys, what]) => (
           <div key={keys}>

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::access::Secret;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
-use crate::base::json;
+use crate::base::json::{self, list};
 use crate::memory::purge::HomeReceipt;
 use crate::store::erased::Erased;
 
@@ -41,6 +41,9 @@ pub struct Receipt {
     pub signature: Option<String>,
 }
 
+/// The most shared agents that a receipt names: 1,000 names of 200 characters.
+const MAX_NAMED_HOMES: usize = 1_000;
+
 /// The agents that a receipt is for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -49,7 +52,12 @@ pub struct ErasedNames {
     pub prefix: String,
     pub count: i64,
     /// The agents among them that kept what the others share, by their names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_NAMED_HOMES>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_NAMED_HOMES)))]
     pub homes: Vec<String>,
 }
 

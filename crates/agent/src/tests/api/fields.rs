@@ -51,6 +51,8 @@ const CONTENT: &[&str] = &[
     "title",
     "description",
     "metadata",
+    "tags",
+    "changes",
     "reason",
     "arguments",
     "query",
@@ -91,6 +93,9 @@ const SHAPE: &[&str] = &[
     "dryRun",
     "contents",
     "keepMedia",
+    "where",
+    "labels",
+    "status",
 ];
 
 /// The callers that may flip a switch.
@@ -171,6 +176,12 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     ("runTurn", "tools", Who::Allowed("clientTools")),
     ("runTurn", "whenBusy", Who::Allowed("cancelTurn")),
     ("runTurn", "deliveryId", Who::True),
+    // Which source a caller may claim is held in tests/memory/marks.rs.
+    ("putSkill", "source", Who::Runs),
+    ("setEntry", "source", Who::Runs),
+    ("consolidate", "profile", Who::Runs),
+    ("decideProposal", "approve", Who::Runs),
+    ("decideProposal", "reject", Who::Runs),
     ("updateSession", "pinned", Who::Secret),
     ("updateSession", "retention", Who::Secret),
     ("chat", "trigger", Who::Runs),
