@@ -50,6 +50,7 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
         session_id,
         caller: agent.caller.clone(),
         allows_sources,
+        is_of_agent: false,
     };
     if session_exists(agent.db, &sender.session_id)? {
         check_repeat(agent.db, &sender)?;

@@ -229,6 +229,7 @@ impl<'a> AgentImport<'a> {
                 session_id: session_id.map_or_else(own, Ok)?,
                 caller: self.agent.caller.clone(),
                 allows_sources: self.allows_sources,
+                is_of_agent: true,
             },
             agent: self.agent.name.to_owned(),
             deployed: std::rc::Rc::clone(&self.agent.deployed.memory.config),

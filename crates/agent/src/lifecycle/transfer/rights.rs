@@ -22,6 +22,8 @@ pub struct ImportSender {
     pub caller: Caller,
     /// The sender trusts the file: `?allowSources=true`.
     pub allows_sources: bool,
+    /// The file is that of a whole agent, which only the holder of the secret imports.
+    pub is_of_agent: bool,
 }
 
 impl ImportSender {
@@ -63,6 +65,12 @@ impl ImportSender {
     /// secret and trusts the file.
     pub fn takes_prompts(&self) -> bool {
         self.caller == Caller::Owner && self.allows_sources
+    }
+
+    /// Whether texts come from whom the file says. A restored agent is the one that was
+    /// copied, to the byte.
+    pub fn keeps_origins(&self) -> bool {
+        self.takes_prompts() || (self.caller == Caller::Owner && self.is_of_agent)
     }
 
     /// Checks that the file may set a block's home.

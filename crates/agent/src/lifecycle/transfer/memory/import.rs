@@ -183,7 +183,7 @@ impl MemoryImport {
     /// The note, if the sender trusts the file. Else its text comes from an import, whatever
     /// the file says: a file must not lend a text more trust than its sender gives it.
     fn as_imported(&self, note: ItemNote) -> ItemNote {
-        match self.target.sender.takes_prompts() {
+        match self.target.sender.keeps_origins() {
             true => note,
             false => {
                 let origin = note.origin().imported();
