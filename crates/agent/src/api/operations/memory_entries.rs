@@ -154,8 +154,9 @@ impl RunWaiting for DeleteEntry {
             return ItemGone::purged(agent, Self::NAME, purged);
         }
         let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
+        let until = ItemGone::find_until(&memory, &block)?;
         let item = delete(&memory, &block, &self.key, writer).await?;
-        ItemGone::deleted(&memory, &block, item)
+        ItemGone::deleted(item, until)
     }
 }
 

@@ -41,22 +41,24 @@ pub struct ItemGone {
 }
 
 impl ItemGone {
-    /// What a deletion without `purge` leaves, and until when. Another agent that keeps the
-    /// block has said so itself.
-    pub fn deleted(
-        memory: &Memory<'_>,
-        block: &Definition,
-        mut item: ItemDeleted,
-    ) -> Result<Reply> {
-        if item.versions_kept.is_some() && item.versions_until.is_none() {
-            item.versions_until = match block.home() {
-                BlockHome::Agent { .. } => None,
-                BlockHome::Object
-                | BlockHome::Bucket { .. }
-                | BlockHome::BucketPrefix { .. }
-                | BlockHome::Service { .. }
-                | BlockHome::Nowhere { .. } => kept_until(memory, &block.scope, &block.label)?,
-            };
+    /// Until when the versions of an item stay that is deleted now. Asked before the deletion,
+    /// because a deletion that is written may not fail any more. Another agent that keeps the
+    /// block says so itself.
+    pub fn find_until(memory: &Memory<'_>, block: &Definition) -> Result<Option<i64>> {
+        match block.home() {
+            BlockHome::Agent { .. } => Ok(None),
+            BlockHome::Object
+            | BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => kept_until(memory, &block.scope, &block.label),
+        }
+    }
+
+    /// What a deletion without `purge` leaves, and until when.
+    pub fn deleted(mut item: ItemDeleted, until: Option<i64>) -> Result<Reply> {
+        if item.versions_kept.is_some() {
+            item.versions_until = item.versions_until.or(until);
         }
         Reply::json(&Self {
             item,
