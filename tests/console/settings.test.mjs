@@ -55,7 +55,11 @@ describe("settings", { skip }, async () => {
       reservedMetadataKeys: ["a", "b"],
       whenBusy: "queue",
       onTurnEnd: { url: "https://app.example.com/ended" },
+      // These are set in the views of Manage.
+      onMemoryChange: null,
       retention: null,
+      backups: null,
+      learn: null,
     });
     // What was not changed comes from where it came from before.
     assert.deepEqual([origins.temperature, origins.maxSteps, origins.model], ["agent", "defaults", "built-in"]);
