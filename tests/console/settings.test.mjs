@@ -34,6 +34,7 @@ describe("settings", { skip }, async () => {
     await fill("Price of a million output tokens", "10");
     await fill("Models with prices of their own", '{"demo": {"input": 0, "output": 1}}');
     await fill("Address that is told", "https://app.example.com/ended");
+    await fill("Address that is told of changes", "https://app.example.com/changed");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
     const { origins, problems, ...config } = await ask("set", "getConfig");
@@ -55,8 +56,8 @@ describe("settings", { skip }, async () => {
       reservedMetadataKeys: ["a", "b"],
       whenBusy: "queue",
       onTurnEnd: { url: "https://app.example.com/ended" },
+      onMemoryChange: { url: "https://app.example.com/changed" },
       // These are set in the views of Manage.
-      onMemoryChange: null,
       retention: null,
       backups: null,
       learn: null,
