@@ -103,7 +103,7 @@ describe("manage", { skip }, async () => {
     const page = await site.open(t, "#/person/manage/people");
     await fill(page, "Name, address or number", "anna smith");
     await click(page, "Find");
-    await page.getByText("4 places").waitFor();
+    await page.getByText("4 places", { exact: true }).waitFor();
     const [download] = await Promise.all([page.waitForEvent("download"), click(page, "Save as a file")]);
     const file = JSON.parse(await readFile(await download.path(), "utf8"));
     assert.equal(file.places.length, 4);
