@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, Limit, MAX_INTEGER, optional_list};
+use crate::base::json::{self, Count, Limit, MAX_INTEGER, optional_list};
 use crate::learning::consolidate::consolidate;
 use crate::learning::rounds::learn_by_hand;
 use crate::memory::label::Label;
@@ -177,9 +178,19 @@ impl RunAtOnce for GetProposals {
         };
         let limit = self.limit.0;
         let mut found = load_page(agent.db, filter, below, limit + 1)?;
-        let has_more = found.len() as i64 > limit;
+        let mut has_more = found.len() as i64 > limit;
         found.truncate(usize::try_from(limit).unwrap_or(0));
-        let proposals = show_all(agent, found)?;
+        // A change that waits shows the text that stands there, which may be long.
+        let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+        let mut proposals = Vec::new();
+        for stored in found {
+            let shown = show(agent, stored)?;
+            if !room.takes(json::encode(&shown)?.len()) {
+                has_more = true;
+                break;
+            }
+            proposals.push(shown);
+        }
         let cursor = proposals
             .last()
             .filter(|_| has_more)
