@@ -98,7 +98,7 @@ async function read(agent: string, level: Level, name: string, signal: AbortSign
     return { rules: (retention ?? {}) as Rules, origin, isPinned: false };
   }
   if (level === "session") {
-    const session = await client.session(name).getSession({ signal });
+    const session = await client.session(name).getSession({}, { signal });
     if (session === null) throw new Error("There is no session of this id. Look at its address in the list.");
     return { rules: (session.retention ?? {}) as Rules, origin: "of this session", isPinned: session.pinned === true };
   }
