@@ -129,7 +129,16 @@ describe("manage", { skip }, async () => {
   });
 
   test("tools_and_servers_are_added_tried_and_removed_and_a_secret_is_named_alone", async (t) => {
-    const page = await site.open(t, "#/tools/manage/tools");
+    // With a secret: where anybody may ask, no page calls a tool.
+    const locked = await startConsole({
+      vars: { MODEL: "demo", TOOL_ORIGINS: origin },
+      secrets: { SESSION_AGENT_TOKEN: SECRET },
+    });
+    t.after(() => locked.stop());
+    const headers = { authorization: `Bearer ${SECRET}` };
+    const page = await locked.open(t, "#/tools/manage/tools");
+    await page.getByLabel("Secret or token").fill(SECRET);
+    await page.keyboard.press("Enter");
     await page.getByText("No tools yet").waitFor();
     await click(page, "Add a tool");
     await fill(page, "Name", "weather");
@@ -145,7 +154,7 @@ describe("manage", { skip }, async () => {
     await page.getByText(/"sky":"clear"/).waitFor();
     await page.keyboard.press("Escape");
     await click(page, "Add");
-    await page.getByLabel("Where").selectOption("mcp");
+    await page.getByLabel("Where", { exact: true }).selectOption("mcp");
     await fill(page, "Name", "friend");
     await fill(page, "Address", `${origin}/mcp`);
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
@@ -161,9 +170,18 @@ describe("manage", { skip }, async () => {
     await page.keyboard.press("Escape");
     await click(page, "Remove weather");
     await until(
-      () => ask("tools", "listTools"),
+      async () => (await locked.server.call("tools", "listTools", {}, { headers })).body,
       ({ tools }) => tools.every(({ name }) => name !== "weather"),
     );
+  });
+
+  test("where_anybody_may_ask_a_tool_is_not_called_and_the_page_says_why", async (t) => {
+    const tool = { name: "weather", description: "The weather.", url: `${origin}/weather`, needsApproval: false };
+    await ask("anybody", "defineTool", tool);
+    const page = await site.open(t, "#/anybody/manage/tools");
+    await click(page, "Try weather");
+    await click(page, "Call");
+    await page.locator(".notice.failed").getByText("set the secret").waitFor();
   });
 
   test("a_token_is_shown_once_with_what_it_may_and_does_no_more", async (t) => {
@@ -318,8 +336,9 @@ describe("manage", { skip }, async () => {
     ["phone", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
   ]) {
     test(`axe_finds_nothing_on_any_part_in_${name}`, async (t) => {
-      await ask("axe", "createSession", { id: "s" });
-      await ask("axe", "defineTool", {
+      const agent = `axe-${name}`;
+      await ask(agent, "createSession", { id: "s" });
+      await ask(agent, "defineTool", {
         ...{ name: "weather", description: "The weather.", url: `${origin}/weather`, needsApproval: true },
       });
       const page = await site.open(t, "", { ...options, bypassCSP: true });
@@ -334,7 +353,7 @@ describe("manage", { skip }, async () => {
         ["defaults", "maxSteps"],
         ["agents", "Search in them"],
       ]) {
-        await page.goto(site.at(`#/axe/manage/${part}`));
+        await page.goto(site.at(`#/${agent}/manage/${part}`));
         await page.getByText(text).first().waitFor();
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(wide <= 0, `${part} is ${wide} pixels wider than the screen`);
