@@ -32,7 +32,6 @@ const PATHS = {
   stop: "M6 6h8v8H6z",
   tool: "M12 4a4 4 0 0 0-4 5l-5 5 3 3 5-5a4 4 0 0 0 5-5l-3 2-2-2z",
   trash: "M4 6h12M8 6V4h4v2M6 6l1 11h6l1-11",
-  up: "M4 13l6-6 6 6",
   upload: "M10 13V3M6 7l4-4 4 4M4 17h12",
   warning: "M10 3l8 14H2zM10 8v4M10 15h.01",
 } as const;
