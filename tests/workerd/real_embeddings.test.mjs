@@ -20,10 +20,18 @@ async function ok(agent, operation, input) {
   return body;
 }
 
+/** The model pads all texts of a request to the longest, so a few at a time. */
+const EMBEDDED_AT_ONCE = 32;
+
 async function embed(...input) {
-  const init = { method: "POST", headers: { "content-type": "application/json" } };
-  const response = await fetch(`${model.url}/embeddings`, { ...init, body: JSON.stringify({ model: "any", input }) });
-  return (await response.json()).data.map(({ embedding }) => embedding);
+  const vectors = [];
+  for (let at = 0; at < input.length; at += EMBEDDED_AT_ONCE) {
+    const body = JSON.stringify({ model: "any", input: input.slice(at, at + EMBEDDED_AT_ONCE) });
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body };
+    const response = await fetch(`${model.url}/embeddings`, init);
+    vectors.push(...(await response.json()).data.map(({ embedding }) => embedding));
+  }
+  return vectors;
 }
 
 const product = (one, other) => one.reduce((sum, number, index) => sum + number * other[index], 0);
@@ -71,9 +79,11 @@ test("what_was_said_is_found_in_other_words", { skip: model.skip }, async () => 
   assert.match(results[0].snippet, /shoe/);
 });
 
+// Stored vectors have a bit per number, and a bit is noise for a single question. So the sets
+// are large enough that a few questions decide nothing.
 for (const [kind, { messages, questions }] of [
-  ["short turns", makeTalk({ pairs: 1 })],
-  ["long letters", makeLetters({ pairs: 1 })],
+  ["short turns", makeTalk({ pairs: 2 })],
+  ["long letters", makeLetters()],
 ]) {
   test(`words_and_meanings_find_at_least_what_the_better_of_them_finds_in_${kind.replace(" ", "_")}`, {
     skip: model.skip,
@@ -115,8 +125,7 @@ for (const [kind, { messages, questions }] of [
       const recall = (found) =>
         questions.filter(({ gold }, index) => found[index].slice(0, most).includes(gold)).length / questions.length;
       const [words, meanings, both] = [byWords, byMeaning, byBoth].map(recall);
-      // One question of 88 is 0.011. The rounding of stored vectors may lose one.
-      assert.ok(both >= Math.max(words, meanings) - 0.012, `first ${most}: ${words} ${meanings} ${both}`);
+      assert.ok(both >= Math.max(words, meanings), `first ${most}: ${words} ${meanings} ${both}`);
     }
   });
 }

@@ -28,6 +28,10 @@ const MAX_CONVERTED: usize = 512;
 /// The most missing vectors that one search makes.
 pub const MAX_EMBEDDED: usize = 64;
 
+/// Bytes of texts in one request to the model; a text that is longer goes alone. A model on a
+/// small machine needs a second for so many, so that each search gets some vectors made.
+const MAX_REQUEST_BYTES: usize = 32 * 1024;
+
 /// How long a search waits for its query's vector, and for the missing vectors.
 const QUERY_PATIENCE_MS: i64 = 3_000;
 const TEXTS_PATIENCE_MS: i64 = 5_000;
@@ -309,23 +313,19 @@ pub async fn find_nearest(
     }
     if !missing.is_empty() {
         missing.truncate(MAX_EMBEDDED);
-        match embed_missing(outbound, model, store, &missing, TEXTS_PATIENCE_MS).await {
-            Ok(made) => {
-                for (query, found) in queries.iter().zip(&mut found) {
-                    let of_same_length = made
-                        .iter()
-                        .filter(|made| made.dimensions == query.dimensions());
-                    found.extend(
-                        of_same_length.map(|made| (made.number, query.compare(&made.vector))),
-                    );
-                }
-            }
-            Err(error) => {
-                report = VectorReport {
-                    pending: true,
-                    ..VectorReport::failed(error)
-                };
-            }
+        let (made, outcome) =
+            embed_missing(outbound, model, store, &missing, TEXTS_PATIENCE_MS).await;
+        for (query, found) in queries.iter().zip(&mut found) {
+            let of_same_length = made
+                .iter()
+                .filter(|made| made.dimensions == query.dimensions());
+            found.extend(of_same_length.map(|made| (made.number, query.compare(&made.vector))));
+        }
+        if let Err(error) = outcome {
+            report = VectorReport {
+                pending: true,
+                ..VectorReport::failed(error)
+            };
         }
     }
     let nearest = found.into_iter().map(|found| {
@@ -379,15 +379,17 @@ async fn embed_in_time(
 ) -> Result<Vec<Vec<f32>>> {
     let pause = outbound.sleep(patience_ms);
     let outcome = in_time(pause, embed(outbound, model, texts)).await;
-    outcome.unwrap_or_else(|| {
-        Err(Error::new(
-            Code::ModelFailed,
-            format!(
-                "The embedding model took longer than {} s. The search goes on with words alone.",
-                patience_ms / 1000
-            ),
-        ))
-    })
+    outcome.unwrap_or_else(|| Err(too_slow(patience_ms)))
+}
+
+fn too_slow(patience_ms: i64) -> Error {
+    Error::new(
+        Code::ModelFailed,
+        format!(
+            "The embedding model took longer than {} s. The search used what it had.",
+            patience_ms / 1000
+        ),
+    )
 }
 
 struct ScanResult {
@@ -459,29 +461,55 @@ pub struct MadeVector {
     pub vector: Vec<u8>,
 }
 
-/// Asks the model for the texts' vectors, stores them and returns them.
+/// Asks the model for the texts' vectors, a few at a time, and stores them. Returns what was
+/// made, also if a later request failed or took too long.
 pub async fn embed_missing(
     outbound: &dyn Outbound,
     model: &EmbeddingModel,
     store: &dyn VectorStore,
     numbers: &[i64],
     patience_ms: i64,
-) -> Result<Vec<MadeVector>> {
-    let texts = store.load_texts(numbers)?;
-    let contents: Vec<String> = texts.iter().map(PendingText::told).collect();
-    let vectors = embed_in_time(outbound, model, &contents, patience_ms).await?;
+) -> (Vec<MadeVector>, Result<()>) {
+    let mut made = Vec::new();
+    let work = embed_in_requests(outbound, model, store, numbers, &mut made);
+    let outcome = in_time(outbound.sleep(patience_ms), work).await;
+    let outcome = outcome.unwrap_or_else(|| Err(too_slow(patience_ms)));
+    (made, outcome)
+}
+
+async fn embed_in_requests(
+    outbound: &dyn Outbound,
+    model: &EmbeddingModel,
+    store: &dyn VectorStore,
+    numbers: &[i64],
+    made: &mut Vec<MadeVector>,
+) -> Result<()> {
     let name = model.name();
-    atomically(store.db(), || {
-        let mut made = Vec::with_capacity(texts.len());
-        for (text, vector) in texts.iter().zip(&vectors) {
-            let packed = store.form().pack(vector);
-            store.store(text, &name, &packed)?;
-            made.push(MadeVector {
-                number: text.number,
-                dimensions: vector.len(),
-                vector: packed,
-            });
+    let mut texts = store.load_texts(numbers)?.into_iter().peekable();
+    while texts.peek().is_some() {
+        let mut bytes = 0;
+        let mut asked = Vec::new();
+        while let Some(text) = texts.next_if(|text| {
+            bytes += text.stored.len();
+            asked.is_empty() || bytes <= MAX_REQUEST_BYTES
+        }) {
+            asked.push(text);
         }
-        Ok(made)
-    })
+        let contents: Vec<String> = asked.iter().map(PendingText::told).collect();
+        let vectors = embed(outbound, model, &contents).await?;
+        made.extend(atomically(store.db(), || {
+            let mut stored = Vec::with_capacity(asked.len());
+            for (text, vector) in asked.iter().zip(&vectors) {
+                let packed = store.form().pack(vector);
+                store.store(text, &name, &packed)?;
+                stored.push(MadeVector {
+                    number: text.number,
+                    dimensions: vector.len(),
+                    vector: packed,
+                });
+            }
+            Ok(stored)
+        })?);
+    }
+    Ok(())
 }

@@ -238,6 +238,30 @@ fn a_search_makes_a_bounded_number_of_vectors() {
 }
 
 #[test]
+fn long_texts_go_to_the_model_a_few_at_a_time_and_what_was_made_is_kept() {
+    let alice = library();
+    for number in 0..20 {
+        alice.outbound.answer(Ok(Said::text(400, "no")));
+        alice.keep(&format!("k{number:02}"), &"rain ".repeat(400)[..2_000]);
+    }
+    let before = alice.asked().len();
+    alice.embeds(&[RAIN]);
+    alice.embeds(&[RAIN; 16]);
+    alice.outbound.answer(Ok(Said::text(400, "no")));
+    let found = alice.look_up("umbrella");
+    let asked = alice.asked().split_off(before);
+    let sizes: Vec<usize> = asked
+        .iter()
+        .map(|texts| texts.as_array().unwrap().len())
+        .collect();
+    assert_eq!(sizes, [1, 16, 4]);
+    assert_eq!(found["vectors"]["pending"], true);
+    assert_eq!(found["vectors"]["error"]["code"], "model_failed");
+    assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 16);
+    assert!(!found["results"].as_array().unwrap().is_empty());
+}
+
+#[test]
 fn what_a_query_insists_on_is_found_by_words_alone() {
     let alice = stocked();
     let asked = alice.asked().len();
