@@ -6,8 +6,8 @@
 // per second; on a busy machine the figure stays the same. If the system doesn't tell CPU
 // time, the clock's time counts.
 
-import { readdir, readFile } from "node:fs/promises";
 import { pathOf } from "./frame/frame.mjs";
+import { cpuMs } from "./frame/process.mjs";
 import { shuffled } from "./frame/stats.mjs";
 
 export const TEXT = "What is the weather like in Oslo today? ".repeat(10);
@@ -165,19 +165,4 @@ export async function measure(frame, lanes, rounds) {
     }
   }
   return rates;
-}
-
-/** The CPU time of all threads of a process, in milliseconds; `null` where the system doesn't tell. */
-async function cpuMs(pid) {
-  try {
-    const threads = await readdir(`/proc/${pid}/task`);
-    const times = await Promise.all(
-      threads.map(async (thread) =>
-        Number((await readFile(`/proc/${pid}/task/${thread}/schedstat`, "utf8")).split(" ")[0]),
-      ),
-    );
-    return times.reduce((sum, time) => sum + time, 0) / 1e6;
-  } catch {
-    return null;
-  }
 }

@@ -1,0 +1,18 @@
+// What the system tells of a process.
+
+import { readdir, readFile } from "node:fs/promises";
+
+/** The CPU time of all threads of a process, in milliseconds; `null` where the system doesn't tell. */
+export async function cpuMs(pid) {
+  try {
+    const threads = await readdir(`/proc/${pid}/task`);
+    const times = await Promise.all(
+      threads.map(async (thread) =>
+        Number((await readFile(`/proc/${pid}/task/${thread}/schedstat`, "utf8")).split(" ")[0]),
+      ),
+    );
+    return times.reduce((sum, time) => sum + time, 0) / 1e6;
+  } catch {
+    return null;
+  }
+}
