@@ -32,7 +32,7 @@ impl QueryTerm {
 /// Up to so many texts are counted, by what stands in every one: the engine walks over all of
 /// them for it, 25 ms for a million. With more, the engine's own count is taken. Some versions
 /// of the engine still count what was deleted there.
-const MAX_WALKED_TEXTS: i64 = 100_000;
+const MAX_WALKED_TEXTS: i64 = 50_000;
 
 /// Rarity of a word that stands in `found` of `all` events.
 pub fn rarity(found: i64, all: i64) -> f64 {
@@ -104,7 +104,7 @@ mod tests {
             .unwrap();
         let count = engine_count(&db).unwrap().unwrap();
         assert!((200..=300).contains(&count), "{count}");
-        assert_eq!(engine_count(&migrated()).unwrap(), Some(0));
+        assert_eq!(engine_count(&migrated()).unwrap().unwrap_or(0), 0);
     }
 
     #[test]
