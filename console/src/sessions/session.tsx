@@ -4,14 +4,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Session } from "session-agent";
 import { Button, Empty, Heading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { later } from "../ui/later.tsx";
 import { Menu } from "../ui/menu.tsx";
-import { Branches } from "../conversation/branches.tsx";
-import { Changes } from "../conversation/changes.tsx";
 import { Conversation } from "../conversation/conversation.ts";
-import { Events } from "../conversation/events.tsx";
 import { Talk } from "../conversation/talk.tsx";
-import { Context } from "../memory/context.tsx";
-import { Memory } from "../memory/memory.tsx";
 import { reconnections } from "../connection.ts";
 import { useEvery, useLoad } from "../load.ts";
 import { UnknownSession } from "../missing.tsx";
@@ -19,7 +15,6 @@ import { may } from "../rights.ts";
 import { go, hashOf, SESSION_TABS, type SessionTab } from "../route.ts";
 import { cost } from "../currency.ts";
 import { counted, sessionName } from "../text.ts";
-import { Turns } from "../turns/turns.tsx";
 import { Compact } from "./compact.tsx";
 import { deleteLater } from "./deleting.ts";
 import { Export } from "./export.tsx";
@@ -27,7 +22,9 @@ import { Fork } from "./fork.tsx";
 import { Rename } from "./rename.tsx";
 import { sessionsOf } from "./sessions.ts";
 import { type Thread, threadOf, titleOf } from "./thread.ts";
-import { ThreadView } from "./thread_view.tsx";
+
+const FurtherTab = later(async () => (await import("../further.ts")).FurtherTab);
+const ThreadView = later(async () => (await import("../further.ts")).ThreadView);
 
 const LOOK_MS = 3000;
 
@@ -190,22 +187,7 @@ function Tab({
   thread: Thread | null;
   fork: (atId: string) => void;
 }) {
-  if (tab === "turns") return <Turns conversation={conversation} at={at} />;
-  if (tab === "branches") return <Branches conversation={conversation} />;
-  if (tab === "events") return <Events conversation={conversation} />;
-  if (tab === "changes") return <Changes conversation={conversation} />;
-  if (tab === "context") return <Context conversation={conversation} />;
-  if (tab === "memory") {
-    return (
-      <section class="tab-page scrolls">
-        <Heading
-          title="This session's own memory"
-          note="What only this conversation remembers. The agent's own memory stands beside it in every prompt."
-        />
-        <Memory agent={conversation.agentName} session={conversation.id} label={undefined} />
-      </section>
-    );
-  }
+  if (tab !== "conversation") return <FurtherTab conversation={conversation} tab={tab} at={at} />;
   if (thread?.kind === "checkpoints") return <ThreadView conversation={conversation} thread={thread} />;
   return <Talk conversation={conversation} at={at} fork={fork} />;
 }
