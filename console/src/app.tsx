@@ -123,7 +123,7 @@ function ViewLink({ at, to }: { at: AgentRoute; to: AgentView }) {
 function View({ at }: { at: AgentRoute }) {
   if (at.view === "session")
     return <SessionPage key={`${at.agent}/${at.session}`} agent={at.agent} id={at.session} tab={at.tab} at={at.at} />;
-  if (at.view === "memory") return <MemoryPage agent={at.agent} label={at.label} />;
+  if (at.view === "memory") return <MemoryPage agent={at.agent} label={at.label} entry={at.entry} />;
   if (at.view === "activity") return <Activity agent={at.agent} />;
   if (at.view === "settings") return <Settings agent={at.agent} />;
   if (at.view === "manage") return <Manage agent={at.agent} part={at.part} />;

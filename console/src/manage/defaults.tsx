@@ -4,7 +4,6 @@ import { Heading, Loading, Name, Problem } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { hashOf } from "../route.ts";
-import { shownJson } from "../text.ts";
 
 const SHOWN: Readonly<Record<string, string>> = {
   agent: "set for this agent",
@@ -47,7 +46,7 @@ export function Defaults({ agent }: { agent: string }) {
                     <code>{name}</code>
                   </td>
                   <td>
-                    <Name text={shownJson(value)} />
+                    <Name text={typeof value === "string" ? value : JSON.stringify(value)} />
                   </td>
                   <td>
                     <span class={`badge ${origins[name]}`}>{SHOWN[origins[name]]}</span>

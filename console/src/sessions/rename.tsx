@@ -1,9 +1,14 @@
+// What a session is called, and what it is found by.
+
 import { useState } from "preact/hooks";
-import type { Session } from "session-agent";
+import type { Operations, Session } from "session-agent";
 import { Field } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
+import { metadataOf, metadataText, tagsOf } from "../ui/marks.tsx";
 import { useWork } from "../ui/work.ts";
 import type { Conversation } from "../conversation/conversation.ts";
+
+type Input = Omit<Operations["updateSession"]["input"], "sessionId">;
 
 interface Props {
   conversation: Conversation;
@@ -14,16 +19,31 @@ interface Props {
 
 export function Rename({ conversation, session, onClose, onDone }: Props) {
   const [name, setName] = useState(session.name ?? "");
+  const [tags, setTags] = useState((session.tags ?? []).join("\n"));
+  const [metadata, setMetadata] = useState(metadataText(session.metadata));
   const [isBusy, begin] = useWork();
   const save = () =>
     begin(async () => {
-      onDone(await conversation.session.updateSession({ name: name.trim() === "" ? null : name.trim() }));
+      const changed = {
+        name: name.trim() === "" ? null : name.trim(),
+        ...(tags !== (session.tags ?? []).join("\n") && { tags: tagsOf(tags) }),
+        ...(metadata !== metadataText(session.metadata) && { metadata: metadataOf(metadata) }),
+      };
+      onDone(await conversation.session.updateSession(changed as Input));
       onClose();
     });
   return (
-    <Dialog title="Rename the session" onClose={onClose}>
-      <Form submit="Rename" onSubmit={save} onClose={onClose} isBusy={isBusy}>
+    <Dialog title="Name and tags" onClose={onClose}>
+      <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         <Field label="Name" value={name} onInput={setName} autofocus />
+        <Field label="Tags" rows={2} value={tags} onInput={setTags} hint="One on each line." />
+        <Field
+          label="Metadata"
+          rows={3}
+          value={metadata}
+          onInput={setMetadata}
+          hint="A JSON object, to find the session by. Empty: none."
+        />
       </Form>
     </Dialog>
   );

@@ -5,6 +5,7 @@ import type { Session } from "session-agent";
 import { Button, Empty, Heading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
+import { Marks } from "../ui/marks.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Conversation } from "../conversation/conversation.ts";
 import { Talk } from "../conversation/talk.tsx";
@@ -96,6 +97,10 @@ export function SessionPage({
     sessionsOf(agent).put(session);
     shown.reload();
   };
+  const narrow = (tag: string) => {
+    void sessionsOf(agent).narrow({ tags: { all: [tag] } });
+    go({ view: "sessions", agent });
+  };
   if (shown.error !== undefined && session === undefined) {
     return (
       <section class="page">
@@ -115,6 +120,13 @@ export function SessionPage({
             <Name text={session === undefined ? id : titleOf(session)} />
           </h1>
           <Usage session={session} />
+          {session && (
+            <Marks
+              of={threadOf(session) === null ? session : { tags: session.tags ?? [] }}
+              what="sessions"
+              onTag={may("listSessions") ? narrow : undefined}
+            />
+          )}
         </div>
         <div class={`actions ${session === undefined ? "unseen" : ""}`}>
           {may("forkSession") && (
@@ -125,7 +137,7 @@ export function SessionPage({
           <Menu
             label="More for this session"
             items={[
-              { text: "Rename", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "rename" }) },
+              { text: "Name and tags", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "rename" }) },
               { text: "Compact", icon: "compact", needs: "compact", run: () => setDoing({ what: "compact" }) },
               { text: "Export", icon: "download", needs: "exportSession", run: () => setDoing({ what: "export" }) },
               { text: "Delete", icon: "trash", needs: "deleteSession", isDanger: true, run: remove },

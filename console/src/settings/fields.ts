@@ -3,7 +3,8 @@
 
 import { MODELS } from "../models.ts";
 
-export type Kind = "text" | "long" | "list" | "number" | "choice" | "switch" | "json";
+/** `long`: a list of texts, written as one. `prose`: one text of several lines. */
+export type Kind = "text" | "long" | "prose" | "list" | "number" | "choice" | "switch" | "json";
 
 export interface SettingField {
   /** The setting, and behind a dot what of the setting it is. */
@@ -145,6 +146,48 @@ export const GROUPS: readonly SettingGroup[] = [
     ],
   },
   {
+    title: "Learning",
+    fields: [
+      {
+        path: "learn.into",
+        label: "Searchable block that facts go to",
+        kind: "text",
+        placeholder: "the agent does not learn",
+        hint: "A block of this agent, such as facts. Empty: the agent does not learn by itself.",
+      },
+      {
+        path: "learn.after",
+        label: "It learns",
+        kind: "choice",
+        options: [
+          ["", "not set"],
+          ["turn", "after each turn"],
+          ["idle", "when nothing was said for ten minutes"],
+          ["manual", "when somebody asks for it"],
+        ],
+      },
+      {
+        path: "learn.review",
+        label: "What it has learnt",
+        kind: "choice",
+        options: [
+          ["", "not set"],
+          ["propose", "waits for a decision"],
+          ["auto", "counts at once, where the user's own words bear it out"],
+        ],
+      },
+      { path: "learn.model", label: "Model that learns", kind: "text", list: MODELS, placeholder: "the agent's model" },
+      { path: "learn.maxTokensPerDay", label: "Most tokens in a day for learning", kind: "number" },
+      { path: "learn.instructions", label: "What else the model is told", kind: "prose" },
+      {
+        path: "learn.trust",
+        label: "Sources that count at once",
+        kind: "list",
+        hint: "Any of agent, tool and import, one on each line. The user's own words count in any case.",
+      },
+    ],
+  },
+  {
     title: "When a turn is over",
     fields: [
       {
@@ -243,6 +286,7 @@ function valueOf({ kind, label }: SettingField, text: string): unknown {
   if (trimmed === "") return null;
   if (kind === "number") return Number(trimmed);
   if (kind === "long") return [text];
+  if (kind === "prose") return text;
   if (kind === "list")
     return trimmed
       .split("\n")

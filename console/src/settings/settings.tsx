@@ -23,7 +23,7 @@ export function Settings({ agent }: { agent: string }) {
       <Heading
         isFirst
         title="Settings"
-        note={`They hold for every session of this agent. ${mayChange ? "To change them, the console needs the Worker's secret." : "Your token may read them. To change them, enter the Worker's secret."}`}
+        note={`They hold for every session of this agent.${mayChange ? "" : " Your token may read them. To change them, enter the Worker's secret."}`}
       >
         <Button icon="redo" onClick={() => (setTurn(turn + 1), reload())}>
           Reload
@@ -156,7 +156,7 @@ function Input({ field: { label, kind, hint, placeholder, options, list }, text,
   if (kind === "switch")
     return <Check label={label} isOn={text === "true"} onChange={(isOn) => onInput(String(isOn))} />;
   if (kind === "choice") return <Select label={label} value={text} options={options ?? []} onChange={onInput} />;
-  const isLong = kind === "long" || kind === "json" || kind === "list";
+  const isLong = kind === "long" || kind === "prose" || kind === "json" || kind === "list";
   return (
     <Field
       label={label}
