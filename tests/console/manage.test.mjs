@@ -181,7 +181,9 @@ describe("manage", { skip }, async () => {
     const page = await site.open(t, "#/anybody/manage/tools");
     await click(page, "Try weather");
     await click(page, "Call");
-    await page.locator(".notice.failed").getByText("set the secret").waitFor();
+    const told = page.getByRole("dialog").getByRole("alert");
+    await told.getByText("This Worker takes no calls of tools from a page.").waitFor();
+    for (const way of ["npm start", "SESSION_AGENT_TOKEN", "in a conversation"]) await told.getByText(way).waitFor();
   });
 
   test("a_token_is_shown_once_with_what_it_may_and_does_no_more", async (t) => {
@@ -301,6 +303,15 @@ describe("manage", { skip }, async () => {
       await home.getByRole("checkbox").uncheck();
       await click(page, "Approve");
       await page.getByText("Learnt: 1 change.").waitFor();
+      // The change leads to the fact, and its history to what was said.
+      await page.getByRole("link", { name: "facts / seat" }).click();
+      const history = page.getByRole("region", { name: "Versions" });
+      await history.getByText("learnt").waitFor();
+      await history.getByText("From: user").waitFor();
+      const source = history.getByRole("link", { name: "message 1" });
+      assert.match(await source.getAttribute("href"), /sessions\/s\/conversation\?at=e$/);
+      await page.goto(learning.at("#/l/manage/proposals"));
+      await page.getByRole("button", { name: "Reject" }).waitFor();
       const entries = async () => (await ask("listEntries", { label: "facts" })).entries;
       assert.deepEqual(
         (await entries()).map(({ key, content }) => [key, content]),

@@ -316,7 +316,7 @@ test("only_the_settings_that_were_changed_are_sent", () => {
 const { byNearness } = await load("near.ts");
 const { snippetOf } = await load("snippet/snippet.ts");
 const { checkpointsOf, messagesIn, threadName, threadOf } = await load("sessions/thread.ts");
-const { heardLive } = await load("turns/live.ts");
+const { heardLive, withTimesOf } = await load("turns/live.ts");
 const { tookOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
 
 test("the_nearest_name_stands_first", () => {
@@ -395,6 +395,40 @@ test("a_turn_that_is_heard_has_a_bar_for_each_request_and_call", () => {
       ["request 2", "105 ms", true, undefined],
     ],
   );
+});
+
+test("a_turn_that_is_said_again_keeps_the_times_of_what_was_heard_before", () => {
+  const heard = (chunks, isJoined) =>
+    chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
+  const called = { type: "tool-input-available", toolCallId: "c", toolName: "weather" };
+  const before = heard([
+    [0, { type: "start", messageId: "m" }],
+    [10, { type: "start-step" }],
+    [40, called],
+  ]);
+  const again = (messageId) =>
+    heard(
+      [
+        [1000, { type: "start", messageId }],
+        [1000, { type: "start-step" }],
+        [1000, called],
+        [1000, { type: "tool-output-available", toolCallId: "c" }],
+        [1001, { type: "start-step" }],
+      ],
+      true,
+    );
+  const { from, isJoined, steps } = withTimesOf(before, again("m"));
+  assert.deepEqual([from, isJoined], [0, false]);
+  assert.deepEqual(
+    steps.map(({ from, to, tools }) => [from, to, tools.map((tool) => [tool.from, tool.to])]),
+    [
+      [10, 40, [[40, 1000]]],
+      [1001, null, []],
+    ],
+  );
+  // Another turn has its own times, and says that it was joined.
+  assert.deepEqual(withTimesOf(before, again("other")), again("other"));
+  assert.equal(again("other").isJoined, true);
 });
 
 test("a_turn_on_record_is_drawn_by_its_times", () => {

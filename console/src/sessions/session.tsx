@@ -1,12 +1,13 @@
 // One session: its name, what can be done with all of it, and its tabs.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Session } from "session-agent";
 import { Button, Empty, Heading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Marks } from "../ui/marks.tsx";
 import { Menu } from "../ui/menu.tsx";
+import { Tabs } from "../ui/tabs.tsx";
 import { Conversation } from "../conversation/conversation.ts";
 import { Talk } from "../conversation/talk.tsx";
 import { reconnections } from "../connection.ts";
@@ -81,12 +82,6 @@ export function SessionPage({
     if (state === "idle") shown.reload();
   }, [state]);
 
-  // A phone has no room for all tabs.
-  const tabs = useRef<HTMLElement>(null);
-  useEffect(() => {
-    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
-  }, [tab, shown.data === undefined]);
-
   const session = shown.data ?? undefined;
   const close = () => setDoing(null);
   const remove = () => {
@@ -145,17 +140,14 @@ export function SessionPage({
           />
         </div>
       </header>
-      <nav class="tabs" aria-label="Views of this session" ref={tabs}>
-        {SESSION_TABS.filter((name) => may(ASKS[name])).map((name) => (
-          <a
-            key={name}
-            href={hashOf({ view: "session", agent, session: id, tab: name })}
-            aria-current={name === tab ? "page" : undefined}
-          >
-            {TABS[name]}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        label="Views of this session"
+        tabs={SESSION_TABS.filter((name) => may(ASKS[name])).map((name) => ({
+          text: TABS[name],
+          href: hashOf({ view: "session", agent, session: id, tab: name }),
+          isOpen: name === tab,
+        }))}
+      />
       {conversation.isUnknown.value && tab !== "conversation" ? (
         <Empty title="This session is not there yet" icon="chat">
           <UnknownSession agent={agent} id={id} />
