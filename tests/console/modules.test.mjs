@@ -398,8 +398,7 @@ test("a_turn_that_is_heard_has_a_bar_for_each_request_and_call", () => {
 });
 
 test("a_turn_that_is_said_again_keeps_the_times_of_what_was_heard_before", () => {
-  const heard = (chunks, isJoined) =>
-    chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
+  const heard = (chunks, isJoined) => chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
   const called = { type: "tool-input-available", toolCallId: "c", toolName: "weather" };
   const before = heard([
     [0, { type: "start", messageId: "m" }],

@@ -35,7 +35,9 @@ const sizeOf = async (names) => {
 
 test("the_console_is_small", async (t) => {
   const page = await readFile(join(SITE, "index.html"), "utf8");
-  const named = FILES.filter((name) => name === "index.html" || page.includes(`href="/${name}"`) || page.includes(`src="/${name}"`));
+  const named = FILES.filter(
+    (name) => name === "index.html" || page.includes(`href="/${name}"`) || page.includes(`src="/${name}"`),
+  );
   const [first, all] = [await sizeOf(named), await sizeOf(FILES)];
   t.diagnostic(`${first} bytes gzipped at first, ${all} in all`);
   assert.ok(first < MOST_FIRST_BYTES, `${first} bytes at first, at most ${MOST_FIRST_BYTES}`);

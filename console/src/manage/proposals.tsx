@@ -5,7 +5,8 @@ import { useState } from "preact/hooks";
 import type { Operations } from "session-agent";
 import { diff } from "../memory/diff.ts";
 import { Diff } from "../memory/versions.tsx";
-import { Button, Check, Empty, Field, Heading, Loading, Name, Problem, Select } from "../ui/basics.tsx";
+import { Button, Check, Empty, Field, Heading, Name, Select } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Evidence } from "../ui/evidence.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
@@ -13,7 +14,7 @@ import { tell } from "../notices.ts";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
 import { counted, shownName, shownText, shownTime } from "../text.ts";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 
 type Proposal = Operations["getProposals"]["output"]["proposals"][number];
 type Change = Proposal["changes"][number];
@@ -47,13 +48,13 @@ const MAX_STEPS = 50;
 export function Proposals({ agent }: { agent: string }) {
   const [shown, setShown] = useState<Shown>("pending");
   const [cursors, setCursors] = useState<readonly string[]>([]);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const status = shown === "today" ? "applied" : shown;
   const cursor = cursors.at(-1);
   const page = useLoad(`${agent}/${shown}/${cursor ?? ""}`, (signal) =>
     openAgent(agent).getProposals({ status, ...(cursor !== undefined && { cursor }) }, { signal }),
   );
-  const { data, error, reload } = page;
+  const { data, reload } = page;
   const midnight = new Date().setHours(0, 0, 0, 0);
   const proposals = (data?.proposals ?? []).filter(
     ({ decidedAt, createdAt }) => shown !== "today" || (decidedAt ?? createdAt) >= midnight,
@@ -107,8 +108,7 @@ export function Proposals({ agent }: { agent: string }) {
           }}
         />
       </div>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the proposals" />}
+      <Pending of={page} what="the proposals" />
       {data && proposals.length === 0 && (
         <Empty title={shown === "pending" ? "Nothing waits for a decision" : "Nothing here"} icon="check">
           <HowItLearns agent={agent} />
@@ -162,7 +162,7 @@ function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: 
   const pending = changes.filter((change) => change.status === "pending");
   const [left, setLeft] = useState<ReadonlySet<number>>(new Set());
   const [texts, setTexts] = useState<ReadonlyMap<number, string>>(new Map());
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const chosen = pending.filter(({ index }) => !left.has(index));
   const decide = (approve: boolean) =>
     run(async () => {

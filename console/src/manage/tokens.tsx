@@ -6,7 +6,7 @@ import { openAgent } from "../connection.ts";
 import { tell, tellError } from "../notices.ts";
 import { shownTime } from "../text.ts";
 import { rightsOf } from "../token.ts";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 
 type Preset = "chat" | "read" | "none";
 
@@ -43,7 +43,7 @@ export function Tokens({ agent }: { agent: string }) {
   const [limits, setLimits] = useState({ turnsPerMinute: "", tokensPerDay: "", costPerDay: "" });
   const [holder, setHolder] = useState("");
   const [minted, setMinted] = useState<{ token: string; expiresAt: number } | null>(null);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const mint = () =>
     run(async () => {
       const most = Object.fromEntries(

@@ -3,14 +3,15 @@
 
 import { useState } from "preact/hooks";
 import type { Operations } from "session-agent";
-import { Button, Check, Empty, Field, Heading, Loading, Name, Problem, Select } from "../ui/basics.tsx";
+import { Button, Check, Empty, Field, Heading, Name, Select } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { counted, shownJson, shownText } from "../text.ts";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 import { type Answer, callTool } from "./try_tool.ts";
 
 type Registered = Operations["listTools"]["output"];
@@ -18,7 +19,8 @@ type Tool = Registered["tools"][number];
 type Server = NonNullable<Registered["servers"]>[number];
 
 export function Tools({ agent }: { agent: string }) {
-  const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).listTools({}, { signal }));
+  const loaded = useLoad(agent, (signal) => openAgent(agent).listTools({}, { signal }));
+  const { data, reload } = loaded;
   const [isAdding, setAdding] = useState(false);
   const [tried, setTried] = useState<Tool | null>(null);
   const mayChange = may("defineTool");
@@ -47,8 +49,7 @@ export function Tools({ agent }: { agent: string }) {
           Reload
         </Button>
       </Heading>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the tools" />}
+      <Pending of={loaded} what="the tools" />
       {data && data.tools.length === 0 && servers.length === 0 && (
         <Empty title="No tools yet" icon="tool">
           <p>The memory's own tools need no definition. Add a tool of yours, or a server that has some.</p>
@@ -172,7 +173,7 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
   const [needsApproval, setNeedsApproval] = useState(true);
   const [header, setHeader] = useState("authorization");
   const [secret, setSecret] = useState("");
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const isServer = place === "mcp" || place === "mcpService";
   const add = () =>
     run(async () => {
@@ -250,7 +251,7 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
 function Try({ agent, tool, onClose }: { agent: string; tool: Tool; onClose: () => void }) {
   const [input, setInput] = useState("{}");
   const [answer, setAnswer] = useState<Answer | null>(null);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   return (
     <Dialog title={`Try ${tool.name}`} onClose={onClose} isWide>
       {tool.needsApproval ? (
@@ -293,8 +294,8 @@ function PageRefused({ text }: { text: string }) {
     <div class="problem refused" role="alert">
       <div>
         <p>
-          <b>This Worker takes no calls of tools from a page.</b> It lets everybody in, so any page of the web could make
-          them. One of these helps:
+          <b>This Worker takes no calls of tools from a page.</b> It lets everybody in, so any page of the web could
+          make them. One of these helps:
         </p>
         <ul>
           <li>

@@ -170,9 +170,7 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
         </Empty>
       )}
       {found === null &&
-        entries?.map((entry) => (
-          <EntryCard key={entry.key} entry={entry} hasVersions={hasVersions} {...shared} />
-        ))}
+        entries?.map((entry) => <EntryCard key={entry.key} entry={entry} hasVersions={hasVersions} {...shared} />)}
       {found === null && cursor !== null && <Button onClick={() => void load(cursor)}>Show more</Button>}
       {changed !== null && (
         <EntryForm

@@ -28,7 +28,17 @@ interface CardProps extends Props {
   isOpen?: boolean;
 }
 
-export function EntryCard({ agent, of, entry, hasVersions, isOpen = false, onTag, onEdit, onDelete, onChange }: CardProps) {
+export function EntryCard({
+  agent,
+  of,
+  entry,
+  hasVersions,
+  isOpen = false,
+  onTag,
+  onEdit,
+  onDelete,
+  onChange,
+}: CardProps) {
   const [isHistoryShown, showHistory] = useState(isOpen);
   const { key, title } = entry;
   return (
@@ -53,9 +63,7 @@ export function EntryCard({ agent, of, entry, hasVersions, isOpen = false, onTag
               onClick={() => showHistory(!isHistoryShown)}
             />
           )}
-          {may("setEntry") && (
-            <Button kind="quiet" icon="edit" label={`Change ${key}`} onClick={() => onEdit(entry)} />
-          )}
+          {may("setEntry") && <Button kind="quiet" icon="edit" label={`Change ${key}`} onClick={() => onEdit(entry)} />}
           {may("deleteEntry") && (
             <Button kind="quiet" icon="trash" label={`Delete ${key}`} onClick={() => onDelete(key)} />
           )}
@@ -66,9 +74,7 @@ export function EntryCard({ agent, of, entry, hasVersions, isOpen = false, onTag
       </p>
       <Validity of={entry} />
       <Marks of={entry} onTag={onTag} />
-      {isHistoryShown && (
-        <Versions agent={agent} of={{ ...of, key }} turn={entry.updatedAt} onChange={onChange} />
-      )}
+      {isHistoryShown && <Versions agent={agent} of={{ ...of, key }} turn={entry.updatedAt} onChange={onChange} />}
     </article>
   );
 }

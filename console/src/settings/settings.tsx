@@ -2,7 +2,8 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
-import { Button, Check, Field, Heading, Loading, Problem, Select } from "../ui/basics.tsx";
+import { Button, Check, Field, Heading, Select } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
@@ -15,7 +16,8 @@ type Config = Operations["getConfig"]["output"];
 type Input = Operations["configureAgent"]["input"];
 
 export function Settings({ agent }: { agent: string }) {
-  const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getConfig({}, { signal }));
+  const loaded = useLoad(agent, (signal) => openAgent(agent).getConfig({}, { signal }));
+  const { data, reload } = loaded;
   const mayChange = may("configureAgent");
   const [turn, setTurn] = useState(0);
   return (
@@ -29,8 +31,7 @@ export function Settings({ agent }: { agent: string }) {
           Reload
         </Button>
       </Heading>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the settings" />}
+      <Pending of={loaded} what="the settings" />
       {data && data.problems.length > 0 && <Problems problems={data.problems} />}
       {data && <Change key={turn} agent={agent} config={data} mayChange={mayChange} onDone={reload} />}
     </section>

@@ -144,7 +144,9 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
         </>
       )}
       <p class="ids">
-        {askedBy && <span>asked by {askedBy.kind === "token" ? `a token ${askedBy.holder ?? ""}` : "the operator"}</span>}
+        {askedBy && (
+          <span>asked by {askedBy.kind === "token" ? `a token ${askedBy.holder ?? ""}` : "the operator"}</span>
+        )}
         {traceId && (
           <span>
             trace <bdi>{traceId}</bdi>

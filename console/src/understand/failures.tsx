@@ -1,7 +1,8 @@
 // What went wrong lately: what the sessions have on record, and what was refused here.
 
 import type { FailedCallback, SessionClient, SessionEvent } from "session-agent";
-import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Button, Name } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Time } from "../ui/time.tsx";
 import { openAgent } from "../connection.ts";
@@ -44,7 +45,8 @@ interface Props {
 }
 
 export function Failures({ agent, calls, failedTurns }: Props) {
-  const { data, error, reload } = useLoad(agent, (signal) => failuresOf(agent, signal));
+  const loaded = useLoad(agent, (signal) => failuresOf(agent, signal));
+  const { data, reload } = loaded;
   const failures =
     data && [...data.failures, ...calls.map((call) => failedCall(call, data.names))].toSorted((a, b) => b.at - a.at);
   const refused = requests.value.filter((request) => request.agent === agent && request.error !== null).slice(0, SHOWN);
@@ -53,8 +55,7 @@ export function Failures({ agent, calls, failedTurns }: Props) {
       <h2 class="part" id="failures">
         The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} />
       </h2>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="failures" />}
+      <Pending of={loaded} what="failures" />
       {failures?.length === 0 && refused.length === 0 && failedTurns !== null && failedTurns > 0 && (
         <p class="note">
           {counted(failedTurns, "turn")} failed so far. {failedTurns === 1 ? "It is" : "They are"} no longer on record.
