@@ -14,9 +14,9 @@ import { NODE } from "../../scripts/wrangler.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
 /** What a browser loads before it shows a conversation. The aim is 90,000. */
-const MOST_FIRST_BYTES = 72 * 1000;
+const MOST_FIRST_BYTES = 71 * 1000;
 /** All views. */
-const MOST_BYTES = 100 * 1000;
+const MOST_BYTES = 103 * 1000;
 const MOST_LINES = 400;
 
 const server = await startServer({ site: true });

@@ -185,7 +185,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
             <Check label="Pinned: no rule touches this session" isOn={isPinned} onChange={setPinned} />
           )}
           <p class="origin note">
-            <span class="badge built-in">{data.origin}</span>
+            Where these rules come from: <span class="badge built-in">{data.origin}</span>
           </p>
         </fieldset>
         <div class="actions">

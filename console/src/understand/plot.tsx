@@ -63,7 +63,7 @@ export function Plot({ title, each, bars, shown, empty, children }: Props) {
         })}
       </svg>
       <p class="plot-names note" aria-hidden="true">
-        {namesOf(bars).map((name, n) => (
+        {namesOf(bars, step === WIDEST).map((name, n) => (
           <span key={n}>{name}</span>
         ))}
       </p>
@@ -92,8 +92,8 @@ function AsTable({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** The names of the first bar, of one in the middle and of the last. */
-function namesOf(bars: readonly Bar[]): string[] {
-  if (bars.length < 3) return bars.map(({ name }) => name);
+/** The names of the first bar, of one in the middle and of the last. `isShort`: the bars leave room at the end. */
+function namesOf(bars: readonly Bar[], isShort: boolean): string[] {
+  if (isShort) return [[...new Set([bars[0]!.name, bars.at(-1)!.name])].join(" – ")];
   return [bars[0]!, bars[bars.length >> 1]!, bars.at(-1)!].map(({ name }) => name);
 }
