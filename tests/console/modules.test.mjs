@@ -343,6 +343,19 @@ test("a_snippet_quotes_whatever_somebody_called_their_agent", () => {
   assert.match(client, /agent\.session\("a'b\$\(x\)"\)\.getTurns\(\{ limit: 20 \}\)/);
 });
 
+test("each_part_of_manage_and_each_fact_is_a_call_of_its_own", () => {
+  const parts = ["proposals", "retention", "people", "tools", "tokens", "compaction", "copies", "defaults", "agents"];
+  const operations = parts.map(
+    (part) => snippetOf({ view: "manage", agent: "a", part }, "https://a.example", false).curl.match(/rpc\/(\w+)/)[1],
+  );
+  assert.equal(new Set(operations).size, parts.length);
+  assert.ok(operations.includes("applyRetention"));
+  const { curl } = snippetOf({ view: "manage", agent: "a", part: "retention" }, "https://a.example", false);
+  assert.match(curl, /"dryRun":true/);
+  const fact = snippetOf({ view: "memory", agent: "a", label: "facts", entry: "home" }, "https://a.example", false);
+  assert.match(fact.curl, /rpc\/getBlockVersions' \\\n {2}-d '\{"label":"facts","key":"home"\}'$/);
+});
+
 test("a_thread_of_langgraph_is_read_as_one", () => {
   const metadata = { langgraph: "checkpoints", thread: "t-1", namespace: "sub" };
   assert.deepEqual(threadOf({ metadata }), { kind: "checkpoints", thread: "t-1", namespace: "sub" });

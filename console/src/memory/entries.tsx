@@ -167,6 +167,11 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
       {found === null && entries?.length === 0 && (
         <Empty title="No entries yet" icon="search">
           <p>The model adds what it wants to find again. You can, too.</p>
+          {may("setEntry") && (
+            <Button kind="main" onClick={() => setChanged("new")}>
+              Write the first
+            </Button>
+          )}
         </Empty>
       )}
       {found === null &&

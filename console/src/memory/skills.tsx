@@ -58,6 +58,11 @@ export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf;
       {data?.length === 0 && (
         <Empty title="No documents yet" icon="book">
           <p>The model sees one line for each document, and loads the one that it needs.</p>
+          {may("putSkill") && (
+            <Button kind="main" onClick={() => setAdding(true)}>
+              Write the first
+            </Button>
+          )}
         </Empty>
       )}
       {shown?.map((skill) => (
