@@ -343,6 +343,34 @@ test("a_snippet_quotes_whatever_somebody_called_their_agent", () => {
   assert.match(client, /agent\.session\("a'b\$\(x\)"\)\.getTurns\(\{ limit: 20 \}\)/);
 });
 
+const { EMPTY: EMPTY_TOKEN, tokenInput } = await load("manage/token_input.ts");
+
+test("a_token_is_made_of_what_was_written_and_of_nothing_else", () => {
+  assert.deepEqual(tokenInput({ ...EMPTY_TOKEN, preset: "none", holder: "nobody counts" }), { expiresIn: 3600 });
+  assert.deepEqual(
+    tokenInput({
+      preset: "chat",
+      session: " s ",
+      operations: "setEntry\n\n getEntry ,search",
+      expiresIn: "900",
+      allow: ["clientTools"],
+      models: "demo",
+      tools: "",
+      limits: { turnsPerMinute: "5", tokensPerDay: " ", costPerDay: "0.5" },
+      holder: "user-42",
+    }),
+    {
+      expiresIn: 900,
+      preset: "chat",
+      sessionId: "s",
+      operations: ["setEntry", "getEntry", "search"],
+      allow: { clientTools: true, models: ["demo"] },
+      limits: { turnsPerMinute: 5, costPerDay: 0.5 },
+      holder: "user-42",
+    },
+  );
+});
+
 test("each_part_of_manage_and_each_fact_is_a_call_of_its_own", () => {
   const parts = ["proposals", "retention", "people", "tools", "tokens", "compaction", "copies", "defaults", "agents"];
   const operations = parts.map(
