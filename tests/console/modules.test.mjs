@@ -295,7 +295,7 @@ test("only_the_settings_that_were_changed_are_sent", () => {
     reservedMetadataKeys: [],
   };
   const before = textsOf(config);
-  const changed = (texts) => changesOf(before, { ...before, ...texts });
+  const changed = (texts) => changesOf(before, { ...before, ...texts }, config);
   assert.deepEqual(changed({}), {});
   assert.deepEqual(changed({ temperature: "", maxSteps: "7", vectors: "true", reservedMetadataKeys: "a\n\nb" }), {
     temperature: null,
@@ -309,6 +309,13 @@ test("only_the_settings_that_were_changed_are_sent", () => {
     prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } },
   });
   assert.throws(() => changed({ "prices.models": "{" }), /Models with prices of their own/);
+  // What no field shows stays, and without its block learning is given up.
+  const learning = { learn: { into: "facts", after: "turn", review: "auto", another: 7, none: null } };
+  const of = (texts) => changesOf(textsOf(learning), { ...textsOf(learning), ...texts }, learning);
+  assert.deepEqual(of({ "learn.instructions": "Only of\nthe user." }), {
+    learn: { another: 7, into: "facts", after: "turn", review: "auto", instructions: "Only of\nthe user." },
+  });
+  assert.deepEqual(of({ "learn.into": "" }), { learn: null });
   const shown = groupsOf({ model: "agent", prices: "agent" }).flatMap(({ fields }) => fields.map(({ path }) => path));
   assert.deepEqual(shown, ["model", "prices.input", "prices.output", "prices.cachedInput", "prices.models"]);
 });

@@ -140,7 +140,7 @@ function HowItLearns({ agent }: { agent: string }) {
   if (data == null) return null;
   const { learn } = data;
   const settings = hashOf({ view: "settings", agent });
-  if (learn == null)
+  if (learn?.into == null)
     return (
       <>
         <p>This agent does not learn from its conversations: no block is named that facts would go to.</p>

@@ -16,6 +16,8 @@ export interface SettingField {
   options?: ReadonlyArray<readonly [string, string]>;
   /** What a text may be completed to. */
   list?: readonly string[];
+  /** Without it, the setting is given up. */
+  isNeeded?: true;
 }
 
 export interface SettingGroup {
@@ -154,6 +156,7 @@ export const GROUPS: readonly SettingGroup[] = [
         kind: "text",
         placeholder: "the agent does not learn",
         hint: "A block of this agent, such as facts. Empty: the agent does not learn by itself.",
+        isNeeded: true,
       },
       {
         path: "learn.after",
@@ -257,7 +260,11 @@ function textOf(kind: Kind, value: any): string {
 }
 
 /** What `configureAgent` is told: the settings that were changed alone. The others may come from elsewhere, and stay there. */
-export function changesOf(before: Texts, now: Texts): Record<string, unknown> {
+export function changesOf(
+  before: Texts,
+  now: Texts,
+  config: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
   const fields = GROUPS.flatMap(({ fields }) => fields);
   const changed = new Set(fields.filter(({ path }) => before[path] !== now[path]).map(settingOf));
   return Object.fromEntries(
@@ -266,18 +273,23 @@ export function changesOf(before: Texts, now: Texts): Record<string, unknown> {
       settingFrom(
         fields.filter((field) => settingOf(field) === setting),
         now,
+        config[setting],
       ),
     ]),
   );
 }
 
-/** `null`: the agent has no value of its own. */
-function settingFrom(fields: readonly SettingField[], texts: Texts): unknown {
+/** `null`: the agent has no value of its own. What of the `stored` one no field shows stays. */
+function settingFrom(fields: readonly SettingField[], texts: Texts, stored: unknown): unknown {
   const values = fields.map((field) => [field.path.split(".")[1], valueOf(field, texts[field.path] ?? "")] as const);
   const [only] = values;
   if (only !== undefined && only[0] === undefined) return only[1];
   const given = values.filter(([, value]) => value !== null);
-  return given.length === 0 ? null : Object.fromEntries(given);
+  const isGivenUp = fields.some(({ path, isNeeded }) => isNeeded && (texts[path] ?? "").trim() === "");
+  if (given.length === 0 || isGivenUp) return null;
+  const shown = new Set(values.map(([part]) => part));
+  const unseen = Object.entries(stored ?? {}).filter(([part, value]) => !shown.has(part) && value !== null);
+  return Object.fromEntries([...unseen, ...given]);
 }
 
 function valueOf({ kind, label }: SettingField, text: string): unknown {

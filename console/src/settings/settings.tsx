@@ -99,7 +99,7 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
     }
     setBusy(false);
   };
-  const save = () => configure(() => changesOf(textsOf(config), texts), "Saved.", texts);
+  const save = () => configure(() => changesOf(textsOf(config), texts, { ...config }), "Saved.", texts);
   const giveUp = (setting: string) => {
     const own = Object.entries(texts).filter(([path]) => path.split(".")[0] === setting);
     void configure(() => ({ [setting]: null }), "The agent's own value is given up.", {

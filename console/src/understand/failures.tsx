@@ -1,6 +1,6 @@
 // What went wrong lately: what the sessions have on record, and what was refused here.
 
-import type { FailedCallback, SessionClient, SessionEvent } from "session-agent";
+import type { FailedCallback, Session, SessionClient, SessionEvent } from "session-agent";
 import { Button, Name } from "../ui/basics.tsx";
 import { Pending } from "../ui/pending.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -21,6 +21,8 @@ const SHOWN = 30;
 
 /** A message that is so young may still be answered, by a program that keeps its turns here. */
 const YOUNG_MS = 60_000;
+
+type LastError = Session["lastCompactionError"];
 
 interface Failure {
   key: string;
@@ -145,16 +147,16 @@ async function failuresOf(
     sessions.map(async (stored): Promise<Failure[]> => {
       const session = { id: stored.id, name: titleOf(stored) };
       const failures: Failure[] = [];
-      const last = stored.lastCompactionError;
-      if (last)
-        failures.push({
-          key: `${stored.id}/compaction`,
-          at: last.at,
-          what: "Compaction failed",
-          text: last.message,
-          code: last.code,
-          session,
-        });
+      for (const [what, last] of lastErrors(stored))
+        if (last)
+          failures.push({
+            key: `${stored.id}/${what}`,
+            at: last.at,
+            what,
+            text: last.message,
+            code: last.code,
+            session,
+          });
       const events = client.session(stored.id);
       const [results, newest] = await Promise.all([
         events.loadEvents({ actions: ["tool_result"], tail: true, limit: EVENTS }, { signal }).catch(() => []),
@@ -189,6 +191,14 @@ async function failuresOf(
     }),
   );
   return { failures: [...turns, ...found.flat()], names };
+}
+
+/** What a session has on record of work that is done to it. Not every Worker learns. */
+function lastErrors(session: Session & { lastLearningError?: LastError }): readonly [string, LastError][] {
+  return [
+    ["Compaction failed", session.lastCompactionError],
+    ["Learning failed", session.lastLearningError],
+  ];
 }
 
 function failedTurn(
