@@ -25,10 +25,10 @@ import { SignIn } from "./sign_in.tsx";
 import { count, shownName } from "./text.ts";
 import { addressOf, type AgentRoute, type AgentView, viewsOf } from "./views.ts";
 
-const Activity = later(async () => (await import("./further.ts")).Activity);
-const Manage = later(async () => (await import("./further.ts")).Manage);
-const MemoryPage = later(async () => (await import("./further.ts")).MemoryPage);
-const Settings = later(async () => (await import("./further.ts")).Settings);
+const Activity = later(({ Activity }) => Activity);
+const Manage = later(({ Manage }) => Manage);
+const MemoryPage = later(({ MemoryPage }) => MemoryPage);
+const Settings = later(({ Settings }) => Settings);
 
 export function App() {
   const at = route.value;

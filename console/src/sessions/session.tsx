@@ -25,8 +25,8 @@ import { Rename } from "./rename.tsx";
 import { sessionsOf } from "./sessions.ts";
 import { type Thread, threadOf, titleOf } from "./thread.ts";
 
-const FurtherTab = later(async () => (await import("../further.ts")).FurtherTab);
-const ThreadView = later(async () => (await import("../further.ts")).ThreadView);
+const FurtherTab = later(({ FurtherTab }) => FurtherTab);
+const ThreadView = later(({ ThreadView }) => ThreadView);
 
 const LOOK_MS = 3000;
 

@@ -180,7 +180,7 @@ export const GROUPS: readonly SettingGroup[] = [
         ],
       },
       { path: "learn.model", label: "Model that learns", kind: "text", list: MODELS, placeholder: "the agent's model" },
-      { path: "learn.maxTokensPerDay", label: "Most tokens in a day for learning", kind: "number" },
+      { path: "learn.maxTokensPerDay", label: "Tokens that learning may take in a day", kind: "number" },
       { path: "learn.instructions", label: "What else the model is told", kind: "prose" },
       {
         path: "learn.trust",

@@ -1,17 +1,33 @@
-// Views that are seldom opened. Each is a file of its own, which the browser loads when the
-// view is opened for the first time.
+// Views that are seldom opened stand in a file of their own, which the browser loads when the
+// first of them is opened.
 
 import type { FunctionComponent } from "preact";
+import { reach } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { Button, Loading } from "./basics.tsx";
 import { Icon } from "./icons.tsx";
 
-/** A view that stands for the one that `load` gives. */
-export function later<Props extends object>(load: () => Promise<FunctionComponent<Props>>): FunctionComponent<Props> {
-  let View: FunctionComponent<Props> | undefined;
+type Further = typeof import("../further.ts");
+
+let further: Further | undefined;
+
+async function loadFurther(): Promise<void> {
+  if (further !== undefined) return;
+  // A browser may remember that an import failed, and never try it again.
+  await reach();
+  further = await import("../further.ts");
+}
+
+/** A view that stands for one of that file. */
+export function later<Props extends object>(
+  choose: (from: Further) => FunctionComponent<Props>,
+): FunctionComponent<Props> {
   return function Later(props: Props) {
-    const { error } = useLoad("", async () => (View ??= await load()));
-    if (View !== undefined) return <View {...props} />;
+    const { error } = useLoad("", loadFurther);
+    if (further !== undefined) {
+      const View = choose(further);
+      return <View {...props} />;
+    }
     return error === undefined ? <Loading what="this view" /> : <NotLoaded />;
   };
 }
