@@ -26,6 +26,7 @@ const VIEWS = [
   ["#/example/memory", "Likes window seats."],
   ["#/example/memory/memory", "Version 1 on the left"],
   ["#/example/memory/places", "walk on its roof"],
+  ["#/example/memory/places?entry=opera", "the oldest that is kept"],
   ["#/example/memory/guides", "What to pack"],
   ["#/example/activity", "The agent's object"],
   ["#/example/settings", "Most steps of a turn"],
@@ -73,6 +74,7 @@ describe("access", { skip }, async () => {
     await page.getByRole("button", { name: "Show me an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
     await page.context().close();
+    await site.ask("example", "updateSession", { sessionId: "trip", tags: ["travel"], metadata: { channel: "web" } });
     await furnish();
   }
 
