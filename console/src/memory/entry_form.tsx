@@ -8,6 +8,7 @@ import { useWork } from "../ui/work.ts";
 import { openAgent } from "../connection.ts";
 import { fieldOf, timeOf } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
+import { MarkFields } from "../ui/mark_fields.tsx";
 import { metadataOf, metadataText, tagsOf } from "../ui/marks.tsx";
 
 interface Props {
@@ -71,14 +72,7 @@ export function EntryForm({ agent, of, entry, onClose, onDone }: Props) {
           onInput={setSupersedes}
           hint="The keys of entries that hold no longer, one on each line."
         />
-        <Field label="Tags" rows={2} value={tags} onInput={setTags} hint="One on each line." />
-        <Field
-          label="Metadata"
-          rows={3}
-          value={metadata}
-          onInput={setMetadata}
-          hint="A JSON object, to find the entry by. Empty: none."
-        />
+        <MarkFields what="the entry" tags={tags} onTags={setTags} metadata={metadata} onMetadata={setMetadata} />
       </Form>
     </Dialog>
   );

@@ -21,7 +21,7 @@ import { Compact } from "./compact.tsx";
 import { deleteLater } from "./deleting.ts";
 import { Export } from "./export.tsx";
 import { Fork } from "./fork.tsx";
-import { Rename } from "./rename.tsx";
+import { Naming } from "./naming.tsx";
 import { sessionsOf } from "./sessions.ts";
 import { type Thread, threadOf, titleOf } from "./thread.ts";
 
@@ -51,7 +51,7 @@ const ASKS: Record<SessionTab, string> = {
   memory: "getBlocks",
 };
 
-type Doing = { what: "rename" | "compact" | "export" } | { what: "fork"; atId?: string };
+type Doing = { what: "name" | "compact" | "export" } | { what: "fork"; atId?: string };
 
 export function SessionPage({
   agent,
@@ -132,7 +132,7 @@ export function SessionPage({
           <Menu
             label="More for this session"
             items={[
-              { text: "Name and tags", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "rename" }) },
+              { text: "Name and tags", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "name" }) },
               { text: "Compact", icon: "compact", needs: "compact", run: () => setDoing({ what: "compact" }) },
               { text: "Export", icon: "download", needs: "exportSession", run: () => setDoing({ what: "export" }) },
               { text: "Delete", icon: "trash", needs: "deleteSession", isDanger: true, run: remove },
@@ -164,8 +164,8 @@ export function SessionPage({
           fork={(atId) => setDoing({ what: "fork", atId })}
         />
       )}
-      {doing?.what === "rename" && session && (
-        <Rename conversation={conversation} session={session} onClose={close} onDone={changed} />
+      {doing?.what === "name" && session && (
+        <Naming conversation={conversation} session={session} onClose={close} onDone={changed} />
       )}
       {doing?.what === "compact" && <Compact conversation={conversation} onClose={close} />}
       {doing?.what === "export" && (

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Operations, Session } from "session-agent";
 import { Field } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
+import { MarkFields } from "../ui/mark_fields.tsx";
 import { metadataOf, metadataText, tagsOf } from "../ui/marks.tsx";
 import { useWork } from "../ui/work.ts";
 import type { Conversation } from "../conversation/conversation.ts";
@@ -17,7 +18,7 @@ interface Props {
   onDone: (session: Session) => void;
 }
 
-export function Rename({ conversation, session, onClose, onDone }: Props) {
+export function Naming({ conversation, session, onClose, onDone }: Props) {
   const [name, setName] = useState(session.name ?? "");
   const [tags, setTags] = useState((session.tags ?? []).join("\n"));
   const [metadata, setMetadata] = useState(metadataText(session.metadata));
@@ -36,14 +37,7 @@ export function Rename({ conversation, session, onClose, onDone }: Props) {
     <Dialog title="Name and tags" onClose={onClose}>
       <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         <Field label="Name" value={name} onInput={setName} autofocus />
-        <Field label="Tags" rows={2} value={tags} onInput={setTags} hint="One on each line." />
-        <Field
-          label="Metadata"
-          rows={3}
-          value={metadata}
-          onInput={setMetadata}
-          hint="A JSON object, to find the session by. Empty: none."
-        />
+        <MarkFields what="the session" tags={tags} onTags={setTags} metadata={metadata} onMetadata={setMetadata} />
       </Form>
     </Dialog>
   );
