@@ -38,6 +38,11 @@ describe("chat", { skip }, async () => {
     ]);
   };
 
+  async function defineWeather(agent) {
+    const tool = { name: "weather", description: "Tells it.", service: "TOOLS", needsApproval: false };
+    await ask(agent, "defineTool", tool);
+  }
+
   async function write(page, text) {
     await page.getByRole("textbox", { name: "Message" }).fill(text);
     await page.keyboard.press("Enter");
@@ -442,12 +447,7 @@ describe("chat", { skip }, async () => {
   });
 
   test("a_turn_is_a_waterfall_while_it_runs_and_on_record", async (t) => {
-    await ask("drawn", "defineTool", {
-      name: "weather",
-      description: "Tells it.",
-      service: "TOOLS",
-      needsApproval: false,
-    });
+    await defineWeather("drawn");
     const rest = gate();
     model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains."));
     const page = await site.open(t, "#/drawn/sessions/s");
@@ -471,12 +471,7 @@ describe("chat", { skip }, async () => {
   });
 
   test("a_waterfall_goes_on_where_it_was_when_the_connection_is_back", async (t) => {
-    await ask("dropped", "defineTool", {
-      name: "weather",
-      description: "Tells it.",
-      service: "TOOLS",
-      needsApproval: false,
-    });
+    await defineWeather("dropped");
     const [rest, last] = [gate(), gate()];
     model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains, ", last, "still."));
     const page = await site.open(t, "#/dropped/sessions/s");
