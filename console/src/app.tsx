@@ -4,13 +4,11 @@
 import { useEffect } from "preact/hooks";
 import { Button, Name } from "./ui/basics.tsx";
 import { Icon } from "./ui/icons.tsx";
+import { later } from "./ui/later.tsx";
 import { credential, isLost, isSignInNeeded, signOut } from "./connection.ts";
 import { Above } from "./goto/goto.tsx";
 import { above } from "./goto/keys.ts";
 import { Home } from "./home.tsx";
-import { Manage } from "./manage/manage.tsx";
-import { Memory } from "./memory/memory.tsx";
-import { MemoryPage } from "./memory/page.tsx";
 import { dismiss, notices, tellError } from "./notices.ts";
 import { requests, type SentRequest } from "./requests.ts";
 import { may } from "./rights.ts";
@@ -23,11 +21,14 @@ import { SessionList } from "./sessions/list.tsx";
 import { SessionPage } from "./sessions/session.tsx";
 import { sessionsOf } from "./sessions/sessions.ts";
 import { SessionsHome } from "./sessions/sessions_home.tsx";
-import { Settings } from "./settings/settings.tsx";
 import { SignIn } from "./sign_in.tsx";
 import { count, shownName } from "./text.ts";
-import { Activity } from "./understand/activity.tsx";
 import { addressOf, type AgentRoute, type AgentView, viewsOf } from "./views.ts";
+
+const Activity = later(({ Activity }) => Activity);
+const Manage = later(({ Manage }) => Manage);
+const MemoryPage = later(({ MemoryPage }) => MemoryPage);
+const Settings = later(({ Settings }) => Settings);
 
 export function App() {
   const at = route.value;
@@ -122,12 +123,7 @@ function ViewLink({ at, to }: { at: AgentRoute; to: AgentView }) {
 function View({ at }: { at: AgentRoute }) {
   if (at.view === "session")
     return <SessionPage key={`${at.agent}/${at.session}`} agent={at.agent} id={at.session} tab={at.tab} at={at.at} />;
-  if (at.view === "memory")
-    return (
-      <MemoryPage>
-        <Memory agent={at.agent} session={undefined} label={at.label} />
-      </MemoryPage>
-    );
+  if (at.view === "memory") return <MemoryPage agent={at.agent} label={at.label} entry={at.entry} />;
   if (at.view === "activity") return <Activity agent={at.agent} />;
   if (at.view === "settings") return <Settings agent={at.agent} />;
   if (at.view === "manage") return <Manage agent={at.agent} part={at.part} />;

@@ -111,13 +111,22 @@ async function reason(response: Response): Promise<string> {
   }
 }
 
+/** Fails without a connection. */
+export async function reach(): Promise<void> {
+  await fetch("/health", { cache: "no-store" });
+}
+
 /** Says that the connection is gone, and looks until it is back. */
 function lose(): void {
   if (isLost.peek()) return;
   isLost.value = true;
   const look = async () => {
-    const answer = await fetch("/health", { cache: "no-store" }).catch(() => null);
-    if (answer === null) return void setTimeout(look, LOOK_AGAIN_MS);
+    try {
+      await reach();
+    } catch {
+      setTimeout(look, LOOK_AGAIN_MS);
+      return;
+    }
     isLost.value = false;
     reconnections.value += 1;
   };

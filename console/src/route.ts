@@ -24,7 +24,7 @@ export type Route =
   | { view: "home" }
   | { view: "sessions"; agent: string }
   | { view: "session"; agent: string; session: string; tab: SessionTab; at?: string }
-  | { view: "memory"; agent: string; label?: string }
+  | { view: "memory"; agent: string; label?: string; entry?: string }
   | { view: "activity"; agent: string }
   | { view: "settings"; agent: string }
   | { view: "manage"; agent: string; part: ManagePart };
@@ -33,12 +33,16 @@ export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [agent, view, name, detail] = path.split("/").map(decoded);
   if (!agent) return { view: "home" };
-  if (view === "memory") return { view, agent, ...(name && { label: name }) };
+  const asked = new URLSearchParams(query);
+  if (view === "memory") {
+    const entry = asked.get("entry");
+    return { view, agent, ...(name && { label: name, ...(entry !== null && { entry }) }) };
+  }
   if (view === "activity" || view === "settings") return { view, agent };
   if (view === "manage") return { view, agent, part: MANAGE_PARTS.find((part) => part === name) ?? "proposals" };
   if (view !== "sessions" || !name) return { view: "sessions", agent };
   const tab = SESSION_TABS.find((tab) => tab === detail) ?? "conversation";
-  const at = new URLSearchParams(query).get("at");
+  const at = asked.get("at");
   return { view: "session", agent, session: name, tab, ...(at && { at }) };
 }
 
@@ -48,8 +52,14 @@ export function hashOf(route: Route): string {
   if (route.view === "session") pieces.push(route.session, route.tab);
   if (route.view === "memory" && route.label !== undefined) pieces.push(route.label);
   if (route.view === "manage") pieces.push(route.part);
-  const at = route.view === "session" && route.at !== undefined ? `?at=${encoded(route.at)}` : "";
-  return `#/${pieces.map(encoded).join("/")}${at}`;
+  return `#/${pieces.map(encoded).join("/")}${queryOf(route)}`;
+}
+
+/** What of the view is shown first. */
+function queryOf(route: Route): string {
+  if (route.view === "session" && route.at !== undefined) return `?at=${encoded(route.at)}`;
+  if (route.view === "memory" && route.entry !== undefined) return `?entry=${encoded(route.entry)}`;
+  return "";
 }
 
 /** A text with half a character is no text that an address can hold. */

@@ -1,14 +1,14 @@
 // The Worker's static files: build/site/, which wrangler.toml names as its assets. They
 // are the console, bundled from console/, and the API document.
 
-import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { BUILD, CLIENT, OPENAPI, ROOT } from "../places.mjs";
 
 export const SITE = join(BUILD, "site");
 
 const CONSOLE = join(ROOT, "console");
-const COPIED = ["_headers", "index.html", "icon.svg"];
+const COPIED = ["_headers", "icon.svg"];
 
 /** The oldest browsers that the console runs in: those of spring 2024. */
 const TARGET = ["es2022", "chrome123", "firefox121", "safari17.5"];
@@ -18,24 +18,31 @@ export async function buildSite() {
   rmSync(next, { recursive: true, force: true });
   mkdirSync(next, { recursive: true });
   for (const file of COPIED) cpSync(join(CONSOLE, file), join(next, file));
-  await bundle(next);
+  writePage(next, await bundle(next));
   copyFileSync(OPENAPI, join(next, "openapi.json"));
   // Whole or not at all: a build that fails leaves the files of the one before.
   rmSync(SITE, { recursive: true, force: true });
   renameSync(next, SITE);
 }
 
-/** console.js and console.css. Nothing is loaded later, so the two are all of the console. */
+/**
+ * console.js and console.css, which the page begins with, and the files that console.js asks
+ * for: what it shares with the views of `further.ts`, and these, when one is opened. Gives the
+ * names of the files that console.js can't begin without.
+ */
 async function bundle(folder) {
   // Among the packages, which an earlier step installs.
   const { build } = await import("esbuild");
-  await build({
+  const { metafile } = await build({
     entryPoints: [
       { in: join(CONSOLE, "src/main.tsx"), out: "console" },
       { in: join(CONSOLE, "style.css"), out: "console" },
     ],
     outdir: folder,
     bundle: true,
+    splitting: true,
+    // By the hash a page of an older build never gets a file of a newer one.
+    chunkNames: "console-[name]-[hash]",
     minify: true,
     format: "esm",
     target: TARGET,
@@ -44,5 +51,15 @@ async function bundle(folder) {
     tsconfig: join(CONSOLE, "tsconfig.json"),
     legalComments: "none",
     logLevel: "warning",
+    metafile: true,
   });
+  const [, entry] = Object.entries(metafile.outputs).find(([path]) => basename(path) === "console.js");
+  return entry.imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => basename(path));
+}
+
+/** The browser asks for `needed` at once, and not only when it has read console.js. */
+function writePage(folder, needed) {
+  const page = readFileSync(join(CONSOLE, "index.html"), "utf8");
+  const links = needed.map((name) => `<link rel="modulepreload" href="/${name}">\n`).join("");
+  writeFileSync(join(folder, "index.html"), page.replace("</head>", `${links}</head>`));
 }

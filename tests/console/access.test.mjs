@@ -26,6 +26,7 @@ const VIEWS = [
   ["#/example/memory", "Likes window seats."],
   ["#/example/memory/memory", "Version 1 on the left"],
   ["#/example/memory/places", "walk on its roof"],
+  ["#/example/memory/places?entry=opera", "the oldest that is kept"],
   ["#/example/memory/guides", "What to pack"],
   ["#/example/activity", "The agent's object"],
   ["#/example/settings", "Most steps of a turn"],
@@ -73,6 +74,7 @@ describe("access", { skip }, async () => {
     await page.getByRole("button", { name: "Show me an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
     await page.context().close();
+    await site.ask("example", "updateSession", { sessionId: "trip", tags: ["travel"], metadata: { channel: "web" } });
     await furnish();
   }
 
@@ -144,7 +146,7 @@ describe("access", { skip }, async () => {
     await page.getByLabel("More for this session").click();
     assert.deepEqual(await faults(page), [], "menu");
     for (const [name, text] of [
-      ["Rename", "Rename the session"],
+      ["Name and tags", "One on each line."],
       ["Compact", "Compact the conversation"],
       ["Export", "The file is whole"],
     ]) {
@@ -155,7 +157,7 @@ describe("access", { skip }, async () => {
       assert.deepEqual(await faults(page), [], name);
       await page.keyboard.press("Escape");
     }
-    for (const name of ["New session", "Import a session"]) {
+    for (const name of ["New session", "Import a session", "Filter the sessions"]) {
       await page.getByRole("button", { name }).click();
       await page.getByRole("dialog").waitFor();
       assert.deepEqual(await faults(page), [], name);
@@ -232,7 +234,7 @@ describe("access", { skip }, async () => {
     await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
     await tabTo("More for this session", "Shift+Tab");
     await press("Enter");
-    await tabTo("Rename");
+    await tabTo("Name and tags");
     await press("Enter");
     await page.getByRole("dialog").waitFor();
     await press("Escape");
@@ -257,8 +259,10 @@ describe("access", { skip }, async () => {
     const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
     await page.getByText("Walk on the roof").waitFor();
     await page.keyboard.press("Control+k");
+    // Whoever writes at once writes into the field.
+    await page.keyboard.type("mem");
     const goto = page.getByRole("combobox", { name: "Where to" });
-    await goto.fill("mem");
+    assert.equal(await goto.inputValue(), "mem");
     assert.deepEqual(await faults(page), [], "go to");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowUp");
@@ -318,6 +322,36 @@ describe("access", { skip }, async () => {
     const tab = page.getByRole("link", { name: "Memory", exact: true }).last();
     const { x, width } = await tab.boundingBox();
     assert.ok(x >= 0 && x + width <= 320, `the tab stands at ${x}`);
+  });
+
+  test("a_phone_shows_the_part_of_manage_that_is_open", async (t) => {
+    const page = await site.open(t, "#/example/manage/agents", { viewport: { width: 390, height: 844 } });
+    const tab = page.getByRole("link", { name: "Agents", exact: true });
+    await tab.waitFor();
+    await until(
+      () => tab.boundingBox(),
+      ({ x, width }) => x >= 0 && x + width <= 390,
+    );
+  });
+
+  test("a_view_that_is_seldom_opened_is_loaded_when_it_is_opened", async (t) => {
+    const page = await site.open(t, "#/example/sessions/trip");
+    const loaded = [];
+    page.on("request", (request) => request.url().endsWith(".js") && loaded.push(request.url()));
+    await page.reload();
+    await page.getByText("Walk on the roof").waitFor();
+    await page.waitForLoadState("networkidle");
+    assert.deepEqual(
+      loaded.filter((url) => url.includes("further")),
+      [],
+    );
+    // A newer console has other files: the page says so, and is loaded anew.
+    await page.route("**/console-further-*.js", (route) => route.fulfill({ status: 404, body: "" }));
+    await page.goto(site.at("#/example/settings"));
+    await page.getByText("This part of the console did not load.").waitFor();
+    await page.unroute("**/console-further-*.js");
+    await page.getByRole("button", { name: "Reload the page" }).click();
+    await page.getByText("Most steps of a turn").waitFor();
   });
 
   test("a_phone_goes_from_the_list_to_a_session_and_back", async (t) => {

@@ -38,6 +38,11 @@ describe("chat", { skip }, async () => {
     ]);
   };
 
+  async function defineWeather(agent) {
+    const tool = { name: "weather", description: "Tells it.", service: "TOOLS", needsApproval: false };
+    await ask(agent, "defineTool", tool);
+  }
+
   async function write(page, text) {
     await page.getByRole("textbox", { name: "Message" }).fill(text);
     await page.keyboard.press("Enter");
@@ -442,12 +447,7 @@ describe("chat", { skip }, async () => {
   });
 
   test("a_turn_is_a_waterfall_while_it_runs_and_on_record", async (t) => {
-    await ask("drawn", "defineTool", {
-      name: "weather",
-      description: "Tells it.",
-      service: "TOOLS",
-      needsApproval: false,
-    });
+    await defineWeather("drawn");
     const rest = gate();
     model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains."));
     const page = await site.open(t, "#/drawn/sessions/s");
@@ -468,6 +468,66 @@ describe("chat", { skip }, async () => {
     await rows.filter({ hasText: "weather" }).waitFor();
     assert.equal(await rows.count(), 1 + 1 + turns[0].steps.length + 1);
     await page.getByText(`${turns[0].steps[1].context.sentMessages} messages`).waitFor();
+  });
+
+  test("a_waterfall_goes_on_where_it_was_when_the_connection_is_back", async (t) => {
+    await defineWeather("dropped");
+    const [rest, last] = [gate(), gate()];
+    model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains, ", last, "still."));
+    const page = await site.open(t, "#/dropped/sessions/s");
+    // What the page hears of the turn breaks off behind the tool's result, and the turn goes on.
+    await page.evaluate(() => {
+      const { fetch } = window;
+      window.fetch = async (url, init) => {
+        const response = await fetch(url, init);
+        if (!String(url).endsWith("/chat")) return response;
+        window.fetch = fetch;
+        const reader = response.body.getReader();
+        const body = new ReadableStream({
+          async pull(controller) {
+            const { value, done } = await reader.read();
+            if (window.isCut) return controller.error(new TypeError("network error"));
+            if (done) return controller.close();
+            controller.enqueue(value);
+          },
+        });
+        window.cut = () => {
+          window.isCut = true;
+          void reader.cancel();
+        };
+        return new Response(body, response);
+      };
+    });
+    await write(page, "Rain?");
+    await page.locator(".live summary").click();
+    const row = (name) => page.getByRole("region", { name: "The turn that runs" }).getByRole("row", { name });
+    await row(/request 2/).waitFor();
+    const took = () =>
+      row(/weather/)
+        .getByRole("cell")
+        .last()
+        .textContent();
+    const before = await took();
+    assert.match(before, /^\d+ ms$/);
+    await page.evaluate(() => window.cut());
+    rest.open();
+    // Only who hears the turn again hears this.
+    await page.getByText("It rains,", { exact: true }).waitFor();
+    await row(/request 2/).waitFor();
+    assert.equal(await took(), before);
+    assert.equal(await page.getByText("heard for").count(), 0);
+    last.open();
+    await page.getByText("It rains, still.", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    // Who comes while a turn runs is told that its beginning was not heard.
+    const end = gate();
+    model.next(say("Still ", end, "raining."));
+    await write(page, "And now?");
+    await page.getByText("Still", { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText("heard for").waitFor();
+    end.open();
+    await page.getByText("Still raining.").waitFor();
   });
 
   test("a_call_is_approved_once_its_turn_is_over", async (t) => {

@@ -14,6 +14,8 @@ const IMAGES = [
   ["console-dark", { ...WIDE, colorScheme: "dark" }, "#/example/sessions/trip/context", "System prompt"],
   ["console-turns", { ...WIDE, colorScheme: "light" }, "#/example/sessions/rent/turns", "last request was made of"],
   ["console-memory", { ...WIDE, colorScheme: "light" }, "#/example/memory/memory", "Version 1 on the left"],
+  ["console-proposals", { ...WIDE, colorScheme: "light" }, "#/example/manage/proposals", "Because of"],
+  ["console-fact", { ...WIDE, colorScheme: "light" }, "#/example/memory/facts?entry=home", "Because of"],
   ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "The agent's object"],
   ["console-settings", { ...WIDE, colorScheme: "light" }, "#/example/settings", "Most steps of a turn"],
   ["console-branches", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip/branches", "2 branches"],
@@ -41,7 +43,7 @@ for (const [name, options, hash, text] of IMAGES) {
 }
 await site.stop();
 
-/** Beside the example: settings, a tool that failed, other sessions, and a month of use. */
+/** Beside the example: settings, what was learnt, a tool that failed, other sessions, and a month of use. */
 async function addOthers({ server }) {
   const ask = (operation, input) => server.call("example", operation, input);
   await ask("configureAgent", {
@@ -75,6 +77,18 @@ async function addOthers({ server }) {
       },
     ],
   });
+  await ask("updateSession", { sessionId: "trip", tags: ["travel"], metadata: { channel: "web" } });
+  await ask("defineBlock", { label: "facts", kind: "searchable", description: "What was learnt" });
+  await ask("configureAgent", { learn: { into: "facts", after: "manual" } });
+  const learn = async (content) => {
+    await ask("appendEvents", { sessionId: "seats", events: [{ action: "user_message", content }] });
+    return (await ask("learn", { sessionId: "seats" })).body.proposals;
+  };
+  for (const place of ["Lisbon", "Oslo"]) {
+    const [{ id }] = await learn(`I live in ${place}.`);
+    await ask("decideProposal", { id, approve: true });
+  }
+  await learn("I like window seats on night trains. My dog is Bo.");
   const today = Math.floor(Date.now() / 86_400_000);
   for (let n = 1; n < 30; n += 1) {
     const turns = 4 + ((n * 7) % 11);

@@ -181,7 +181,9 @@ describe("manage", { skip }, async () => {
     const page = await site.open(t, "#/anybody/manage/tools");
     await click(page, "Try weather");
     await click(page, "Call");
-    await page.locator(".notice.failed").getByText("set the secret").waitFor();
+    const told = page.getByRole("dialog").getByRole("alert");
+    await told.getByText("This Worker takes no calls of tools from a page.").waitFor();
+    for (const way of ["npm start", "SESSION_AGENT_TOKEN", "in a conversation"]) await told.getByText(way).waitFor();
   });
 
   test("a_token_is_shown_once_with_what_it_may_and_does_no_more", async (t) => {
@@ -290,7 +292,10 @@ describe("manage", { skip }, async () => {
         { action: "add", key: "home", content: "The user lives in Oslo.", events: ["e1"] },
       ];
       model.next(say(JSON.stringify({ changes })));
-      const page = await learning.open(t, "#/l/manage/proposals");
+      const page = await learning.open(t, "#/new/manage/proposals");
+      await page.getByRole("link", { name: "Have it learn" }).click();
+      await page.getByLabel("Searchable block that facts go to").waitFor();
+      await page.goto(learning.at("#/l/manage/proposals"));
       await page.getByText("Nothing waits for a decision").waitFor();
       await click(page, "Learn now");
       const seat = page.getByLabel("Text of facts / seat");
@@ -301,6 +306,16 @@ describe("manage", { skip }, async () => {
       await home.getByRole("checkbox").uncheck();
       await click(page, "Approve");
       await page.getByText("Learnt: 1 change.").waitFor();
+      // The change leads to the fact, and its history to what was said.
+      await page.getByRole("link", { name: "facts / seat" }).click();
+      const history = page.getByRole("region", { name: "Versions" });
+      await history.getByText("learnt").waitFor();
+      // Another text is the operator's word.
+      await history.getByText("From: operator").waitFor();
+      const source = history.getByRole("link", { name: "message 1" });
+      assert.match(await source.getAttribute("href"), /sessions\/s\/conversation\?at=e$/);
+      await page.goto(learning.at("#/l/manage/proposals"));
+      await page.getByRole("button", { name: "Reject" }).waitFor();
       const entries = async () => (await ask("listEntries", { label: "facts" })).entries;
       assert.deepEqual(
         (await entries()).map(({ key, content }) => [key, content]),

@@ -225,7 +225,7 @@ describe("memory", { skip }, async () => {
       [
         "places",
         entry,
-        async (page) => await page.getByRole("button", { name: "Versions of opera" }).click(),
+        async (page) => await page.getByRole("button", { name: "History of opera" }).click(),
         "Delete opera",
       ],
       [

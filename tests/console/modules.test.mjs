@@ -295,7 +295,7 @@ test("only_the_settings_that_were_changed_are_sent", () => {
     reservedMetadataKeys: [],
   };
   const before = textsOf(config);
-  const changed = (texts) => changesOf(before, { ...before, ...texts });
+  const changed = (texts) => changesOf(before, { ...before, ...texts }, config);
   assert.deepEqual(changed({}), {});
   assert.deepEqual(changed({ temperature: "", maxSteps: "7", vectors: "true", reservedMetadataKeys: "a\n\nb" }), {
     temperature: null,
@@ -309,6 +309,13 @@ test("only_the_settings_that_were_changed_are_sent", () => {
     prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } },
   });
   assert.throws(() => changed({ "prices.models": "{" }), /Models with prices of their own/);
+  // What no field shows stays, and without its block learning is given up.
+  const learning = { learn: { into: "facts", after: "turn", review: "auto", another: 7, none: null } };
+  const of = (texts) => changesOf(textsOf(learning), { ...textsOf(learning), ...texts }, learning);
+  assert.deepEqual(of({ "learn.instructions": "Only of\nthe user." }), {
+    learn: { another: 7, into: "facts", after: "turn", review: "auto", instructions: "Only of\nthe user." },
+  });
+  assert.deepEqual(of({ "learn.into": "" }), { learn: null });
   const shown = groupsOf({ model: "agent", prices: "agent" }).flatMap(({ fields }) => fields.map(({ path }) => path));
   assert.deepEqual(shown, ["model", "prices.input", "prices.output", "prices.cachedInput", "prices.models"]);
 });
@@ -316,7 +323,7 @@ test("only_the_settings_that_were_changed_are_sent", () => {
 const { byNearness } = await load("near.ts");
 const { snippetOf } = await load("snippet/snippet.ts");
 const { checkpointsOf, messagesIn, threadName, threadOf } = await load("sessions/thread.ts");
-const { heardLive } = await load("turns/live.ts");
+const { heardLive, withTimesOf } = await load("turns/live.ts");
 const { tookOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
 
 test("the_nearest_name_stands_first", () => {
@@ -341,6 +348,47 @@ test("a_snippet_quotes_whatever_somebody_called_their_agent", () => {
     ].join("\n"),
   );
   assert.match(client, /agent\.session\("a'b\$\(x\)"\)\.getTurns\(\{ limit: 20 \}\)/);
+});
+
+const { EMPTY: EMPTY_TOKEN, tokenInput } = await load("manage/token_input.ts");
+
+test("a_token_is_made_of_what_was_written_and_of_nothing_else", () => {
+  assert.deepEqual(tokenInput({ ...EMPTY_TOKEN, preset: "none", holder: "nobody counts" }), { expiresIn: 3600 });
+  assert.deepEqual(
+    tokenInput({
+      preset: "chat",
+      session: " s ",
+      operations: "setEntry\n\n getEntry ,search",
+      expiresIn: "900",
+      allow: ["clientTools"],
+      models: "demo",
+      tools: "",
+      limits: { turnsPerMinute: "5", tokensPerDay: " ", costPerDay: "0.5" },
+      holder: "user-42",
+    }),
+    {
+      expiresIn: 900,
+      preset: "chat",
+      sessionId: "s",
+      operations: ["setEntry", "getEntry", "search"],
+      allow: { clientTools: true, models: ["demo"] },
+      limits: { turnsPerMinute: 5, costPerDay: 0.5 },
+      holder: "user-42",
+    },
+  );
+});
+
+test("each_part_of_manage_and_each_fact_is_a_call_of_its_own", () => {
+  const parts = ["proposals", "retention", "people", "tools", "tokens", "compaction", "copies", "defaults", "agents"];
+  const operations = parts.map(
+    (part) => snippetOf({ view: "manage", agent: "a", part }, "https://a.example", false).curl.match(/rpc\/(\w+)/)[1],
+  );
+  assert.equal(new Set(operations).size, parts.length);
+  assert.ok(operations.includes("applyRetention"));
+  const { curl } = snippetOf({ view: "manage", agent: "a", part: "retention" }, "https://a.example", false);
+  assert.match(curl, /"dryRun":true/);
+  const fact = snippetOf({ view: "memory", agent: "a", label: "facts", entry: "home" }, "https://a.example", false);
+  assert.match(fact.curl, /rpc\/getBlockVersions' \\\n {2}-d '\{"label":"facts","key":"home"\}'$/);
 });
 
 test("a_thread_of_langgraph_is_read_as_one", () => {
@@ -395,6 +443,39 @@ test("a_turn_that_is_heard_has_a_bar_for_each_request_and_call", () => {
       ["request 2", "105 ms", true, undefined],
     ],
   );
+});
+
+test("a_turn_that_is_said_again_keeps_the_times_of_what_was_heard_before", () => {
+  const heard = (chunks, isJoined) => chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
+  const called = { type: "tool-input-available", toolCallId: "c", toolName: "weather" };
+  const before = heard([
+    [0, { type: "start", messageId: "m" }],
+    [10, { type: "start-step" }],
+    [40, called],
+  ]);
+  const again = (messageId) =>
+    heard(
+      [
+        [1000, { type: "start", messageId }],
+        [1000, { type: "start-step" }],
+        [1000, called],
+        [1000, { type: "tool-output-available", toolCallId: "c" }],
+        [1001, { type: "start-step" }],
+      ],
+      true,
+    );
+  const { from, isJoined, steps } = withTimesOf(before, again("m"));
+  assert.deepEqual([from, isJoined], [0, false]);
+  assert.deepEqual(
+    steps.map(({ from, to, tools }) => [from, to, tools.map((tool) => [tool.from, tool.to])]),
+    [
+      [10, 40, [[40, 1000]]],
+      [1001, null, []],
+    ],
+  );
+  // Another turn has its own times, and says that it was joined.
+  assert.deepEqual(withTimesOf(before, again("other")), again("other"));
+  assert.equal(again("other").isJoined, true);
 });
 
 test("a_turn_on_record_is_drawn_by_its_times", () => {

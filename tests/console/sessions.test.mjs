@@ -64,9 +64,9 @@ describe("sessions", { skip }, async () => {
     assert.equal((await ask("made", "getSession", { sessionId: "plans" })).name, "Plans");
 
     await page.getByLabel("More for this session").click();
-    await page.getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("button", { name: "Name and tags" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("Better plans");
-    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "Better plans" }).waitFor();
     assert.equal((await ask("made", "getSession", { sessionId: "plans" })).name, "Better plans");
 
@@ -85,6 +85,56 @@ describe("sessions", { skip }, async () => {
       (await ask("made", "loadEvents", { sessionId: fork.id })).map(({ id }) => id),
       ["m"],
     );
+  });
+
+  test("a_session_shows_its_tags_and_metadata_and_the_list_is_narrowed_by_them", async (t) => {
+    const sessions = [
+      { id: "oslo", name: "To Oslo", tags: ["travel", "summer"], metadata: { channel: "web", n: 7 } },
+      { id: "rome", name: "To Rome", tags: ["travel"], metadata: { channel: "mail" } },
+      { id: "rent", name: "The rent" },
+    ];
+    for (const session of sessions) {
+      await ask("marked", "createSession", session);
+      await ask("marked", "appendEvents", {
+        sessionId: session.id,
+        events: [{ action: "user_message", content: "A window seat." }],
+      });
+    }
+    const page = await site.open(t, "#/marked/sessions/rent");
+    const listed = () => page.locator(".session-links .session-link > .name").allTextContents();
+    const shows = (...names) =>
+      until(listed, (found) => JSON.stringify([...found].sort()) === JSON.stringify([...names].sort()));
+    await shows("To Oslo", "To Rome", "The rent");
+    await page.getByLabel("More for this session").click();
+    await page.getByRole("button", { name: "Name and tags" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Tags").fill("home\nsummer");
+    await dialog.getByLabel("Metadata").fill('{"channel": "mail"}');
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.locator(".session-title").getByText("channel: mail").waitFor();
+    const { tags, metadata } = await ask("marked", "getSession", { sessionId: "rent" });
+    assert.deepEqual([tags, metadata], [["home", "summer"], { channel: "mail" }]);
+
+    // By a tag that a session has, with one click; what is searched is narrowed, too.
+    await page.getByRole("button", { name: "Only sessions with the tag summer" }).click();
+    await shows("To Oslo", "The rent");
+    await page.getByLabel("Search all sessions").fill("window");
+    await page.keyboard.press("Enter");
+    await page.getByText("2 hits for").waitFor();
+    await page.getByRole("button", { name: "End the search" }).click();
+    // By what somebody writes.
+    await page.getByRole("button", { name: "Filter the sessions" }).click();
+    assert.equal(await dialog.getByLabel("Tags").inputValue(), "summer");
+    await dialog.getByLabel("Tags").fill("");
+    await dialog.getByLabel("Metadata").fill('{"n": {"gt": 5}}');
+    await dialog.getByRole("button", { name: "Filter", exact: true }).click();
+    await shows("To Oslo");
+    await page.getByRole("button", { name: "Filter the sessions" }).click();
+    await dialog.getByLabel("Metadata").fill('{"n": 8}');
+    await dialog.getByRole("button", { name: "Filter", exact: true }).click();
+    await page.getByText("No session has all of this.").waitFor();
+    await page.getByRole("button", { name: "Show all sessions" }).click();
+    await shows("To Oslo", "To Rome", "The rent");
   });
 
   test("a_deleted_session_comes_back_until_the_page_is_left", async (t) => {

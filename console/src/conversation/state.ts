@@ -2,6 +2,7 @@
 // `step.ts` has the rules.
 
 import type { ChatChunk, ChatInput, UiMessage } from "session-agent";
+import type { LiveTurn } from "../turns/live.ts";
 import { type Answer, NOTHING_SAID } from "./answer.ts";
 
 /** A message that this page has sent, and that is answered after the answers before it. */
@@ -158,6 +159,8 @@ export interface State {
   /** To be listened for when the messages were read. */
   readonly wantsToListen: boolean;
   readonly turn: Turn | null;
+  /** What was heard, and when, of a turn whose connection broke. */
+  readonly heardBefore: LiveTurn | null;
   readonly decision: Decision | null;
   readonly line: readonly Waiting[];
   readonly errands: ReadonlyMap<number, Errand>;
@@ -184,6 +187,7 @@ export const EMPTY: State = {
   listening: null,
   wantsToListen: false,
   turn: null,
+  heardBefore: null,
   decision: null,
   line: [],
   errands: new Map(),

@@ -185,6 +185,7 @@ class Step extends Line {
     if (turn?.stage === "lost" && turn.request === request) {
       // The turn goes on in the agent. What was heard stays until the agent's own words are there.
       this.state.wantsToListen = true;
+      this.state.heardBefore = turn.answer.live;
       this.settle(turn);
     }
     const unwanted = line.find(({ cancel }) => cancel === request);

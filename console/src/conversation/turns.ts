@@ -1,7 +1,7 @@
 // The turns of a conversation: how one begins, what is heard of it, and how it ends.
 
 import type { ChatInput, UiMessage } from "session-agent";
-import { heardLive } from "../turns/live.ts";
+import { heardLive, withTimesOf } from "../turns/live.ts";
 import { type Answer, heard } from "./answer.ts";
 import { Draft } from "./draft.ts";
 import { userMessage } from "./messages.ts";
@@ -43,6 +43,7 @@ export abstract class Turns extends Draft {
     this.state.listening = null;
     this.state.problem = null;
     this.state.decision = null;
+    this.state.heardBefore = null;
     this.state.turn = turn;
     this.state.deeds = [
       ...this.state.deeds,
@@ -147,7 +148,9 @@ export abstract class Turns extends Draft {
   }
 
   heard(answer: Answer, { chunk, at }: HeardChunk, request: number): Answer {
-    const timed = { ...answer, live: heardLive(answer.live, chunk, at) };
+    const isJoined = this.state.turn?.isOurs === false;
+    const live = withTimesOf(this.state.heardBefore, heardLive(answer.live, chunk, at, isJoined));
+    const timed = { ...answer, live };
     return heard(timed, chunk, (id = `answer-${request}`) => {
       // An answer may go on with a message that is there.
       const known = messagesOf({ ...this.state, turn: null }).findLast((message) => message.id === id);

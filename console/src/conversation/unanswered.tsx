@@ -5,7 +5,7 @@ import { Icon } from "../ui/icons.tsx";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
 import { shownText } from "../text.ts";
-import { useLastFailure } from "../turns/turns.tsx";
+import { useLastFailure } from "../turns/last_failure.ts";
 import type { Conversation } from "./conversation.ts";
 
 export function Unanswered({ conversation }: { conversation: Conversation }) {

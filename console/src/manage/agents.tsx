@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { NotConfiguredError, type Operations } from "session-agent";
-import { Button, Empty, Field, Heading, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Button, Empty, Field, Heading, Name } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
@@ -10,7 +11,7 @@ import { tell } from "../notices.ts";
 import { hashOf } from "../route.ts";
 import { shownText, shownTime } from "../text.ts";
 import { erasedText, keepReceipt, Receipts } from "./receipts.tsx";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 
 type Found = Operations["searchAgents"]["output"];
 
@@ -20,7 +21,7 @@ export function Agents({ agent }: { agent: string }) {
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<Found | null>(null);
   const [isErasing, setErasing] = useState(false);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const cursor = cursors.at(-1);
   const page = useLoad(`${agent}/${prefix}/${cursor ?? ""}`, (signal) =>
     openAgent(agent).listAgents({ prefix, ...(cursor !== undefined && { cursor }) }, { signal }),
@@ -80,8 +81,7 @@ export function Agents({ agent }: { agent: string }) {
         </div>
       </form>
       {hits !== null && <Hits hits={hits} />}
-      {error !== undefined && <Problem error={error} retry={page.reload} />}
-      {data === undefined && error === undefined && <Loading what="the agents" />}
+      <Pending of={page} what="the agents" />
       {data?.agents.length === 0 && <p class="hint">No agent's name begins so.</p>}
       {data && data.agents.length > 0 && (
         <ul class="seen" aria-label="Agents">
@@ -162,7 +162,7 @@ interface EraseProps {
 function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
   const [confirm, setConfirm] = useState("");
   const [homes, setHomes] = useState("");
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const erase = () =>
     run(async () => {
       if (confirm !== prefix) throw new Error("Write the beginning of the names once more, to the letter.");

@@ -1,11 +1,12 @@
 // When conversations are compacted by themselves, for the agent or for one session.
 
 import { useLayoutEffect, useState } from "preact/hooks";
-import { Button, Field, Heading, Loading, Problem } from "../ui/basics.tsx";
+import { Button, Field, Heading } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell } from "../notices.ts";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 
 const FIELDS = [
   ["compactAfter", "Compact when a conversation has so many tokens", "never by itself"],
@@ -17,12 +18,13 @@ const FIELDS = [
 export function Compaction({ agent }: { agent: string }) {
   const [session, setSession] = useState("");
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const of = session.trim() === "" ? {} : { sessionId: session.trim() };
   // Without a setting, the operation changes nothing, and says what holds.
-  const { data, error, reload } = useLoad(`${agent}/${session.trim()}`, (signal) =>
+  const loaded = useLoad(`${agent}/${session.trim()}`, (signal) =>
     openAgent(agent).configureCompaction(of, { signal }),
   );
+  const { data, reload } = loaded;
   const known = data as Readonly<Record<string, number | null>> | undefined;
   useLayoutEffect(() => {
     setTexts(Object.fromEntries(FIELDS.map(([field]) => [field, known?.[field]?.toString() ?? ""])));
@@ -65,8 +67,7 @@ export function Compaction({ agent }: { agent: string }) {
               />
             ))}
         </fieldset>
-        {error !== undefined && <Problem error={error} retry={reload} />}
-        {known === undefined && error === undefined && <Loading what="the settings" />}
+        <Pending of={loaded} what="the settings" />
         <footer>
           <Button type="submit" kind="main" disabled={isBusy || known === undefined}>
             Set

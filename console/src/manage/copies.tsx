@@ -4,18 +4,19 @@
 import { useState } from "preact/hooks";
 import { NotConfiguredError, type Operations } from "session-agent";
 import { Button, Empty, Field, Heading, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Table } from "../ui/table.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { sentence, tell } from "../notices.ts";
 import { bytes, count, fieldOf, shownTime, timeOf } from "../text.ts";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 
 export function Copies({ agent }: { agent: string }) {
   const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).listBackups({}, { signal }));
   const [every, setEvery] = useState("24");
   const [keep, setKeep] = useState("7");
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const backUp = () =>
     run(async () => {
       const written = await openAgent(agent).backup({});
@@ -83,30 +84,17 @@ export function Copies({ agent }: { agent: string }) {
           </form>
           {data.backups.length === 0 && <p class="hint">No backup yet.</p>}
           {data.backups.length > 0 && (
-            <div class="table" tabIndex={0} role="region" aria-label="Backups">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Begun</th>
-                    <th scope="col" class="number">
-                      Size
-                    </th>
-                    <th scope="col">Key</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {data.backups.map(({ key, at, bytes: size }) => (
-                    <tr key={key}>
-                      <td>{shownTime(at)}</td>
-                      <td class="number">{bytes(size)}</td>
-                      <td>
-                        <Name text={key} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+            <Table label="Backups" columns={["Begun", { number: "Size" }, "Key"]}>
+              {data.backups.map(({ key, at, bytes: size }) => (
+                <tr key={key}>
+                  <td>{shownTime(at)}</td>
+                  <td class="number">{bytes(size)}</td>
+                  <td>
+                    <Name text={key} />
+                  </td>
+                </tr>
+              ))}
+            </Table>
           )}
           <p class="hint">
             To restore one, open an agent that is empty and run <code>npx session-agent restore AGENT --from KEY</code>.
@@ -125,7 +113,7 @@ function Recovery({ agent }: { agent: string }) {
   const [found, setFound] = useState<Bookmark | null>(null);
   const [why, setWhy] = useState<string | null>(null);
   const [confirm, setConfirm] = useState<string | null>(null);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const find = () =>
     run(async () => {
       setWhy(null);

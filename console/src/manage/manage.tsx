@@ -3,6 +3,7 @@
 
 import type { FunctionComponent } from "preact";
 import { Empty } from "../ui/basics.tsx";
+import { Tabs } from "../ui/tabs.tsx";
 import { may } from "../rights.ts";
 import { hashOf, type ManagePart } from "../route.ts";
 import { Agents } from "./agents.tsx";
@@ -40,17 +41,14 @@ export function Manage({ agent, part }: { agent: string; part: ManagePart }) {
   return (
     <section class="page manage">
       <h1 class="hidden">Manage</h1>
-      <nav class="tabs" aria-label="Manage">
-        {open.map((name) => (
-          <a
-            key={name}
-            href={hashOf({ view: "manage", agent, part: name })}
-            aria-current={name === part ? "page" : undefined}
-          >
-            {PARTS[name].title}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        label="Manage"
+        tabs={open.map((name) => ({
+          text: PARTS[name].title,
+          href: hashOf({ view: "manage", agent, part: name }),
+          isOpen: name === part,
+        }))}
+      />
       {open.includes(part) ? (
         <View key={part} agent={agent} />
       ) : (

@@ -11,7 +11,7 @@ import { hashOf } from "../route.ts";
 import { counted, shownText } from "../text.ts";
 import { save } from "./files.ts";
 import { erasedText, keepReceipt, Receipts } from "./receipts.tsx";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 
 type Place = Operations["findMentions"]["output"]["places"][number];
 
@@ -57,7 +57,7 @@ export function People({ agent }: { agent: string }) {
   const [isWhole, setWhole] = useState(true);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [isErasing, setErasing] = useState(false);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const find = () =>
     run(async () => {
       const found: Place[] = [];
@@ -208,7 +208,7 @@ interface EraseProps {
 }
 
 function Erase({ agent, places, onClose, onDone }: EraseProps) {
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const [erased, setErased] = useState(0);
   const erase = () =>
     run(async () => {

@@ -5,14 +5,16 @@ import { useState } from "preact/hooks";
 import type { Operations } from "session-agent";
 import { diff } from "../memory/diff.ts";
 import { Diff } from "../memory/versions.tsx";
-import { Button, Check, Empty, Field, Heading, Loading, Name, Problem, Select } from "../ui/basics.tsx";
+import { Button, Check, Empty, Field, Heading, Name, Select } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
+import { Evidence } from "../ui/evidence.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell } from "../notices.ts";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
-import { counted, shownText, shownTime } from "../text.ts";
-import { useBusy } from "./work.ts";
+import { counted, shownName, shownText, shownTime } from "../text.ts";
+import { useWork } from "../ui/work.ts";
 
 type Proposal = Operations["getProposals"]["output"]["proposals"][number];
 type Change = Proposal["changes"][number];
@@ -34,19 +36,25 @@ const ACTIONS: Readonly<Record<string, string>> = {
   write: "The block's text",
 };
 
+const LEARNS: Readonly<Record<string, string>> = {
+  turn: "after each turn",
+  idle: "when a conversation rests",
+  manual: "when somebody asks for it",
+};
+
 /** Calls of one consolidation, each a bounded step. */
 const MAX_STEPS = 50;
 
 export function Proposals({ agent }: { agent: string }) {
   const [shown, setShown] = useState<Shown>("pending");
   const [cursors, setCursors] = useState<readonly string[]>([]);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const status = shown === "today" ? "applied" : shown;
   const cursor = cursors.at(-1);
   const page = useLoad(`${agent}/${shown}/${cursor ?? ""}`, (signal) =>
     openAgent(agent).getProposals({ status, ...(cursor !== undefined && { cursor }) }, { signal }),
   );
-  const { data, error, reload } = page;
+  const { data, reload } = page;
   const midnight = new Date().setHours(0, 0, 0, 0);
   const proposals = (data?.proposals ?? []).filter(
     ({ decidedAt, createdAt }) => shown !== "today" || (decidedAt ?? createdAt) >= midnight,
@@ -100,14 +108,10 @@ export function Proposals({ agent }: { agent: string }) {
           }}
         />
       </div>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the proposals" />}
+      <Pending of={page} what="the proposals" />
       {data && proposals.length === 0 && (
         <Empty title={shown === "pending" ? "Nothing waits for a decision" : "Nothing here"} icon="check">
-          <p>
-            <a href={hashOf({ view: "manage", agent, part: "defaults" })}>Defaults</a> say whether this agent learns by
-            itself: the setting is <code>learn</code>.
-          </p>
+          <HowItLearns agent={agent} />
         </Empty>
       )}
       <ul class="rows">
@@ -128,12 +132,37 @@ export function Proposals({ agent }: { agent: string }) {
   );
 }
 
+/** Whether the agent learns by itself, and where that is set. */
+function HowItLearns({ agent }: { agent: string }) {
+  const { data } = useLoad(agent, async (signal) =>
+    may("getConfig") ? await openAgent(agent).getConfig({}, { signal }) : null,
+  );
+  if (data == null) return null;
+  const { learn } = data;
+  const settings = hashOf({ view: "settings", agent });
+  if (learn?.into == null)
+    return (
+      <>
+        <p>This agent does not learn from its conversations: no block is named that facts would go to.</p>
+        <a class="button main" href={settings}>
+          Have it learn
+        </a>
+      </>
+    );
+  return (
+    <p>
+      Facts go to <a href={hashOf({ view: "memory", agent, label: learn.into })}>{shownName(learn.into)}</a>,{" "}
+      {LEARNS[learn.after] ?? learn.after}. <a href={settings}>Settings</a> say how.
+    </p>
+  );
+}
+
 function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: Proposal; onChange: () => void }) {
   const { id, kind, status, sessionId, model, createdAt, refused, changes } = proposal;
   const pending = changes.filter((change) => change.status === "pending");
   const [left, setLeft] = useState<ReadonlySet<number>>(new Set());
   const [texts, setTexts] = useState<ReadonlyMap<number, string>>(new Map());
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const chosen = pending.filter(({ index }) => !left.has(index));
   const decide = (approve: boolean) =>
     run(async () => {
@@ -231,14 +260,14 @@ function ChangeRow({ agent, change, isOn, text, onText, onChoose }: ChangeProps)
   const isPending = status === "pending";
   const name = `${label}${key == null ? "" : ` / ${key}`}`;
   return (
-    <li class="entry">
+    <li class="entry proposed">
       <header>
         {isPending ? (
           <Check label={ACTIONS[action] ?? action} isOn={isOn} onChange={onChoose} />
         ) : (
           <b>{ACTIONS[action] ?? action}</b>
         )}
-        <a href={hashOf({ view: "memory", agent, label })}>
+        <a href={hashOf({ view: "memory", agent, label, ...(key != null && { entry: key }) })}>
           <Name text={name} />
         </a>
         <span class="note">
@@ -257,19 +286,7 @@ function ChangeRow({ agent, change, isOn, text, onText, onChoose }: ChangeProps)
         <p class="note">It takes the place of {supersedes.join(", ")}.</p>
       )}
       {reason != null && <p class="hint">{shownText(reason)}</p>}
-      {events.length > 0 && (
-        <p class="note">
-          Because of{" "}
-          {events.map(({ sessionId, id }, n) => (
-            <span key={id}>
-              {n > 0 && ", "}
-              <a href={hashOf({ view: "session", agent, session: sessionId, tab: "conversation", at: id })}>
-                message {n + 1}
-              </a>
-            </span>
-          ))}
-        </p>
-      )}
+      <Evidence agent={agent} events={events} />
     </li>
   );
 }

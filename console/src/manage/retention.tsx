@@ -3,11 +3,12 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
 import { Button, Check, Field, Heading, Loading, Problem, Select } from "../ui/basics.tsx";
+import { Table } from "../ui/table.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell } from "../notices.ts";
 import { count, counted, shownTime } from "../text.ts";
-import { useBusy } from "./work.ts";
+import { useWork } from "../ui/work.ts";
 
 type Applied = Operations["applyRetention"]["output"];
 type Rules = Readonly<Record<string, number | null | undefined>>;
@@ -116,7 +117,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const [isPinned, setPinned] = useState(false);
   const [found, setFound] = useState<Applied | null>(null);
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const { data } = place;
   useLayoutEffect(() => {
     setTexts(Object.fromEntries(RULES.map(([field]) => [field, data?.rules[field]?.toString() ?? ""])));
@@ -184,7 +185,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
             <Check label="Pinned: no rule touches this session" isOn={isPinned} onChange={setPinned} />
           )}
           <p class="origin note">
-            <span class="badge built-in">{data.origin}</span>
+            Where these rules come from: <span class="badge built-in">{data.origin}</span>
           </p>
         </fieldset>
         <div class="actions">
@@ -224,31 +225,18 @@ function Found({ found }: { found: Applied }) {
       </h2>
       {rows.length === 0 && <p class="fine">Nothing would go by these rules.</p>}
       {rows.length > 0 && (
-        <div class="table" tabIndex={0} role="region" aria-label="What would go">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">What</th>
-                <th scope="col" class="number">
-                  How many
-                </th>
-                <th scope="col">The oldest</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(([kind, words]) => (
-                <tr key={kind}>
-                  <td>{words}</td>
-                  <td class="number">
-                    {found.complete ? "" : "at least "}
-                    {count(gone[kind]!.count)}
-                  </td>
-                  <td>{shownTime(gone[kind]!.oldestAt)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="What would go" columns={["What", { number: "How many" }, "The oldest"]}>
+          {rows.map(([kind, words]) => (
+            <tr key={kind}>
+              <td>{words}</td>
+              <td class="number">
+                {found.complete ? "" : "at least "}
+                {count(gone[kind]!.count)}
+              </td>
+              <td>{shownTime(gone[kind]!.oldestAt)}</td>
+            </tr>
+          ))}
+        </Table>
       )}
       {!found.complete && <p class="hint">The dry run looked at 20,000 rows. A run goes on behind them.</p>}
     </section>

@@ -6,9 +6,8 @@ import { openAgent } from "../connection.ts";
 import { tell, tellError } from "../notices.ts";
 import { shownTime } from "../text.ts";
 import { rightsOf } from "../token.ts";
-import { useBusy } from "./work.ts";
-
-type Preset = "chat" | "read" | "none";
+import { EMPTY, type TokenForm, tokenInput } from "./token_input.ts";
+import { useWork } from "../ui/work.ts";
 
 const LIVES = [
   ["900", "15 minutes"],
@@ -24,50 +23,14 @@ const ALLOWED = [
   ["agentMemory", "have the model write the agent's own memory"],
 ] as const;
 
-const lines = (text: string): string[] =>
-  text
-    .split(/[\n,]/)
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
-
-const numberOf = (text: string): number | undefined => (text.trim() === "" ? undefined : Number(text));
-
 export function Tokens({ agent }: { agent: string }) {
-  const [preset, setPreset] = useState<Preset>("chat");
-  const [session, setSession] = useState("");
-  const [operations, setOperations] = useState("");
-  const [expiresIn, setExpiresIn] = useState("3600");
-  const [allow, setAllow] = useState<ReadonlySet<string>>(new Set());
-  const [models, setModels] = useState("");
-  const [tools, setTools] = useState("");
-  const [limits, setLimits] = useState({ turnsPerMinute: "", tokensPerDay: "", costPerDay: "" });
-  const [holder, setHolder] = useState("");
+  const [form, setForm] = useState<TokenForm>(EMPTY);
   const [minted, setMinted] = useState<{ token: string; expiresAt: number } | null>(null);
-  const [isBusy, run] = useBusy();
-  const mint = () =>
-    run(async () => {
-      const most = Object.fromEntries(
-        Object.entries(limits).flatMap(([name, text]) => {
-          const value = numberOf(text);
-          return value === undefined ? [] : [[name, value]];
-        }),
-      );
-      const hasLimits = Object.keys(most).length > 0;
-      const allowed = {
-        ...Object.fromEntries([...allow].map((name) => [name, true])),
-        ...(lines(models).length > 0 && { models: lines(models) }),
-        ...(lines(tools).length > 0 && { tools: lines(tools) }),
-      };
-      const input = {
-        expiresIn: Number(expiresIn),
-        ...(preset !== "none" && { preset }),
-        ...(session.trim() !== "" && { sessionId: session.trim() }),
-        ...(lines(operations).length > 0 && { operations: lines(operations) }),
-        ...(Object.keys(allowed).length > 0 && { allow: allowed }),
-        ...(hasLimits && { limits: most, ...(holder.trim() !== "" && { holder: holder.trim() }) }),
-      };
-      setMinted(await openAgent(agent).mintToken(input as never));
-    });
+  const [isBusy, run] = useWork();
+  const set = (change: Partial<TokenForm>) => setForm((before) => ({ ...before, ...change }));
+  const allow = (name: string, isOn: boolean) =>
+    set({ allow: isOn ? [...form.allow, name] : form.allow.filter((other) => other !== name) });
+  const mint = () => run(async () => setMinted(await openAgent(agent).mintToken(tokenInput(form))));
   return (
     <>
       <Heading
@@ -86,57 +49,52 @@ export function Tokens({ agent }: { agent: string }) {
           <legend>What it may</legend>
           <Select
             label="Preset"
-            value={preset}
+            value={form.preset}
             options={[
               ["chat", "chat: turns in one session, and what a page shows of it"],
               ["read", "read: all that changes nothing"],
               ["none", "none: the operations below, or all that need no secret"],
             ]}
-            onChange={setPreset}
+            onChange={(preset) => set({ preset })}
           />
           <Field
             label="Session"
-            value={session}
-            onInput={setSession}
-            placeholder={preset === "chat" ? "needed" : "the whole agent"}
-            required={preset === "chat"}
+            value={form.session}
+            onInput={(session) => set({ session })}
+            placeholder={form.preset === "chat" ? "needed" : "the whole agent"}
+            required={form.preset === "chat"}
             hint="The token then sees this session alone."
           />
           <Field
             label="Further operations"
-            value={operations}
-            onInput={setOperations}
+            value={form.operations}
+            onInput={(operations) => set({ operations })}
             rows={2}
             hint="One on each line, such as setEntry."
           />
-          <Select label="It lives" value={expiresIn} options={LIVES} onChange={setExpiresIn} />
+          <Select
+            label="It lives"
+            value={form.expiresIn}
+            options={LIVES}
+            onChange={(expiresIn) => set({ expiresIn })}
+          />
         </fieldset>
         <fieldset class="card">
           <legend>What its holder may say</legend>
           {ALLOWED.map(([name, label]) => (
-            <Check
-              key={name}
-              label={label}
-              isOn={allow.has(name)}
-              onChange={(isOn) => {
-                const next = new Set(allow);
-                if (isOn) next.add(name);
-                else next.delete(name);
-                setAllow(next);
-              }}
-            />
+            <Check key={name} label={label} isOn={form.allow.includes(name)} onChange={(isOn) => allow(name, isOn)} />
           ))}
           <Field
             label="Models that a turn may name"
-            value={models}
-            onInput={setModels}
+            value={form.models}
+            onInput={(models) => set({ models })}
             rows={2}
             hint="One on each line."
           />
           <Field
             label="Registered tools that may be called over MCP"
-            value={tools}
-            onInput={setTools}
+            value={form.tools}
+            onInput={(tools) => set({ tools })}
             rows={2}
             hint="One on each line."
           />
@@ -154,15 +112,15 @@ export function Tokens({ agent }: { agent: string }) {
               key={name}
               label={label}
               type="number"
-              value={limits[name]}
+              value={form.limits[name]}
               placeholder="as the agent"
-              onInput={(text) => setLimits({ ...limits, [name]: text })}
+              onInput={(text) => set({ limits: { ...form.limits, [name]: text } })}
             />
           ))}
           <Field
             label="Holder"
-            value={holder}
-            onInput={setHolder}
+            value={form.holder}
+            onInput={(holder) => set({ holder })}
             hint="Tokens of one holder share one count. It needs a limit."
           />
         </fieldset>

@@ -3,22 +3,24 @@
 
 import { useState } from "preact/hooks";
 import type { Operations } from "session-agent";
-import { Button, Check, Empty, Field, Heading, Loading, Name, Problem, Select } from "../ui/basics.tsx";
+import { Button, Check, Empty, Field, Heading, Name, Select } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { counted, shownJson, shownText } from "../text.ts";
-import { useBusy } from "./work.ts";
-import { callTool } from "./try_tool.ts";
+import { useWork } from "../ui/work.ts";
+import { type Answer, callTool } from "./try_tool.ts";
 
 type Registered = Operations["listTools"]["output"];
 type Tool = Registered["tools"][number];
 type Server = NonNullable<Registered["servers"]>[number];
 
 export function Tools({ agent }: { agent: string }) {
-  const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).listTools({}, { signal }));
+  const loaded = useLoad(agent, (signal) => openAgent(agent).listTools({}, { signal }));
+  const { data, reload } = loaded;
   const [isAdding, setAdding] = useState(false);
   const [tried, setTried] = useState<Tool | null>(null);
   const mayChange = may("defineTool");
@@ -47,8 +49,7 @@ export function Tools({ agent }: { agent: string }) {
           Reload
         </Button>
       </Heading>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the tools" />}
+      <Pending of={loaded} what="the tools" />
       {data && data.tools.length === 0 && servers.length === 0 && (
         <Empty title="No tools yet" icon="tool">
           <p>The memory's own tools need no definition. Add a tool of yours, or a server that has some.</p>
@@ -65,6 +66,7 @@ export function Tools({ agent }: { agent: string }) {
             <ServerRow
               key={server.name}
               server={server}
+              toolCount={data?.tools.filter((tool) => tool.server === server.name).length ?? 0}
               {...(mayChange && { onRemove: () => void remove(server.name) })}
             />
           ))}
@@ -97,8 +99,8 @@ export function Tools({ agent }: { agent: string }) {
   );
 }
 
-function ServerRow({ server, onRemove }: { server: Server; onRemove?: () => void }) {
-  const { name, mcp, tools, problem, needsApproval } = server;
+function ServerRow({ server, toolCount, onRemove }: { server: Server; toolCount: number; onRemove?: () => void }) {
+  const { name, mcp, problem, needsApproval } = server;
   return (
     <li class="card entry">
       <header>
@@ -107,7 +109,7 @@ function ServerRow({ server, onRemove }: { server: Server; onRemove?: () => void
         </b>
         <span class="badge">server</span>
         <span class="note">
-          {counted(tools?.length ?? 0, "tool")}
+          {counted(toolCount, "tool")}
           {needsApproval && ", each call needs approval"}
         </span>
         {onRemove && (
@@ -171,7 +173,7 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
   const [needsApproval, setNeedsApproval] = useState(true);
   const [header, setHeader] = useState("authorization");
   const [secret, setSecret] = useState("");
-  const [isBusy, run] = useBusy();
+  const [isBusy, run] = useWork();
   const isServer = place === "mcp" || place === "mcpService";
   const add = () =>
     run(async () => {
@@ -248,8 +250,8 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
 
 function Try({ agent, tool, onClose }: { agent: string; tool: Tool; onClose: () => void }) {
   const [input, setInput] = useState("{}");
-  const [answer, setAnswer] = useState<{ text: string; isError: boolean } | null>(null);
-  const [isBusy, run] = useBusy();
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [isBusy, run] = useWork();
   return (
     <Dialog title={`Try ${tool.name}`} onClose={onClose} isWide>
       {tool.needsApproval ? (
@@ -268,15 +270,45 @@ function Try({ agent, tool, onClose }: { agent: string; tool: Tool; onClose: () 
         >
           <p class="note">The tool is called for real, with what you write here.</p>
           <Field label="Input, as JSON" value={input} onInput={setInput} rows={4} />
-          {answer && (
+          {answer?.kind === "refused" && <PageRefused text={answer.text} />}
+          {answer !== null && answer.kind !== "refused" && (
             <div role="status">
-              <p class="note">{answer.isError ? "The tool failed:" : "The tool answered:"}</p>
-              <pre class="code">{shownText(answer.text)}</pre>
+              <p class="note">{answer.kind === "failed" ? "The tool failed:" : "The tool answered:"}</p>
+              <pre class="code" tabIndex={0}>
+                {shownText(answer.text)}
+              </pre>
             </div>
           )}
         </Form>
       )}
     </Dialog>
+  );
+}
+
+/**
+ * With `AUTH=open` any page of the web could make the call, and the Worker can't tell this page
+ * from others.
+ */
+function PageRefused({ text }: { text: string }) {
+  return (
+    <div class="problem refused" role="alert">
+      <div>
+        <p>
+          <b>This Worker takes no calls of tools from a page.</b> It lets everybody in, so any page of the web could
+          make them. One of these helps:
+        </p>
+        <ul>
+          <li>
+            On your own machine, start it with <code>npm start</code>. It then lets in this machine alone.
+          </li>
+          <li>
+            Set the secret <code>SESSION_AGENT_TOKEN</code>, and enter it in the console.
+          </li>
+          <li>Ask for the tool in a conversation: there the agent calls it.</li>
+        </ul>
+        <p class="note">The Worker says: {shownText(text)}</p>
+      </div>
+    </div>
   );
 }
 

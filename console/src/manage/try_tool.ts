@@ -3,16 +3,18 @@
 
 import { credential } from "../connection.ts";
 
-interface Answer {
+export interface Answer {
+  /** `refused`: the Worker takes no such call from this page. */
+  kind: "answered" | "failed" | "refused";
+  text: string;
+}
+
+interface Body {
   error?: { message?: string };
   result?: { content?: ReadonlyArray<{ type: string; text?: string }>; isError?: boolean };
 }
 
-export async function callTool(
-  agent: string,
-  name: string,
-  input: object,
-): Promise<{ text: string; isError: boolean }> {
+export async function callTool(agent: string, name: string, input: object): Promise<Answer> {
   const token = credential.peek();
   const response = await fetch(`/agents/session-agent/${encodeURIComponent(agent)}/mcp`, {
     method: "POST",
@@ -23,8 +25,11 @@ export async function callTool(
     },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } }),
   });
-  const { error, result }: Answer = await response.json();
-  if (result === undefined) throw new Error(error?.message ?? `The Worker answered with status ${response.status}.`);
+  const { error, result }: Body = await response.json();
+  const reason = error?.message ?? `The Worker answered with status ${response.status}.`;
+  // Without a credential nothing is refused but where the request comes from.
+  if (response.status === 403 && token === null) return { kind: "refused", text: reason };
+  if (result === undefined) throw new Error(reason);
   const texts = (result.content ?? []).map((part) => part.text ?? `(${part.type})`);
-  return { text: texts.join("\n"), isError: result.isError === true };
+  return { kind: result.isError === true ? "failed" : "answered", text: texts.join("\n") };
 }

@@ -16,11 +16,13 @@ interface Props {
   agent: string;
   session: string | undefined;
   block: Block;
+  /** The key of the entry that the address names. */
+  entry: string | undefined;
   onChange: () => void;
   onClose: () => void;
 }
 
-export function BlockView({ agent, session, block, onChange, onClose }: Props) {
+export function BlockView({ agent, session, block, entry, onChange, onClose }: Props) {
   const { label, kind, description, tokens, maxTokens, source, modelWrites, whenChanged, updatedAt, unavailable } =
     block;
   const isWritten = kind === "writable" && may("setBlock");
@@ -80,7 +82,7 @@ export function BlockView({ agent, session, block, onChange, onClose }: Props) {
         {updatedAt !== null && <dt>Changed</dt>}
         {updatedAt !== null && <dd>{shownTime(updatedAt)}</dd>}
       </dl>
-      {kind === "searchable" && <Entries agent={agent} of={of} hasVersions={source === null} />}
+      {kind === "searchable" && <Entries agent={agent} of={of} hasVersions={source === null} entry={entry} />}
       {kind === "loadable" && <Skills agent={agent} of={of} hasVersions={source === null} />}
       {isWritten && <Editor key={block.version} agent={agent} of={of} block={block} onChange={onChange} />}
       {!isWritten && (kind === "writable" || kind === "readonly") && (

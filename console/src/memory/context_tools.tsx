@@ -52,7 +52,7 @@ function Tool({ tool, registered }: { tool: ListedTool; registered: ShownTool | 
         <span class="badge">{originOf(registered)}</span>
         {registered?.needsApproval && <span class="state approval-requested">asks first</span>}
         <span class="note">
-          <Name text={tool.description} />
+          <Name text={tool.description.split("\n", 1)[0]!} />
         </span>
       </summary>
       <p class="prose">{shownText(tool.description)}</p>

@@ -21,9 +21,11 @@ interface Props {
   session: string | undefined;
   /** The block that the address names. */
   label: string | undefined;
+  /** The key of the entry of it that the address names. */
+  entry?: string | undefined;
 }
 
-export function Memory({ agent, session, label }: Props) {
+export function Memory({ agent, session, label, entry }: Props) {
   const [isDefining, setDefining] = useState(false);
   const [opened, setOpened] = useState<string | undefined>(undefined);
   const of = session === undefined ? {} : { sessionId: session };
@@ -45,6 +47,7 @@ export function Memory({ agent, session, label }: Props) {
         agent={agent}
         session={session}
         block={block}
+        entry={entry}
         onChange={reload}
         onClose={() => choose(undefined)}
       />

@@ -1,11 +1,17 @@
-import type { ComponentChildren } from "preact";
 import { Heading } from "../ui/basics.tsx";
+import { Memory } from "./memory.tsx";
 
-export function MemoryPage({ children }: { children: ComponentChildren }) {
+interface Props {
+  agent: string;
+  label: string | undefined;
+  entry: string | undefined;
+}
+
+export function MemoryPage({ agent, label, entry }: Props) {
   return (
     <section class="page">
       <Heading isFirst title="Memory" note="Blocks that stand in the system prompt of every session of this agent." />
-      {children}
+      <Memory agent={agent} session={undefined} label={label} entry={entry} />
     </section>
   );
 }

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Skill } from "session-agent";
 import { Button, Empty, Field, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { useWork } from "../ui/work.ts";
@@ -23,11 +24,12 @@ export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf;
   const [query, setQuery] = useState("");
   const [isAdding, setAdding] = useState(false);
   const [deleted, setDeleted] = useState<string | null>(null);
-  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}`, async (signal) => {
+  const loaded = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}`, async (signal) => {
     const skills: Skill[] = [];
     for await (const skill of client.skills(of, { signal })) if (skills.push(skill) >= MOST) break;
     return skills;
   });
+  const { data, reload } = loaded;
   const words = query
     .toLowerCase()
     .split(/\s+/)
@@ -52,11 +54,15 @@ export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf;
           </Button>
         )}
       </div>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="documents" />}
+      <Pending of={loaded} what="documents" />
       {data?.length === 0 && (
         <Empty title="No documents yet" icon="book">
           <p>The model sees one line for each document, and loads the one that it needs.</p>
+          {may("putSkill") && (
+            <Button kind="main" onClick={() => setAdding(true)}>
+              Write the first
+            </Button>
+          )}
         </Empty>
       )}
       {shown?.map((skill) => (

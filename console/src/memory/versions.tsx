@@ -3,6 +3,8 @@
 import { useState } from "preact/hooks";
 import type { Version } from "session-agent";
 import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Evidence } from "../ui/evidence.tsx";
+import { Marks } from "../ui/marks.tsx";
 import { Time } from "../ui/time.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
@@ -89,6 +91,8 @@ export function Versions({ agent, of, turn, onChange }: Props) {
         : {count(after.tokens)} tokens
       </p>
       <Validity of={after} />
+      <Marks of={after} />
+      <Evidence agent={agent} events={evidenceOf(after)} />
       <Diff rows={diff(textOf(before), textOf(after))} />
     </section>
   );
@@ -119,9 +123,16 @@ function textOf(version: Version | undefined): string {
   return version === undefined ? "" : [version.title ?? "", version.content].filter((text) => text !== "").join("\n");
 }
 
-function writer({ writtenBy, sessionId }: Version): string {
-  if (writtenBy === "operation") return "by a program or this console";
+function writer({ writtenBy, sessionId, events = [] }: Version): string {
+  if (writtenBy === "operation") return events.length > 0 ? "learnt" : "by a program or this console";
   return sessionId === null ? "by the model" : `by the model, in session ${sessionId}`;
+}
+
+/** What was learnt comes from messages. What the model wrote by a tool stands in its own answer. */
+function evidenceOf({ sessionId, eventId, events = [] }: Version): { sessionId: string; id: string }[] {
+  if (sessionId == null) return [];
+  const ids = events.length > 0 || eventId == null ? events : [eventId];
+  return ids.map((id) => ({ sessionId, id }));
 }
 
 const SHOWN = 400;

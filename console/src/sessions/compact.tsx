@@ -3,7 +3,8 @@
 
 import { useState } from "preact/hooks";
 import type { CompactOutput } from "session-agent";
-import { Button, Loading, Problem } from "../ui/basics.tsx";
+import { Button } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import type { Conversation } from "../conversation/conversation.ts";
 import { useLoad } from "../load.ts";
@@ -49,8 +50,7 @@ export function Compact({ conversation, onClose }: { conversation: Conversation;
   return (
     <Dialog title="Compact the conversation" onClose={onClose}>
       <div class="dialog-body">
-        {plan.error !== undefined && <Problem error={plan.error} retry={plan.reload} />}
-        {plan.data === undefined && plan.error === undefined && <Loading what="the dry run" />}
+        <Pending of={plan} what="the dry run" />
         {plan.data && <Plan plan={plan.data} />}
         {done && <p class="note">One part is compacted. More can follow.</p>}
         {error !== null && (

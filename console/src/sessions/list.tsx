@@ -12,6 +12,7 @@ import { useEvery } from "../load.ts";
 import { may, rights } from "../rights.ts";
 import { hashOf, route } from "../route.ts";
 import { counted, sessionName, shownName } from "../text.ts";
+import { Filtered, FilterDialog } from "./filter.tsx";
 import { Import } from "./import.tsx";
 import { NewSession } from "./new_session.tsx";
 import { sessionsOf } from "./sessions.ts";
@@ -19,13 +20,15 @@ import { threadOf, titleOf } from "./thread.ts";
 
 const LOOK_MS = 10_000;
 const HITS = 50;
+/** A row has room for so many. The session shows all. */
+const TAGS = 2;
 /** It is searched when nothing was written for so long. */
 const PAUSE_MS = 250;
 const SHORTEST = 2;
 
 export function SessionList({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
-  const [dialog, setDialog] = useState<"new" | "import" | null>(null);
+  const [dialog, setDialog] = useState<"new" | "import" | "filter" | null>(null);
   const [query, setQuery] = useState("");
   const [found, setFound] = useState<{ of: string; results?: Results; error?: unknown } | null>(null);
   /** Counts what was searched: an answer that comes late is not shown. */
@@ -47,7 +50,7 @@ export function SessionList({ agent }: { agent: string }) {
     // What was found before stays until there is something else.
     setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
     const outcome = await openAgent(agent)
-      .search({ ...(isWhole ? { query: of } : { queries: [of, begun(of)] }), limit: HITS })
+      .search({ ...(isWhole ? { query: of } : { queries: [of, begun(of)] }), limit: HITS, ...sessions.where })
       .then(
         (results) => ({ results }),
         (error) => ({ error }),
@@ -99,7 +102,16 @@ export function SessionList({ agent }: { agent: string }) {
         {rights.value.session === null && may("importSession") && (
           <Button icon="upload" label="Import a session" onClick={() => setDialog("import")} />
         )}
+        {rights.value.session === null && may("listSessions") && (
+          <Button
+            icon="filter"
+            label="Filter the sessions"
+            pressed={sessions.filter !== null}
+            onClick={() => setDialog("filter")}
+          />
+        )}
       </div>
+      <Filtered agent={agent} />
       {found === null ? (
         <All agent={agent} />
       ) : (
@@ -107,6 +119,7 @@ export function SessionList({ agent }: { agent: string }) {
       )}
       {dialog === "new" && <NewSession agent={agent} onClose={() => setDialog(null)} />}
       {dialog === "import" && <Import agent={agent} onClose={() => setDialog(null)} />}
+      {dialog === "filter" && <FilterDialog agent={agent} onClose={() => setDialog(null)} />}
     </div>
   );
 }
@@ -139,6 +152,7 @@ function All({ agent }: { agent: string }) {
       </Empty>
     );
   }
+  if (list.length === 0 && sessions.isComplete.value) return <p class="hint">No session has all of this.</p>;
   if (list.length === 0) return <Loading what="sessions" />;
   // What a thread's tasks have written before its next checkpoint is a part of the thread.
   const shown = list.filter((session) => threadOf(session)?.kind !== "writes");
@@ -173,6 +187,11 @@ function Entry({ agent, session }: { agent: string; session: Session }) {
       <span class="note">
         {thread && <span class="badge">LangGraph</span>}
         {session.lastCompactionError && <span class="state output-error">compaction failed</span>}
+        {session.tags?.slice(0, TAGS).map((tag) => (
+          <span class="badge" key={tag}>
+            <Name text={tag} />
+          </span>
+        ))}
         {used > 0 && <span>{counted(used, "token")}</span>}
         <Time at={session.updatedAt} />
       </span>

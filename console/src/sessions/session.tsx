@@ -1,17 +1,15 @@
 // One session: its name, what can be done with all of it, and its tabs.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Session } from "session-agent";
 import { Button, Empty, Heading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { later } from "../ui/later.tsx";
+import { Marks } from "../ui/marks.tsx";
 import { Menu } from "../ui/menu.tsx";
-import { Branches } from "../conversation/branches.tsx";
-import { Changes } from "../conversation/changes.tsx";
+import { Tabs } from "../ui/tabs.tsx";
 import { Conversation } from "../conversation/conversation.ts";
-import { Events } from "../conversation/events.tsx";
 import { Talk } from "../conversation/talk.tsx";
-import { Context } from "../memory/context.tsx";
-import { Memory } from "../memory/memory.tsx";
 import { reconnections } from "../connection.ts";
 import { useEvery, useLoad } from "../load.ts";
 import { UnknownSession } from "../missing.tsx";
@@ -19,15 +17,16 @@ import { may } from "../rights.ts";
 import { go, hashOf, SESSION_TABS, type SessionTab } from "../route.ts";
 import { cost } from "../currency.ts";
 import { counted, sessionName } from "../text.ts";
-import { Turns } from "../turns/turns.tsx";
 import { Compact } from "./compact.tsx";
 import { deleteLater } from "./deleting.ts";
 import { Export } from "./export.tsx";
 import { Fork } from "./fork.tsx";
-import { Rename } from "./rename.tsx";
+import { Naming } from "./naming.tsx";
 import { sessionsOf } from "./sessions.ts";
 import { type Thread, threadOf, titleOf } from "./thread.ts";
-import { ThreadView } from "./thread_view.tsx";
+
+const FurtherTab = later(({ FurtherTab }) => FurtherTab);
+const ThreadView = later(({ ThreadView }) => ThreadView);
 
 const LOOK_MS = 3000;
 
@@ -52,7 +51,7 @@ const ASKS: Record<SessionTab, string> = {
   memory: "getBlocks",
 };
 
-type Doing = { what: "rename" | "compact" | "export" } | { what: "fork"; atId?: string };
+type Doing = { what: "name" | "compact" | "export" } | { what: "fork"; atId?: string };
 
 export function SessionPage({
   agent,
@@ -83,12 +82,6 @@ export function SessionPage({
     if (state === "idle") shown.reload();
   }, [state]);
 
-  // A phone has no room for all tabs.
-  const tabs = useRef<HTMLElement>(null);
-  useEffect(() => {
-    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
-  }, [tab, shown.data === undefined]);
-
   const session = shown.data ?? undefined;
   const close = () => setDoing(null);
   const remove = () => {
@@ -98,6 +91,10 @@ export function SessionPage({
   const changed = (session: Session) => {
     sessionsOf(agent).put(session);
     shown.reload();
+  };
+  const narrow = (tag: string) => {
+    void sessionsOf(agent).narrow({ tags: { all: [tag] } });
+    go({ view: "sessions", agent });
   };
   if (shown.error !== undefined && session === undefined) {
     return (
@@ -118,6 +115,13 @@ export function SessionPage({
             <Name text={session === undefined ? id : titleOf(session)} />
           </h1>
           <Usage session={session} />
+          {session && (
+            <Marks
+              of={threadOf(session) === null ? session : { tags: session.tags ?? [] }}
+              what="sessions"
+              onTag={may("listSessions") ? narrow : undefined}
+            />
+          )}
         </div>
         <div class={`actions ${session === undefined ? "unseen" : ""}`}>
           {may("forkSession") && (
@@ -128,7 +132,7 @@ export function SessionPage({
           <Menu
             label="More for this session"
             items={[
-              { text: "Rename", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "rename" }) },
+              { text: "Name and tags", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "name" }) },
               { text: "Compact", icon: "compact", needs: "compact", run: () => setDoing({ what: "compact" }) },
               { text: "Export", icon: "download", needs: "exportSession", run: () => setDoing({ what: "export" }) },
               { text: "Delete", icon: "trash", needs: "deleteSession", isDanger: true, run: remove },
@@ -136,17 +140,14 @@ export function SessionPage({
           />
         </div>
       </header>
-      <nav class="tabs" aria-label="Views of this session" ref={tabs}>
-        {SESSION_TABS.filter((name) => may(ASKS[name])).map((name) => (
-          <a
-            key={name}
-            href={hashOf({ view: "session", agent, session: id, tab: name })}
-            aria-current={name === tab ? "page" : undefined}
-          >
-            {TABS[name]}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        label="Views of this session"
+        tabs={SESSION_TABS.filter((name) => may(ASKS[name])).map((name) => ({
+          text: TABS[name],
+          href: hashOf({ view: "session", agent, session: id, tab: name }),
+          isOpen: name === tab,
+        }))}
+      />
       {conversation.isUnknown.value && tab !== "conversation" ? (
         <Empty title="This session is not there yet" icon="chat">
           <UnknownSession agent={agent} id={id} />
@@ -163,8 +164,8 @@ export function SessionPage({
           fork={(atId) => setDoing({ what: "fork", atId })}
         />
       )}
-      {doing?.what === "rename" && session && (
-        <Rename conversation={conversation} session={session} onClose={close} onDone={changed} />
+      {doing?.what === "name" && session && (
+        <Naming conversation={conversation} session={session} onClose={close} onDone={changed} />
       )}
       {doing?.what === "compact" && <Compact conversation={conversation} onClose={close} />}
       {doing?.what === "export" && (
@@ -190,22 +191,7 @@ function Tab({
   thread: Thread | null;
   fork: (atId: string) => void;
 }) {
-  if (tab === "turns") return <Turns conversation={conversation} at={at} />;
-  if (tab === "branches") return <Branches conversation={conversation} />;
-  if (tab === "events") return <Events conversation={conversation} />;
-  if (tab === "changes") return <Changes conversation={conversation} />;
-  if (tab === "context") return <Context conversation={conversation} />;
-  if (tab === "memory") {
-    return (
-      <section class="tab-page scrolls">
-        <Heading
-          title="This session's own memory"
-          note="What only this conversation remembers. The agent's own memory stands beside it in every prompt."
-        />
-        <Memory agent={conversation.agentName} session={conversation.id} label={undefined} />
-      </section>
-    );
-  }
+  if (tab !== "conversation") return <FurtherTab conversation={conversation} tab={tab} at={at} />;
   if (thread?.kind === "checkpoints") return <ThreadView conversation={conversation} thread={thread} />;
   return <Talk conversation={conversation} at={at} fork={fork} />;
 }

@@ -1,17 +1,23 @@
 // The sessions of one agent, the newest activity first, page by page.
 
 import { computed, signal } from "@preact/signals";
-import type { Session } from "session-agent";
+import type { Operations, Session } from "session-agent";
 import { openAgent } from "../connection.ts";
 import { may, rights } from "../rights.ts";
 import { isDeleting } from "./deleting.ts";
 
 const PAGE = 100;
 const NEWEST = 10;
+/** A page that is filtered may be empty and still not be the last. */
+const PAGES_AT_ONCE = 20;
+
+/** Which sessions are listed and searched. */
+export type Filter = NonNullable<Operations["listSessions"]["input"]["where"]>;
 
 export class Sessions {
   readonly #all = signal<readonly Session[]>([]);
   readonly #cursor = signal<string | null | undefined>(undefined);
+  readonly #filter = signal<Filter | null>(null);
   readonly isLoading = signal(false);
   readonly problem = signal<unknown>(undefined);
   #turn = 0;
@@ -20,7 +26,28 @@ export class Sessions {
 
   readonly list = computed(() => this.#all.value.filter(({ id }) => !isDeleting(this.agent, id)));
   readonly isComplete = computed(() => this.#cursor.value === null);
-  readonly isEmpty = computed(() => this.isComplete.value && this.list.value.length === 0);
+  /** There is no session, whatever is filtered. */
+  readonly isEmpty = computed(
+    () => this.isComplete.value && this.list.value.length === 0 && this.#filter.value === null,
+  );
+
+  get filter(): Filter | null {
+    return this.#filter.value;
+  }
+
+  /** `null`: all sessions. */
+  async narrow(filter: Filter | null): Promise<void> {
+    this.#filter.value = filter;
+    this.#all.value = [];
+    this.#cursor.value = undefined;
+    await this.reload();
+  }
+
+  /** What a request that lists or searches sessions says of them. */
+  get where(): { where?: Filter } {
+    const filter = this.#filter.peek();
+    return filter === null ? {} : { where: filter };
+  }
 
   async reload(): Promise<void> {
     this.#turn += 1;
@@ -52,8 +79,18 @@ export class Sessions {
   async #page(cursor: string | undefined): Promise<{ sessions: Session[]; cursor: string | null }> {
     const agent = openAgent(this.agent);
     const { session } = rights.peek();
-    if (session === null || may("listSessions"))
-      return await agent.listSessions({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    if (session === null || may("listSessions")) {
+      let page = { sessions: [] as Session[], cursor: cursor ?? null };
+      for (let pages = 0; pages < PAGES_AT_ONCE; pages += 1) {
+        page = await agent.listSessions({
+          limit: PAGE,
+          ...this.where,
+          ...(page.cursor !== null && { cursor: page.cursor }),
+        });
+        if (page.sessions.length > 0 || page.cursor === null) break;
+      }
+      return page;
+    }
     const own = await agent.session(session).getSession();
     return { sessions: own === null ? [] : [own], cursor: null };
   }
@@ -63,7 +100,7 @@ export class Sessions {
     if (this.isLoading.peek() || this.#cursor.peek() === undefined || !may("listSessions")) return;
     const turn = this.#turn;
     const page = await openAgent(this.agent, { isQuiet: true })
-      .listSessions({ limit: NEWEST }, { retry: false })
+      .listSessions({ limit: NEWEST, ...this.where }, { retry: false })
       .catch(() => null);
     if (page === null || turn !== this.#turn) return;
     const before = this.#all.peek();
@@ -74,6 +111,8 @@ export class Sessions {
   }
 
   put(session: Session): void {
+    // Only the agent knows whether the filter lets it through.
+    if (this.#filter.peek() !== null) return void this.reload();
     this.#all.value = merged([session], this.#all.peek());
   }
 

@@ -3,7 +3,8 @@
 
 import { MODELS } from "../models.ts";
 
-export type Kind = "text" | "long" | "list" | "number" | "choice" | "switch" | "json";
+/** `long`: a list of texts, written as one. `prose`: one text of several lines. */
+export type Kind = "text" | "long" | "prose" | "list" | "number" | "choice" | "switch" | "json";
 
 export interface SettingField {
   /** The setting, and behind a dot what of the setting it is. */
@@ -15,6 +16,8 @@ export interface SettingField {
   options?: ReadonlyArray<readonly [string, string]>;
   /** What a text may be completed to. */
   list?: readonly string[];
+  /** Without it, the setting is given up. */
+  isNeeded?: true;
 }
 
 export interface SettingGroup {
@@ -145,6 +148,49 @@ export const GROUPS: readonly SettingGroup[] = [
     ],
   },
   {
+    title: "Learning",
+    fields: [
+      {
+        path: "learn.into",
+        label: "Searchable block that facts go to",
+        kind: "text",
+        placeholder: "the agent does not learn",
+        hint: "A block of this agent, such as facts. Empty: the agent does not learn by itself.",
+        isNeeded: true,
+      },
+      {
+        path: "learn.after",
+        label: "It learns",
+        kind: "choice",
+        options: [
+          ["", "not set"],
+          ["turn", "after each turn"],
+          ["idle", "when nothing was said for ten minutes"],
+          ["manual", "when somebody asks for it"],
+        ],
+      },
+      {
+        path: "learn.review",
+        label: "What it has learnt",
+        kind: "choice",
+        options: [
+          ["", "not set"],
+          ["propose", "waits for a decision"],
+          ["auto", "counts at once, where the user's own words bear it out"],
+        ],
+      },
+      { path: "learn.model", label: "Model that learns", kind: "text", list: MODELS, placeholder: "the agent's model" },
+      { path: "learn.maxTokensPerDay", label: "Tokens that learning may take in a day", kind: "number" },
+      { path: "learn.instructions", label: "What else the model is told", kind: "prose" },
+      {
+        path: "learn.trust",
+        label: "Sources that count at once",
+        kind: "list",
+        hint: "Any of agent, tool and import, one on each line. The user's own words count in any case.",
+      },
+    ],
+  },
+  {
     title: "When a turn is over",
     fields: [
       {
@@ -214,7 +260,11 @@ function textOf(kind: Kind, value: any): string {
 }
 
 /** What `configureAgent` is told: the settings that were changed alone. The others may come from elsewhere, and stay there. */
-export function changesOf(before: Texts, now: Texts): Record<string, unknown> {
+export function changesOf(
+  before: Texts,
+  now: Texts,
+  config: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
   const fields = GROUPS.flatMap(({ fields }) => fields);
   const changed = new Set(fields.filter(({ path }) => before[path] !== now[path]).map(settingOf));
   return Object.fromEntries(
@@ -223,18 +273,23 @@ export function changesOf(before: Texts, now: Texts): Record<string, unknown> {
       settingFrom(
         fields.filter((field) => settingOf(field) === setting),
         now,
+        config[setting],
       ),
     ]),
   );
 }
 
-/** `null`: the agent has no value of its own. */
-function settingFrom(fields: readonly SettingField[], texts: Texts): unknown {
+/** `null`: the agent has no value of its own. What of the `stored` one no field shows stays. */
+function settingFrom(fields: readonly SettingField[], texts: Texts, stored: unknown): unknown {
   const values = fields.map((field) => [field.path.split(".")[1], valueOf(field, texts[field.path] ?? "")] as const);
   const [only] = values;
   if (only !== undefined && only[0] === undefined) return only[1];
   const given = values.filter(([, value]) => value !== null);
-  return given.length === 0 ? null : Object.fromEntries(given);
+  const isGivenUp = fields.some(({ path, isNeeded }) => isNeeded && (texts[path] ?? "").trim() === "");
+  if (given.length === 0 || isGivenUp) return null;
+  const shown = new Set(values.map(([part]) => part));
+  const unseen = Object.entries(stored ?? {}).filter(([part, value]) => !shown.has(part) && value !== null);
+  return Object.fromEntries([...unseen, ...given]);
 }
 
 function valueOf({ kind, label }: SettingField, text: string): unknown {
@@ -243,6 +298,7 @@ function valueOf({ kind, label }: SettingField, text: string): unknown {
   if (trimmed === "") return null;
   if (kind === "number") return Number(trimmed);
   if (kind === "long") return [text];
+  if (kind === "prose") return text;
   if (kind === "list")
     return trimmed
       .split("\n")

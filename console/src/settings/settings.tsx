@@ -2,7 +2,8 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
-import { Button, Check, Field, Heading, Loading, Problem, Select } from "../ui/basics.tsx";
+import { Button, Check, Field, Heading, Select } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
@@ -15,7 +16,8 @@ type Config = Operations["getConfig"]["output"];
 type Input = Operations["configureAgent"]["input"];
 
 export function Settings({ agent }: { agent: string }) {
-  const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getConfig({}, { signal }));
+  const loaded = useLoad(agent, (signal) => openAgent(agent).getConfig({}, { signal }));
+  const { data, reload } = loaded;
   const mayChange = may("configureAgent");
   const [turn, setTurn] = useState(0);
   return (
@@ -23,14 +25,13 @@ export function Settings({ agent }: { agent: string }) {
       <Heading
         isFirst
         title="Settings"
-        note={`They hold for every session of this agent. ${mayChange ? "To change them, the console needs the Worker's secret." : "Your token may read them. To change them, enter the Worker's secret."}`}
+        note={`They hold for every session of this agent.${mayChange ? "" : " Your token may read them. To change them, enter the Worker's secret."}`}
       >
         <Button icon="redo" onClick={() => (setTurn(turn + 1), reload())}>
           Reload
         </Button>
       </Heading>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the settings" />}
+      <Pending of={loaded} what="the settings" />
       {data && data.problems.length > 0 && <Problems problems={data.problems} />}
       {data && <Change key={turn} agent={agent} config={data} mayChange={mayChange} onDone={reload} />}
     </section>
@@ -98,7 +99,7 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
     }
     setBusy(false);
   };
-  const save = () => configure(() => changesOf(textsOf(config), texts), "Saved.", texts);
+  const save = () => configure(() => changesOf(textsOf(config), texts, { ...config }), "Saved.", texts);
   const giveUp = (setting: string) => {
     const own = Object.entries(texts).filter(([path]) => path.split(".")[0] === setting);
     void configure(() => ({ [setting]: null }), "The agent's own value is given up.", {
@@ -156,7 +157,7 @@ function Input({ field: { label, kind, hint, placeholder, options, list }, text,
   if (kind === "switch")
     return <Check label={label} isOn={text === "true"} onChange={(isOn) => onInput(String(isOn))} />;
   if (kind === "choice") return <Select label={label} value={text} options={options ?? []} onChange={onInput} />;
-  const isLong = kind === "long" || kind === "json" || kind === "list";
+  const isLong = kind === "long" || kind === "prose" || kind === "json" || kind === "list";
   return (
     <Field
       label={label}

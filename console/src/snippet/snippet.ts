@@ -1,6 +1,6 @@
 // What the view that is looked at would be in a program: as curl, and with the client.
 
-import type { Route, SessionTab } from "../route.ts";
+import type { ManagePart, Route, SessionTab } from "../route.ts";
 
 export interface Snippet {
   /** What the calls do. */
@@ -27,12 +27,27 @@ const TABS: Record<SessionTab, (id: string) => Call> = {
   memory: (id) => ofSession("This session's blocks", "getBlocks", id, {}),
 };
 
+const PARTS: Record<ManagePart, Call> = {
+  proposals: ofAgent("What waits for a decision", "getProposals", { status: "pending" }),
+  retention: ofAgent("What would go by the rules that are set", "applyRetention", { dryRun: true }),
+  people: ofAgent("All places where a text stands", "findMentions", { query: "Anna Smith" }),
+  tools: ofAgent("The registered tools and servers", "listTools", {}),
+  tokens: ofAgent("A token that reads, for an hour", "mintToken", { preset: "read", expiresIn: 3600 }),
+  compaction: ofAgent("When conversations are compacted", "configureCompaction", {}),
+  copies: ofAgent("The backups of this agent", "listBackups", {}),
+  defaults: ofAgent("The settings, and where each comes from", "getConfig", {}),
+  agents: ofAgent("The agents whose names begin so", "listAgents", { prefix: "user:42:" }),
+};
+
 function callOf(at: Exclude<Route, { view: "home" }>): Call {
   if (at.view === "session") return TABS[at.tab](at.session);
-  if (at.view === "memory")
-    return at.label === undefined
-      ? ofAgent("All blocks of the agent", "getBlocks", {})
-      : ofAgent("One block, with its text", "getBlock", { label: at.label });
+  if (at.view === "manage") return PARTS[at.part];
+  if (at.view === "memory") {
+    const { label, entry } = at;
+    if (label === undefined) return ofAgent("All blocks of the agent", "getBlocks", {});
+    if (entry === undefined) return ofAgent("One block, with its text", "getBlock", { label });
+    return ofAgent("The versions of one entry, the newest first", "getBlockVersions", { label, key: entry });
+  }
   if (at.view === "activity") return ofAgent("Tokens and costs, day by day", "getUsage", { by: "day" });
   if (at.view === "settings") return ofAgent("The settings, and where each comes from", "getConfig", {});
   return ofAgent("The sessions, the newest activity first", "listSessions", { limit: 100 });

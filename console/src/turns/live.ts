@@ -22,6 +22,10 @@ export interface LiveStep {
 }
 
 export interface LiveTurn {
+  /** The answer's id. `null`: not told yet. */
+  readonly id: string | null;
+  /** The page came while the turn ran, so what was before has no times. */
+  readonly isJoined: boolean;
   readonly from: number;
   readonly to: number | null;
   readonly steps: readonly LiveStep[];
@@ -30,10 +34,11 @@ export interface LiveTurn {
 
 const SAYS = new Set(["text-delta", "reasoning-delta", "tool-input-start", "tool-input-available", "file"]);
 
-/** The turn with one chunk more. `null`: nothing of it was heard. */
-export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number): LiveTurn {
-  const turn = live ?? { from: at, to: null, steps: [], error: null };
+/** The turn with one chunk more. `live` is `null`: nothing of it was heard. */
+export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number, isJoined = false): LiveTurn {
+  const turn = live ?? { id: null, isJoined, from: at, to: null, steps: [], error: null };
   const { type } = chunk;
+  if (type === "start" && typeof chunk.messageId === "string") return { ...turn, id: chunk.messageId };
   if (type === "start-step")
     return { ...turn, steps: [...turn.steps, { from: at, saidAt: null, to: null, tools: [] }] };
   if (type === "error") return { ...turn, to: at, error: String(chunk.errorText) };
@@ -66,6 +71,27 @@ function heardStep(step: LiveStep, chunk: ChatChunk, at: number): LiveStep {
 
 function withTool(step: LiveStep, id: string, change: Partial<LiveTool>): LiveStep {
   return { ...step, tools: step.tools.map((tool) => (tool.id === id ? { ...tool, ...change } : tool)) };
+}
+
+/**
+ * A turn is said again from its beginning to who lost the connection. What was heard of it
+ * `before` keeps its times.
+ */
+export function withTimesOf(before: LiveTurn | null, live: LiveTurn): LiveTurn {
+  if (before === null || before.id === null || before.id !== live.id) return live;
+  const steps = live.steps.map((step, n) => {
+    const known = before.steps[n];
+    return known === undefined ? step : withTimesOfStep(known, step);
+  });
+  return { ...live, from: before.from, isJoined: before.isJoined, steps };
+}
+
+function withTimesOfStep(before: LiveStep, step: LiveStep): LiveStep {
+  const tools = step.tools.map((tool) => {
+    const known = before.tools.find(({ id }) => id === tool.id);
+    return known === undefined ? tool : { ...tool, from: known.from, to: known.to ?? tool.to };
+  });
+  return { from: before.from, saidAt: before.saidAt ?? step.saidAt, to: before.to ?? step.to, tools };
 }
 
 /** What it does at this moment, for people. */

@@ -26,7 +26,8 @@ export function LiveTurn({
   const now = useNow(live !== null && live.to === null);
   if (live === null) return null;
   const shown = waterfallOfLive(live, now);
-  const told = `${doing(live)} · ${milliseconds(shown.to - shown.from)}`;
+  const heard = live.isJoined ? "heard for " : "";
+  const told = `${doing(live)} · ${heard}${milliseconds(shown.to - shown.from)}`;
   if (isAlwaysOpen)
     return (
       <section class="card live">

@@ -7,8 +7,6 @@ import { Icon } from "../ui/icons.tsx";
 import { Time } from "../ui/time.tsx";
 import type { Conversation } from "../conversation/conversation.ts";
 import { cost } from "../currency.ts";
-import { openAgent } from "../connection.ts";
-import { useLoad } from "../load.ts";
 import { hashOf } from "../route.ts";
 import { count, counted, fullTime, milliseconds, shownText } from "../text.ts";
 import { LiveTurn } from "./live.tsx";
@@ -146,7 +144,9 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
         </>
       )}
       <p class="ids">
-        {askedBy && <span>asked by {askedBy.kind === "token" ? `a token ${askedBy.holder ?? ""}` : "the secret"}</span>}
+        {askedBy && (
+          <span>asked by {askedBy.kind === "token" ? `a token ${askedBy.holder ?? ""}` : "the operator"}</span>
+        )}
         {traceId && (
           <span>
             trace <bdi>{traceId}</bdi>
@@ -168,15 +168,4 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
       </p>
     </div>
   );
-}
-
-/** The newest turn of a session, if it failed. */
-export function useLastFailure(conversation: Conversation, key: string, isWanted: boolean): TurnRecord | null {
-  const { data } = useLoad(`${conversation.id}/${key}/${isWanted}`, async (signal) => {
-    if (!isWanted) return null;
-    const session = openAgent(conversation.agentName, { isQuiet: true }).session(conversation.id);
-    const { turns } = await session.getTurns({ limit: 1 }, { signal });
-    return turns[0] ?? null;
-  });
-  return data?.failure ? data : null;
 }

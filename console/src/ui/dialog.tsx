@@ -1,7 +1,7 @@
 // A dialog of the browser's own: it keeps the focus inside, and closes on Escape.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./basics.tsx";
 
 interface Props {
@@ -15,7 +15,8 @@ export function Dialog({ title, children, onClose, isWide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   const { current: before } = useRef(document.activeElement);
-  useEffect(() => {
+  // Before the page is painted: who opens a dialog by a key can write in it at once.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => {

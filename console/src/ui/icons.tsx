@@ -17,6 +17,7 @@ const PATHS = {
   down: "M4 7l6 6 6-6",
   download: "M10 3v10M6 9l4 4 4-4M4 17h12",
   edit: "M4 16l1-4 8-8 3 3-8 8z",
+  filter: "M3 5h14M6 10h8M9 15h2",
   fork: "M6 3v5c0 2 4 2 4 5v4M14 3v5c0 2-4 2-4 5",
   flow: "M3 5h8M6 10h8M9 15h8",
   key: "M8 12a4 4 0 1 1 2-2l7 7v-3M13 13l-2 2",

@@ -1,12 +1,9 @@
-// What a form does when it is sent.
+// What a form or a button does that takes a while: it is busy meanwhile, and a failure is told.
 
 import { useState } from "preact/hooks";
 import { tellError } from "../notices.ts";
 
-/**
- * Whether work is under way, and what begins it. The form stays busy after work that went
- * well, because the form is then gone. A failure is told, and the form can be sent again.
- */
+/** Whether work is under way, and what begins it. */
 export function useWork(): [isBusy: boolean, begin: (work: () => Promise<void>) => void] {
   const [isBusy, setBusy] = useState(false);
   const begin = async (work: () => Promise<void>) => {
@@ -15,8 +12,8 @@ export function useWork(): [isBusy: boolean, begin: (work: () => Promise<void>) 
       await work();
     } catch (error) {
       tellError(error);
-      setBusy(false);
     }
+    setBusy(false);
   };
   return [isBusy, (work) => void begin(work)];
 }

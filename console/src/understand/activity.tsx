@@ -2,7 +2,9 @@
 // the usage, and the state of the object.
 
 import type { Stats } from "session-agent";
-import { Button, Heading, Loading, Problem } from "../ui/basics.tsx";
+import { Button, Heading } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
+import { Table } from "../ui/table.tsx";
 import { openAgent } from "../connection.ts";
 import { type Loaded, useLoad } from "../load.ts";
 import { requests } from "../requests.ts";
@@ -59,50 +61,33 @@ function Requests() {
           {count(sum(({ rowsWritten }) => rowsWritten))} written
         </span>
       </h2>
-      <div class="table" tabIndex={0} role="region" aria-label="Requests">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Operation</th>
-              <th scope="col">At</th>
-              <th scope="col" class="number">
-                Time
-              </th>
-              <th scope="col" class="number">
-                Rows read
-              </th>
-              <th scope="col" class="number">
-                Rows written
-              </th>
-              <th scope="col">Answer</th>
-            </tr>
-          </thead>
-          <tbody>
-            {all.slice(0, SHOWN).map(({ id, operation, at, ms, rowsRead, rowsWritten, status, error }) => (
-              <tr key={id} class={error === null ? "" : "failed"}>
-                <td>{operation}</td>
-                <td>{new Date(at).toLocaleTimeString("en-GB")}</td>
-                <td class="number">{ms === null ? "" : `${Math.round(ms)} ms`}</td>
-                <td class="number">{rowsRead === null ? "" : count(rowsRead)}</td>
-                <td class="number">{rowsWritten === null ? "" : count(rowsWritten)}</td>
-                <td>{error ?? status ?? ""}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Requests"
+        columns={["Operation", "At", { number: "Time" }, { number: "Rows read" }, { number: "Rows written" }, "Answer"]}
+      >
+        {all.slice(0, SHOWN).map(({ id, operation, at, ms, rowsRead, rowsWritten, status, error }) => (
+          <tr key={id} class={error === null ? "" : "failed"}>
+            <td>{operation}</td>
+            <td>{new Date(at).toLocaleTimeString("en-GB")}</td>
+            <td class="number">{ms === null ? "" : `${Math.round(ms)} ms`}</td>
+            <td class="number">{rowsRead === null ? "" : count(rowsRead)}</td>
+            <td class="number">{rowsWritten === null ? "" : count(rowsWritten)}</td>
+            <td>{error ?? status ?? ""}</td>
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }
 
-function State({ stats: { data, error, reload } }: { stats: Loaded<Stats | null> }) {
+function State({ stats }: { stats: Loaded<Stats | null> }) {
+  const { data, reload } = stats;
   return (
     <section aria-labelledby="state">
       <h2 class="part" id="state">
         The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} />
       </h2>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data == null && error === undefined && <Loading what="the state" />}
+      <Pending of={stats} what="the state" />
       {data && (
         <div class="columns">
           <dl class="facts card">
@@ -128,29 +113,17 @@ function State({ stats: { data, error, reload } }: { stats: Loaded<Stats | null>
             <dt>Read</dt>
             <dd>{shownTime(Date.now())}</dd>
           </dl>
-          <div class="table card" tabIndex={0} role="region" aria-label="Tables">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Table</th>
-                  <th scope="col" class="number">
-                    Rows
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {data.tables.map(({ name, rows, isAtLeast }) => (
-                  <tr key={name}>
-                    <td>{name}</td>
-                    <td class="number">
-                      {count(rows)}
-                      {isAtLeast && " or more"}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table label="Tables" columns={["Table", { number: "Rows" }]} isCard>
+            {data.tables.map(({ name, rows, isAtLeast }) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td class="number">
+                  {count(rows)}
+                  {isAtLeast && " or more"}
+                </td>
+              </tr>
+            ))}
+          </Table>
         </div>
       )}
     </section>

@@ -1,7 +1,8 @@
 // What went wrong lately: what the sessions have on record, and what was refused here.
 
-import type { FailedCallback, SessionClient, SessionEvent } from "session-agent";
-import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
+import type { FailedCallback, Session, SessionClient, SessionEvent } from "session-agent";
+import { Button, Name } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Time } from "../ui/time.tsx";
 import { openAgent } from "../connection.ts";
@@ -20,6 +21,8 @@ const SHOWN = 30;
 
 /** A message that is so young may still be answered, by a program that keeps its turns here. */
 const YOUNG_MS = 60_000;
+
+type LastError = Session["lastCompactionError"];
 
 interface Failure {
   key: string;
@@ -44,7 +47,8 @@ interface Props {
 }
 
 export function Failures({ agent, calls, failedTurns }: Props) {
-  const { data, error, reload } = useLoad(agent, (signal) => failuresOf(agent, signal));
+  const loaded = useLoad(agent, (signal) => failuresOf(agent, signal));
+  const { data, reload } = loaded;
   const failures =
     data && [...data.failures, ...calls.map((call) => failedCall(call, data.names))].toSorted((a, b) => b.at - a.at);
   const refused = requests.value.filter((request) => request.agent === agent && request.error !== null).slice(0, SHOWN);
@@ -53,8 +57,7 @@ export function Failures({ agent, calls, failedTurns }: Props) {
       <h2 class="part" id="failures">
         The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} />
       </h2>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="failures" />}
+      <Pending of={loaded} what="failures" />
       {failures?.length === 0 && refused.length === 0 && failedTurns !== null && failedTurns > 0 && (
         <p class="note">
           {counted(failedTurns, "turn")} failed so far. {failedTurns === 1 ? "It is" : "They are"} no longer on record.
@@ -144,16 +147,16 @@ async function failuresOf(
     sessions.map(async (stored): Promise<Failure[]> => {
       const session = { id: stored.id, name: titleOf(stored) };
       const failures: Failure[] = [];
-      const last = stored.lastCompactionError;
-      if (last)
-        failures.push({
-          key: `${stored.id}/compaction`,
-          at: last.at,
-          what: "Compaction failed",
-          text: last.message,
-          code: last.code,
-          session,
-        });
+      for (const [what, last] of lastErrors(stored))
+        if (last)
+          failures.push({
+            key: `${stored.id}/${what}`,
+            at: last.at,
+            what,
+            text: last.message,
+            code: last.code,
+            session,
+          });
       const events = client.session(stored.id);
       const [results, newest] = await Promise.all([
         events.loadEvents({ actions: ["tool_result"], tail: true, limit: EVENTS }, { signal }).catch(() => []),
@@ -188,6 +191,14 @@ async function failuresOf(
     }),
   );
   return { failures: [...turns, ...found.flat()], names };
+}
+
+/** What a session has on record of work that is done to it. Not every Worker learns. */
+function lastErrors(session: Session & { lastLearningError?: LastError }): readonly [string, LastError][] {
+  return [
+    ["Compaction failed", session.lastCompactionError],
+    ["Learning failed", session.lastLearningError],
+  ];
 }
 
 function failedTurn(

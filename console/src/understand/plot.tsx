@@ -1,6 +1,7 @@
 // A small plot of bars, and the same numbers as a table.
 
 import type { ComponentChildren } from "preact";
+import { Table } from "../ui/table.tsx";
 
 export interface Bar {
   /** Where two bars may have one name. */
@@ -34,7 +35,7 @@ export function Plot({ title, each, bars, shown, empty, children }: Props) {
       <figure class="plot">
         <figcaption>{title}</figcaption>
         <p class="note">{empty}</p>
-        {children && <AsTable label={`${title} by ${each}`}>{children}</AsTable>}
+        {children && <AsTable>{children}</AsTable>}
       </figure>
     );
   const step = Math.min(WIDEST, WIDTH / Math.max(1, bars.length));
@@ -62,47 +63,37 @@ export function Plot({ title, each, bars, shown, empty, children }: Props) {
         })}
       </svg>
       <p class="plot-names note" aria-hidden="true">
-        {namesOf(bars).map((name, n) => (
+        {namesOf(bars, step === WIDEST).map((name, n) => (
           <span key={n}>{name}</span>
         ))}
       </p>
-      <AsTable label={`${title} by ${each}`}>
+      <AsTable>
         {children ?? (
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Day</th>
-                <th scope="col">{title}</th>
+          <Table label={`${title} by ${each}`} columns={["Day", title]}>
+            {bars.map(({ name, value }) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td>{shown(value)}</td>
               </tr>
-            </thead>
-            <tbody>
-              {bars.map(({ name, value }) => (
-                <tr key={name}>
-                  <td>{name}</td>
-                  <td>{shown(value)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         )}
       </AsTable>
     </figure>
   );
 }
 
-function AsTable({ label, children }: { label: string; children: ComponentChildren }) {
+function AsTable({ children }: { children: ComponentChildren }) {
   return (
     <details class="fold">
       <summary>As a table</summary>
-      <div class="table" tabIndex={0} role="region" aria-label={label}>
-        {children}
-      </div>
+      {children}
     </details>
   );
 }
 
-/** The names of the first bar, of one in the middle and of the last. */
-function namesOf(bars: readonly Bar[]): string[] {
-  if (bars.length < 3) return bars.map(({ name }) => name);
+/** The names of the first bar, of one in the middle and of the last. `isShort`: the bars leave room at the end. */
+function namesOf(bars: readonly Bar[], isShort: boolean): string[] {
+  if (isShort) return [[...new Set([bars[0]!.name, bars.at(-1)!.name])].join(" – ")];
   return [bars[0]!, bars[bars.length >> 1]!, bars.at(-1)!].map(({ name }) => name);
 }

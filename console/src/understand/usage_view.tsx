@@ -1,7 +1,9 @@
 // What was used: by day, by model, by turn.
 
 import type { UsageEntry } from "session-agent";
-import { Button, Loading, Name, Problem, Select } from "../ui/basics.tsx";
+import { Button, Name, Select } from "../ui/basics.tsx";
+import { Pending } from "../ui/pending.tsx";
+import { Table } from "../ui/table.tsx";
 import { openAgent } from "../connection.ts";
 import { type Loaded, useLoad } from "../load.ts";
 import { may } from "../rights.ts";
@@ -37,14 +39,14 @@ export function useUsage(agent: string): Loaded<LoadedUsage | null> {
   });
 }
 
-export function Usage({ agent, usage: { data, error, reload } }: { agent: string; usage: Loaded<LoadedUsage | null> }) {
+export function Usage({ agent, usage }: { agent: string; usage: Loaded<LoadedUsage | null> }) {
+  const { data, reload } = usage;
   return (
     <section aria-labelledby="usage">
       <h2 class="part" id="usage">
         Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} />
       </h2>
-      {error !== undefined && <Problem error={error} retry={reload} />}
-      {data == null && error === undefined && <Loading what="the usage" />}
+      <Pending of={usage} what="the usage" />
       {data && <Total models={data.models} />}
       {data && (
         <div class="columns">
@@ -116,34 +118,20 @@ function Models({ models }: { models: readonly UsageEntry[] }) {
   return (
     <>
       <h3>By model</h3>
-      <div class="table card" tabIndex={0} role="region" aria-label="Usage by model">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Model</th>
-              <th scope="col">Tokens</th>
-              <th scope="col" class="number">
-                Turns
-              </th>
-              <Numbers />
-            </tr>
-          </thead>
-          <tbody>
-            {models.map((used) => (
-              <tr key={used.model}>
-                <td>{used.model == null ? "not known" : <Name text={used.model} />}</td>
-                <td class="share">
-                  <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-                    <rect width={most === 0 ? 0 : (tokensOf(used) / most) * 100} height="8" />
-                  </svg>
-                </td>
-                <td class="number">{count(used.turns ?? 0)}</td>
-                <Used used={used} />
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Usage by model" columns={["Model", "Tokens", { number: "Turns" }, ...NUMBERS]} isCard>
+        {models.map((used) => (
+          <tr key={used.model}>
+            <td>{used.model == null ? "not known" : <Name text={used.model} />}</td>
+            <td class="share">
+              <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+                <rect width={most === 0 ? 0 : (tokensOf(used) / most) * 100} height="8" />
+              </svg>
+            </td>
+            <td class="number">{count(used.turns ?? 0)}</td>
+            <Used used={used} />
+          </tr>
+        ))}
+      </Table>
     </>
   );
 }
@@ -154,62 +142,36 @@ function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }
     .map((turn, n) => ({ key: turn.eventId ?? String(n), name: shownTime(turn.endedAt), value: tokensOf(turn) }));
   return (
     <Plot title="The last turns" each="turn" bars={bars} shown={count} empty="The last turns used no tokens.">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Ended</th>
-            <th scope="col">Session</th>
-            <th scope="col">Model</th>
-            <Numbers />
+      <Table label="The last turns by turn" columns={["Ended", "Session", "Model", ...NUMBERS]}>
+        {turns.map((turn) => (
+          <tr key={turn.eventId}>
+            <td>
+              <Time at={turn.endedAt} />
+            </td>
+            <td>
+              <a
+                href={hashOf({
+                  view: "session",
+                  agent,
+                  session: turn.sessionId ?? "",
+                  tab: "conversation",
+                  ...(turn.eventId && { at: turn.eventId }),
+                })}
+              >
+                <Name text={turn.sessionId ?? ""} />
+              </a>
+            </td>
+            <td>{turn.model == null ? "not known" : <Name text={turn.model} />}</td>
+            <Used used={turn} />
           </tr>
-        </thead>
-        <tbody>
-          {turns.map((turn) => (
-            <tr key={turn.eventId}>
-              <td>
-                <Time at={turn.endedAt} />
-              </td>
-              <td>
-                <a
-                  href={hashOf({
-                    view: "session",
-                    agent,
-                    session: turn.sessionId ?? "",
-                    tab: "conversation",
-                    ...(turn.eventId && { at: turn.eventId }),
-                  })}
-                >
-                  <Name text={turn.sessionId ?? ""} />
-                </a>
-              </td>
-              <td>{turn.model == null ? "not known" : <Name text={turn.model} />}</td>
-              <Used used={turn} />
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </Plot>
   );
 }
 
-function Numbers() {
-  return (
-    <>
-      <th scope="col" class="number">
-        In
-      </th>
-      <th scope="col" class="number">
-        Cached
-      </th>
-      <th scope="col" class="number">
-        Out
-      </th>
-      <th scope="col" class="number">
-        Cost
-      </th>
-    </>
-  );
-}
+/** What `Used` fills. */
+const NUMBERS = ["In", "Cached", "Out", "Cost"].map((number) => ({ number }));
 
 function Used({ used }: { used: UsageEntry }) {
   return (

@@ -1,38 +1,57 @@
-// What stands on an entry beside its text: who it comes from, its tags, its metadata.
+// What stands on an entry or a session: who it comes from, its tags, its metadata.
 
-import { Button, Name } from "../ui/basics.tsx";
+import { Name } from "./basics.tsx";
+import { counted } from "../text.ts";
 
-/** What entries and found entries have of this. */
+/** What is shown of long metadata. */
+const FIELDS = 8;
+
+/** What entries, their versions and sessions have of this. */
 export interface Marked {
   source?: string | null;
   tags?: readonly string[];
   metadata?: object | null;
 }
 
-/** With `onTag`, a tag is a button. */
-export function Marks({ of, onTag }: { of: Marked; onTag?: (tag: string) => void }) {
+interface Props {
+  of: Marked;
+  /** A tag is then a button. */
+  onTag?: ((tag: string) => void) | undefined;
+  /** Whose tags they are, for who hears the button. */
+  what?: string;
+}
+
+export function Marks({ of, onTag, what = "entries" }: Props) {
   const { source, tags = [], metadata } = of;
   const fields = Object.entries(metadata ?? {});
+  const left = fields.length - FIELDS;
   if (source == null && tags.length === 0 && fields.length === 0) return null;
   return (
     <p class="validity note">
       {source != null && <span>From: {source}</span>}
       {tags.map((tag) =>
         onTag === undefined ? (
-          <span class="state" key={tag}>
+          <span class="badge" key={tag}>
             <Name text={tag} />
           </span>
         ) : (
-          <Button kind="quiet" key={tag} label={`Only entries with the tag ${tag}`} onClick={() => onTag(tag)}>
+          <button
+            type="button"
+            class="badge tag"
+            key={tag}
+            aria-label={`Only ${what} with the tag ${tag}`}
+            onClick={() => onTag(tag)}
+          >
             <Name text={tag} />
-          </Button>
+          </button>
         ),
       )}
-      {fields.map(([name, value]) => (
+      {fields.slice(0, FIELDS).map(([name, value]) => (
         <span key={name}>
           <Name text={name} />: <Name text={typeof value === "string" ? value : JSON.stringify(value)} />
         </span>
       ))}
+      {left > 0 && <span>and {counted(left, "field")} more</span>}
     </p>
   );
 }
@@ -57,4 +76,9 @@ export function metadataOf(text: string): object | null {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new TypeError('The metadata must be a JSON object, as {"city": "Oslo"}.');
   return value;
+}
+
+/** The same object as a field shows it. */
+export function metadataText(metadata: object | null | undefined): string {
+  return metadata == null ? "" : JSON.stringify(metadata, null, 2);
 }

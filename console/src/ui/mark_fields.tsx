@@ -1,0 +1,27 @@
+// The fields of a form in which tags and metadata are written.
+
+import { Field } from "./basics.tsx";
+
+interface Props {
+  /** What is found by them: "the entry". */
+  what: string;
+  tags: string;
+  onTags: (text: string) => void;
+  metadata: string;
+  onMetadata: (text: string) => void;
+}
+
+export function MarkFields({ what, tags, onTags, metadata, onMetadata }: Props) {
+  return (
+    <>
+      <Field label="Tags" rows={2} value={tags} onInput={onTags} hint="One on each line." />
+      <Field
+        label="Metadata"
+        rows={3}
+        value={metadata}
+        onInput={onMetadata}
+        hint={`A JSON object, to find ${what} by. Empty: none.`}
+      />
+    </>
+  );
+}
