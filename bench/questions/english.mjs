@@ -230,11 +230,13 @@ export default {
       "multi",
       [["* {who} is my {kin}, as you know."], ["* {who} has moved to {city}, so I shall visit there in spring."]],
       "Where does {P}'s {kin} live now?",
+      ["{P}'s {kin}", "What is the name of {P}'s {kin}?", "has moved to", "lives in"],
     ],
     [
       "multi",
       [["* I joined a {hobby} club in {city}."], ["* The {hobby} club elected me treasurer, imagine that."]],
       "What does {P} do in the club that {P} joined in {city}?",
+      ["{P} joined a club in {city}", "{P} club role", "the club elected"],
     ],
     [
       "multi",
@@ -244,16 +246,19 @@ export default {
         ["* The trip to {city3} was the best of the year."],
       ],
       "Which cities has {P} visited?",
+      ["{P} was in, for a week", "{P} back from a trip", "the trip to", "{P} travel"],
     ],
     [
       "multi",
       [["* I bought a {thing} at the flea market."], ["* I treated myself to a {thing2}, it was on sale."]],
       "Which things did {P} buy?",
+      ["{P} bought", "{P} treated myself", "{P} on sale", "new, from the market"],
     ],
     [
       "multi",
       [["* I started {hobby} this month."], ["* My new pastime is {hobby2}, I am terrible at it."]],
       "What hobbies has {P} taken up?",
+      ["{P} started this month", "{P} new hobby", "pastime", "{P} learning"],
     ],
     [
       "multi",
@@ -262,6 +267,7 @@ export default {
         ["* The vet says that our {pet} needs an operation, {n} euros."],
       ],
       "How much will the operation of {P}'s animal cost?",
+      ["{P} adopted a pet", "the vet says", "operation euros"],
     ],
   ],
   chat: [

@@ -39,7 +39,7 @@ function dialogue(language, seed, wanted) {
   const asked = [];
   for (let round = 0; round < (language === english ? 2 : 3); round += 1)
     for (const [place, name] of pair.entries())
-      for (const [kind, told, ask] of language.facts) {
+      for (const [kind, told, ask, queries = []] of language.facts) {
         const values = drawValues(language, dice);
         const parts = Array.isArray(told[0]) ? told : [told];
         const gold = [];
@@ -49,6 +49,7 @@ function dialogue(language, seed, wanted) {
         asked.push({
           kind: language === english ? kind : `${kind} ${language.code}`,
           question: fill(ask, { ...values, P: name }),
+          queries: queries.map((query) => fill(query, { ...values, P: name })),
           gold,
         });
       }
@@ -249,8 +250,8 @@ function requestEcho(dice, request) {
 /** So many of the questions. What several messages answer alike has all of them as evidence. */
 function choose(asked, wanted, dice) {
   const once = new Map();
-  for (const { kind, question, gold } of dice.shuffle(asked)) {
-    const same = once.get(question) ?? { kind, question, gold: [] };
+  for (const { kind, question, queries, gold } of dice.shuffle(asked)) {
+    const same = once.get(question) ?? { kind, question, queries, gold: [] };
     same.gold = [...new Set([...same.gold, ...gold])];
     once.set(question, same);
   }

@@ -30,6 +30,7 @@ use session_agent_core::search::find::TextReader;
 use session_agent_core::search::fuse::{
     NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbours,
 };
+use session_agent_core::search::merge::merge;
 use session_agent_core::search::order::{CandidateSource, order};
 use session_agent_core::search::query::WordQuery;
 use session_agent_core::search::request::SearchRequest;
@@ -43,14 +44,52 @@ struct Group {
 
 struct Question {
     kind: String,
-    text: String,
+    query: Query,
+    /// What a model may ask in its place, all in one search.
+    queries: Vec<Query>,
     /// The places of the messages that answer it.
     gold: Vec<(i64, i64)>,
+    /// How near each message is by meaning, if vectors were given.
+    nearness: Vec<(i64, f64)>,
+}
+
+struct Query {
+    text: String,
     /// What the index offered, and the texts that were read: the same for all weights.
     offered: OnceCell<IndexMatches>,
     read: RefCell<HashMap<(i64, i64), Option<Candidate>>>,
-    /// How near each message is by meaning, if vectors were given.
-    nearness: Vec<(i64, f64)>,
+}
+
+impl Query {
+    fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            offered: OnceCell::new(),
+            read: RefCell::default(),
+        }
+    }
+
+    /// The ranking by words, as one of so many queries.
+    fn rank(&self, db: &Sqlite, weights: &Weights, queries: usize) -> Vec<((i64, i64), f64)> {
+        let asked = vec![self.text.clone(); queries];
+        let search = SearchRequest {
+            queries: &asked,
+            session_id: None,
+            limit: 10,
+            roles: None,
+            since_ms: None,
+            until_ms: None,
+            filter: None,
+        };
+        let query = &WordQuery::parse_all(search.queries)[0];
+        let load = || load_candidates(db, &search, query, None).unwrap();
+        let offer = self.offered.get_or_init(load);
+        let mut texts = ReadTexts {
+            reader: TextReader::new(db, &search, query, offer),
+            read: &self.read,
+        };
+        order(&mut texts, query, offer, weights, queries).unwrap()
+    }
 }
 
 #[derive(Default, Clone, Copy)]
@@ -273,41 +312,45 @@ fn measure(
         let Group { db, questions } = group;
         let half = ["half 1", "half 2"][half % 2];
         for question in questions {
-            let search = SearchRequest {
-                queries: std::slice::from_ref(&question.text),
-                session_id: None,
-                limit: 10,
-                roles: None,
-                since_ms: None,
-                until_ms: None,
-                filter: None,
-            };
-            let query = &WordQuery::parse_all(search.queries)[0];
-            let load = || load_candidates(db, &search, query, None).unwrap();
-            let offer = question.offered.get_or_init(load);
-            let mut texts = ReadTexts {
-                reader: TextReader::new(db, &search, query, offer),
-                read: &question.read,
-            };
-            let ranked = order(&mut texts, query, offer, weights, 1).unwrap();
+            let ranked = question.query.rank(db, weights, 1);
             let hits = match meanings {
                 Some(shares) => fuse_with(&ranked, &by_meaning(question, shares), shares.words),
                 None => ranked,
             };
-            let share = |most: usize| {
-                let found = |gold: &&(i64, i64)| hits.iter().take(most).any(|hit| hit.0 == **gold);
-                question.gold.iter().filter(found).count() as f64 / question.gold.len() as f64
-            };
-            for kind in ["all", half, &question.kind] {
-                let sums = kinds.entry(kind.to_owned()).or_default();
-                sums.questions += 1.0;
-                sums.at_5 += share(5);
-                sums.at_10 += share(10);
-                sums.all_at_10 += f64::from(u8::from(share(10) > 0.999));
+            add(&mut kinds, &["all", half, &question.kind], question, &hits);
+            if !question.queries.is_empty() && meanings.is_none() {
+                let several = question.queries.len();
+                let rankings = question.queries.iter();
+                let hits = merge(
+                    rankings
+                        .map(|query| query.rank(db, weights, several))
+                        .collect(),
+                );
+                let kind = format!("{}, as several queries", question.kind);
+                add(&mut kinds, &[&kind], question, &hits);
             }
         }
     }
     kinds
+}
+
+fn add(
+    kinds: &mut BTreeMap<String, Sums>,
+    names: &[&str],
+    question: &Question,
+    hits: &[((i64, i64), f64)],
+) {
+    let share = |most: usize| {
+        let found = |gold: &&(i64, i64)| hits.iter().take(most).any(|hit| hit.0 == **gold);
+        question.gold.iter().filter(found).count() as f64 / question.gold.len() as f64
+    };
+    for name in names {
+        let sums = kinds.entry((*name).to_owned()).or_default();
+        sums.questions += 1.0;
+        sums.at_5 += share(5);
+        sums.at_10 += share(10);
+        sums.all_at_10 += f64::from(u8::from(share(10) > 0.999));
+    }
 }
 
 /// Reads a set, and its vectors: those of each group's messages, then of its questions, as
@@ -419,15 +462,19 @@ fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
             Some("en") => text(&question["kind"]),
             language => language.unwrap().to_owned(),
         },
-        text: text(&question["question"]),
+        query: Query::new(&text(&question["question"])),
+        queries: question["queries"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|query| Query::new(&text(query)))
+            .collect(),
         gold: question["gold"]
             .as_array()
             .unwrap()
             .iter()
             .map(|id| split_place(of_ids[&text(id)]))
             .collect(),
-        offered: OnceCell::new(),
-        read: RefCell::default(),
     });
     Group {
         db,
