@@ -36,7 +36,10 @@ impl Object {
     ) -> Result<JsValue, JsValue> {
         let answer = match RpcCall::parse(operation, json, options) {
             Ok(call) => self.answer_call(call, is_own).await,
-            Err(error) => Err(error),
+            Err(error) => {
+                RequestNote::here(&self.log).refused(self.name.get(), &error, None);
+                Err(error)
+            }
         };
         answer.map_err(|error| rpc::to_thrown(&error))
     }

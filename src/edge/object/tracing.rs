@@ -1,9 +1,11 @@
 //! The traces of requests, and the spans that go to the operator's receiver.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::Object;
 use crate::edge::host::Runtime;
+use session_agent_agent::api::mcp::find_trace;
 use session_agent_agent::api::route::Route;
 use session_agent_agent::api::socket::SocketState;
 use session_agent_agent::api::tracing::request_span;
@@ -18,7 +20,39 @@ use session_agent_core::base::trace::sampler::Sampler;
 use session_agent_core::base::trace::span::{Span, SpanKind, SpanQueue};
 use session_agent_core::base::trace::{StoredTrace, Trace};
 
+/// The trace of a request that is being answered, as far as it is known.
+#[derive(Default)]
+pub struct Traced(RefCell<Option<Rc<Trace>>>);
+
+impl Traced {
+    pub fn get(&self) -> Option<Rc<Trace>> {
+        self.0.borrow().clone()
+    }
+
+    pub fn set(&self, trace: Option<Rc<Trace>>) {
+        self.0.replace(trace);
+    }
+}
+
 impl Object {
+    /// The trace that a message of the Model Context Protocol names in itself, if it is
+    /// another one than its request is in.
+    pub(super) fn begin_trace_of_message(
+        &self,
+        body: &[u8],
+        request: Option<&Trace>,
+        caller: &Caller,
+    ) -> Option<Trace> {
+        let (parent, state) = find_trace(body)?;
+        let named = parse_parent(Some(&parent), None)?;
+        // In the same trace, the request's own span is nearer than the message's.
+        let is_known = request.is_some_and(|trace| trace.id == named.id);
+        match is_known {
+            true => None,
+            false => self.begin_trace((Some(parent), state), caller),
+        }
+    }
+
     /// The trace of a request. `asked`: its `traceparent` and `tracestate`. A token's holder
     /// hands nothing on to other services but the digits of a trace.
     pub(super) fn begin_trace(
