@@ -266,6 +266,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
     };
     note.is_for(&route);
     if route == Route::Health {
+        note.answered("", 200, None);
         return RoutedAnswer::Here(health::answer());
     }
     let caller = match identify(policy, &route, &request) {

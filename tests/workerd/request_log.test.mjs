@@ -62,7 +62,7 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
   const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
   const wrong = { authorization: `Bearer ${NEEDLE}`, traceparent };
   const answers = [];
-  const lines = await linesOf(server, 7, async () => {
+  const lines = await linesOf(server, 8, async () => {
     const ask = async (path, init) => {
       const response = await server.fetch(path, init);
       answers.push([response.status, response.headers.get("traceparent")?.split("-")[1]]);
@@ -73,7 +73,8 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
     await ask("/agents/session-agent/log:f/chat", post(wrong));
     await ask("/agents/session-agent/log:f/rpc/listSessions", post({ traceparent: NEEDLE }));
     await ask("/nowhere", { headers: { traceparent } });
-    await ask("/agents", { headers: { traceparent } });
+    await ask("/agents/session-agent", { headers: { traceparent } });
+    await ask("/health", {});
     // Over a binding, where the Worker refuses, and where the object does.
     const given = [JSON.stringify({}), { token: NEEDLE, traceparent }];
     for (const via of ["service", "object"])
@@ -85,6 +86,7 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
     [401, undefined],
     [404, TRACE],
     [401, TRACE],
+    [200, undefined],
   ]);
   assert.deepEqual(
     lines.map(({ operation, agent, status, code, traceId }) => [operation, agent, status, code, traceId]),
@@ -94,6 +96,7 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
       ["listSessions", "log:f", 401, "unauthorized", undefined],
       ["unknown", "", 404, "unknown_operation", TRACE],
       ["listAgents", "", 401, "unauthorized", TRACE],
+      ["health", "", 200, undefined, undefined],
       ["listSessions", "log:f", 401, "unauthorized", TRACE],
       ["listSessions", "log:f", 401, "unauthorized", TRACE],
     ],

@@ -251,8 +251,23 @@ test("a_plain_turn_writes_four_rows_and_a_failed_one_a_row_more", async () => {
   await written(say("First."));
   const plain = await written(say("Hello."));
   const failed = await written({ status: 400, message: "no" });
-  console.log(`rows: a plain turn ${plain}, a failed one that says nothing ${failed}`);
+  const { written: stopped } = await server.metered("rows", async () => {
+    const [asked, at] = [model.requests.length + 1, gate()];
+    model.next(say(at, "Never."));
+    const answer = begin("rows", "u-stopped").then(allOf);
+    await model.asked(asked);
+    await call(server, "rows", "cancelTurn", { sessionId: "s" });
+    await answer;
+    at.open();
+  });
+  console.log(`rows: a plain turn ${plain}, one that says nothing: failed ${failed}, stopped ${stopped}`);
   assert.equal(plain, 4);
   // The message with its index entry, the turn's row twice, and the record.
-  assert.equal(failed, 5);
+  assert.deepEqual([failed, stopped], [5, 5]);
+  const { turns } = await call(server, "rows", "getTurns", { sessionId: "s" });
+  const last = turns.slice(0, 2).map(({ finishReason, failure, messageId }) => [finishReason, failure?.code, messageId]);
+  assert.deepEqual(last, [
+    ["cancelled", undefined, null],
+    ["error", "model_failed", null],
+  ]);
 });

@@ -8,6 +8,7 @@ use crate::base::database::Database;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
 use crate::store::kept_turns::{MAX_FAILED_EACH, MAX_SILENT_EACH};
+use crate::store::last_turns::settle_surplus;
 use crate::testing::Said;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};
@@ -427,6 +428,40 @@ fn an_older_turn_stays_told_whatever_becomes_of_newer_ones() {
 }
 
 #[test]
+fn turns_are_told_alike_whether_or_not_neighbours_have_pushed_the_last_ones_row_out() {
+    let alice = Alice::with_model();
+    let texts: Vec<String> = (0..1_200).map(|n| format!("text {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    alice.turn_in("s", "first");
+    alice.say(&texts[..1_000]);
+    alice.say(&texts[1_000..]);
+    let rows = |alice: &Alice| {
+        let sql = "SELECT 1 FROM cf_agents_last_turns WHERE session_id = 's'";
+        alice.db.rows(sql, &[]).unwrap().len()
+    };
+    let settle = |round: &str| {
+        for n in 0..40 {
+            alice.turn_in(&format!("other-{n}"), &format!("{round} {n}"));
+        }
+        settle_surplus(&alice.db).unwrap();
+    };
+    let before = alice.ok("getTurns", json!({"sessionId": "s"}));
+    assert_eq!(before["turns"].as_array().unwrap().len(), 1);
+    settle("once");
+    assert_eq!(rows(&alice), 0);
+    assert_eq!(alice.ok("getTurns", json!({"sessionId": "s"})), before);
+    // The next turn knows the one before, too.
+    alice.turn_in("s", "second");
+    let after = alice.ok("getTurns", json!({"sessionId": "s"}));
+    assert_eq!(after["turns"][1], before["turns"][0]);
+    // A turn that no event ended leaves no stale place behind.
+    alice.stop_in("s", "third");
+    settle("again");
+    assert_eq!(rows(&alice), 0);
+    assert_eq!(alice.turns("s").len(), 3);
+}
+
+#[test]
 fn nobody_forges_a_record_by_an_import_or_an_append() {
     let alice = Alice::with_model();
     alice.turn_in("s", "hi");
@@ -459,7 +494,10 @@ fn a_session_keeps_its_newest_failures_whatever_its_neighbours_do() {
     alice.db.take_steps();
     alice.fail_in("t", "more");
     let steps = alice.db.take_steps();
-    assert!(steps < 6_000, "a failure looks at no other session: {steps}");
+    assert!(
+        steps < 6_000,
+        "a failure looks at no other session: {steps}"
+    );
     let still = alice.turns_of(json!({"sessionId": "s", "failed": true}), 7);
     assert_eq!(still, failed);
     assert_eq!(alice.failures_kept(), each + 3_000 + 1);
@@ -481,7 +519,7 @@ fn a_turn_that_was_stopped_before_it_said_anything_has_a_record_for_one_row() {
     let written = |alice: &Alice, is_stopped: bool| {
         alice.db.take_costs();
         let begun = alice
-            .begin(&json!({"id": "s", "message": user("Go.")}))
+            .begin(&json!({"id": "s", "message": user(if is_stopped { "Stop." } else { "Go." })}))
             .unwrap();
         alice.host.advance(700);
         if is_stopped {
