@@ -11,20 +11,20 @@ import { say, startModel } from "../tests/workerd/model_server.mjs";
 import { machine, table } from "./frame/report.mjs";
 import { median } from "./frame/stats.mjs";
 
-const ROUNDS = 12;
-const APPENDS = 300;
+const ROUNDS = 8;
+const APPENDS = 200;
 const AT_ONCE = 8;
-const TURNS = 30;
+const TURNS = 20;
 
 const model = await startModel();
 const collector = await startCollector();
 const spans = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const kinds = {
-  "neither": { vars: { REQUEST_LOG: "off" } },
-  "lines": { vars: { REQUEST_LOG: "all" } },
+  neither: { vars: { REQUEST_LOG: "off" } },
+  lines: { vars: { REQUEST_LOG: "all" } },
   "a `traceparent`, no receiver": { vars: { REQUEST_LOG: "off" }, headers: { traceparent } },
-  "spans": { vars: { REQUEST_LOG: "off", ...spans } },
+  spans: { vars: { REQUEST_LOG: "off", ...spans } },
   "lines and spans": { vars: { REQUEST_LOG: "all", ...spans } },
 };
 for (const kind of Object.values(kinds)) {

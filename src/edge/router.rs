@@ -15,7 +15,7 @@ use worker::{Env, event, web_sys};
 use super::host::Runtime;
 use super::http::ResponseResult;
 use super::outbound::Bindings;
-use super::request_log::{RequestLog, RequestNote};
+use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
 use session_agent_agent::api::door::admit;
@@ -26,7 +26,6 @@ use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::{self, Error};
 use session_agent_core::base::json;
 use session_agent_core::base::settings::Setting;
-use session_agent_core::base::trace::header::parse_parent;
 use session_agent_core::base::trace::{TRACEPARENT, Trace, run_in};
 
 #[wasm_bindgen]
@@ -191,16 +190,9 @@ fn note_refused_call(
     let agent = rpc::parse_agent(agent).unwrap_or_default();
     if let Ok(call) = RpcCall::parse(operation, JsValue::UNDEFINED, options) {
         note.is_for(&call.route(&agent));
-        note.is_in(begin_trace(call.options.traceparent).as_ref());
+        note.is_in(trace_of_refused(call.options.traceparent.as_deref()).as_ref());
     }
     note.refused(&agent, error, None);
-}
-
-/// The trace that a caller named. The spans of what is answered here go nowhere, since only
-/// objects send spans.
-fn begin_trace(traceparent: Option<String>) -> Option<Trace> {
-    let parent = parse_parent(traceparent.as_deref(), None);
-    Trace::of_request(parent, None, &Runtime)
 }
 
 /// Names the trace in an answer.
@@ -252,8 +244,8 @@ impl AgentList {
 fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer {
     // The object writes the line of a request that it gets.
     let note = RequestNote::here(&RequestLog::of(env));
-    // Most requests go on to an object, which reads these headers itself.
-    let begin_trace = || begin_trace(http::find_header(&request, TRACEPARENT));
+    // Most requests go on to an object, which reads the header itself. Only objects send spans.
+    let begin_trace = || trace_of_refused(http::find_header(&request, TRACEPARENT).as_deref());
     let refused = |note: &RequestNote, agent: Option<&str>, error: &Error| {
         let trace = begin_trace();
         note.is_in(trace.as_ref());

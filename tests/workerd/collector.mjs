@@ -82,9 +82,14 @@ class Collector {
     return this.#spans;
   }
 
-  /** Waits until there were so many requests in all. */
-  async asked(times) {
-    while (this.requests.length < times) await once(this.#heard, "asked");
+  /** The requests that hold a text. */
+  asked(text) {
+    return this.requests.filter((request) => request.text.includes(text));
+  }
+
+  /** Waits until there was a request that holds a text. */
+  async wasAsked(text) {
+    while (this.asked(text).length === 0) await once(this.#heard, "asked");
   }
 
   forget() {

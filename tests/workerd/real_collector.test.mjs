@@ -13,6 +13,7 @@ import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { pythonPackages } from "../../scripts/setup/python.mjs";
 import { call, startChatServer } from "./chat_server.mjs";
 import { allOf } from "./chat_stream.mjs";
@@ -41,7 +42,8 @@ async function startRelay(next) {
   const server = createServer(async (request, response) => {
     const pieces = [];
     for await (const piece of request) pieces.push(piece);
-    const body = Buffer.concat(pieces);
+    const sent = Buffer.concat(pieces);
+    const body = request.headers["content-encoding"] === "gzip" ? gunzipSync(sent) : sent;
     bodies.push({ type: request.headers["content-type"], body, status: undefined });
     const { status, text } = await next(request, body);
     bodies.at(-1).status = status;

@@ -68,7 +68,11 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
       answers.push([response.status, response.headers.get("traceparent")?.split("-")[1]]);
       await response.text();
     };
-    const post = (headers) => ({ method: "POST", headers: { "content-type": "application/json", ...headers }, body: "{}" });
+    const post = (headers) => ({
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: "{}",
+    });
     await ask("/agents/session-agent/log:f/rpc/listSessions", post(wrong));
     await ask("/agents/session-agent/log:f/chat", post(wrong));
     await ask("/agents/session-agent/log:f/rpc/listSessions", post({ traceparent: NEEDLE }));
@@ -77,8 +81,7 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
     await ask("/health", {});
     // Over a binding, where the Worker refuses, and where the object does.
     const given = [JSON.stringify({}), { token: NEEDLE, traceparent }];
-    for (const via of ["service", "object"])
-      await assert.rejects(server.rpc("log:f", "listSessions", given, { via }));
+    for (const via of ["service", "object"]) await assert.rejects(server.rpc("log:f", "listSessions", given, { via }));
   });
   assert.deepEqual(answers, [
     [401, TRACE],
@@ -94,9 +97,9 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
       ["listSessions", "log:f", 401, "unauthorized", TRACE],
       ["chat", "log:f", 401, "unauthorized", TRACE],
       ["listSessions", "log:f", 401, "unauthorized", undefined],
-      ["unknown", "", 404, "unknown_operation", TRACE],
-      ["listAgents", "", 401, "unauthorized", TRACE],
-      ["health", "", 200, undefined, undefined],
+      ["unknown", undefined, 404, "unknown_operation", TRACE],
+      ["listAgents", undefined, 401, "unauthorized", TRACE],
+      ["health", undefined, 200, undefined, undefined],
       ["listSessions", "log:f", 401, "unauthorized", TRACE],
       ["listSessions", "log:f", 401, "unauthorized", TRACE],
     ],

@@ -154,7 +154,10 @@ test("a_message_of_mcp_may_name_its_trace_in_itself", async () => {
     [`00-${TRACE}-${near}-01`, TRACE, near],
   ]) {
     const [answered, passed] = await ask(meta, header && { traceparent: header });
-    assert.deepEqual([answered, passed].map((told) => told.split("-")[1]), [trace, trace]);
+    assert.deepEqual(
+      [answered, passed].map((told) => told.split("-")[1]),
+      [trace, trace],
+    );
     parents.push([spanOf(answered), parent]);
   }
   const spans = await collector.spans((spans) => parents.every(([id]) => spans.some(({ spanId }) => spanId === id)));
@@ -177,7 +180,7 @@ test("a_receiver_that_is_slow_hostile_or_away_changes_nothing_for_a_turn", async
     const began = performance.now();
     assert.equal((await allOf(await begin(agent, "u1", { traceparent }))).text, "One.");
     // The next turns run while the receiver does what it does: none waits for it.
-    if (mode !== "away") await collector.asked(1);
+    if (mode !== "away") await collector.wasAsked(agent);
     assert.equal((await allOf(await begin(agent, "u2", { traceparent }))).text, "Two.");
     assert.equal((await allOf(await begin(agent, "u3", { traceparent }))).text, "Three.");
     const took = performance.now() - began;
@@ -191,11 +194,8 @@ test("a_receiver_that_is_slow_hostile_or_away_changes_nothing_for_a_turn", async
     assert.ok((await gaveUp) < 32 << 20, `${collector.flooded} bytes`);
     if (mode === "away") await collector.comeBack();
     // It is left alone, and nobody is led elsewhere.
-    else assert.deepEqual(
-      collector.requests.map(({ url }) => url),
-      ["/v1/traces"],
-      mode,
-    );
+    else assert.equal(collector.asked(agent).length, 1, mode);
+    assert.ok(collector.requests.every(({ url }) => url === "/v1/traces"));
     collector.forget();
   }
 });
@@ -265,7 +265,9 @@ test("a_plain_turn_writes_four_rows_and_a_failed_one_a_row_more", async () => {
   // The message with its index entry, the turn's row twice, and the record.
   assert.deepEqual([failed, stopped], [5, 5]);
   const { turns } = await call(server, "rows", "getTurns", { sessionId: "s" });
-  const last = turns.slice(0, 2).map(({ finishReason, failure, messageId }) => [finishReason, failure?.code, messageId]);
+  const last = turns
+    .slice(0, 2)
+    .map(({ finishReason, failure, messageId }) => [finishReason, failure?.code, messageId]);
   assert.deepEqual(last, [
     ["cancelled", undefined, null],
     ["error", "model_failed", null],

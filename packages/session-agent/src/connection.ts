@@ -68,12 +68,7 @@ export class Connection {
   }
 
   /** The answer over Workers RPC, or `null`: `fetch` has to do it. */
-  async #ask(
-    operation: string,
-    json: string,
-    reads: boolean,
-    { signal, trace }: CallOptions,
-  ): Promise<string | null> {
+  async #ask(operation: string, json: string, reads: boolean, { signal, trace }: CallOptions): Promise<string | null> {
     const request = this.#target.request;
     if (request === null) return null;
     const token = await this.#readToken();

@@ -8,7 +8,7 @@ use worker::web_sys;
 use super::Object;
 use super::tracing::Traced;
 use crate::edge::host::Runtime;
-use crate::edge::request_log::RequestNote;
+use crate::edge::request_log::{RequestNote, trace_of_refused};
 use crate::edge::storage::Sqlite;
 use crate::edge::text::Sent;
 use crate::edge::{health, http, mcp, stream};
@@ -125,8 +125,12 @@ impl Object {
             };
         };
         self.name.check(agent)?;
-        let caller = self.caller(&route, &request, granted.as_deref(), db)?;
         let header = |name| http::find_header(&request, name);
+        let caller = self
+            .caller(&route, &request, granted.as_deref(), db)
+            .inspect_err(|_| {
+                traced.set(trace_of_refused(header(TRACEPARENT).as_deref()).map(Rc::new));
+            })?;
         let asked = (header(TRACEPARENT), header(TRACESTATE));
         let trace = self.begin_trace(asked, &caller).map(Rc::new);
         traced.set(trace.clone());
