@@ -324,7 +324,8 @@ test("a_request_carries_the_trace_of_the_running_code_or_the_calls_own", async (
     sent.push([url.split("/").pop(), headers.traceparent, headers.tracestate]);
     if (url.endsWith("/chat")) return new Response("data: [DONE]\n\n");
     if (url.endsWith("/export")) return new Response('{"type":"end"}\n');
-    return answer(200, { messages: [], events: [], changes: [], cursor: null, hasMore: false });
+    if (url.endsWith("/loadEvents")) return answer(200, []);
+    return answer(200, { messages: [], changes: [], cursor: null, hasMore: false });
   };
   let now = { traceparent: SPAN, tracestate: "vendor=1", baggage: "a=secret" };
   const agent = sessionAgent("https://memory.example", "a", { fetch, trace: () => now });

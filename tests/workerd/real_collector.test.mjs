@@ -47,7 +47,7 @@ async function startRelay(next) {
     bodies.push({ type: request.headers["content-type"], body, status: undefined });
     const { status, text } = await next(request, body);
     bodies.at(-1).status = status;
-    response.writeHead(status, { "content-type": "application/json" }).end(text);
+    response.writeHead(status, { "content-type": request.headers["content-type"] }).end(text);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -113,7 +113,7 @@ async function readSpans(bodies) {
 const byId = (spans) => Object.fromEntries(spans.map((span) => [span.spanId, span]));
 
 test("a_real_collector_understands_each_span_and_sends_the_same_on", { skip, timeout: 120_000 }, async () => {
-  const behind = await startRelay(() => ({ status: 200, text: "{}" }));
+  const behind = await startRelay(() => ({ status: 200, text: "" }));
   const rotel = await startRotel(behind.port);
   const before = await startRelay(async (request, body) => {
     const headers = { "content-type": request.headers["content-type"] };
