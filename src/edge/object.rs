@@ -14,6 +14,7 @@ mod opening;
 mod recovery;
 mod starter;
 mod tables;
+mod traced;
 mod tracing;
 
 use std::cell::Cell;
@@ -25,7 +26,7 @@ use worker::worker_sys::DurableObjectState;
 use worker::{Env, web_sys};
 
 use self::name::AgentName;
-use self::tracing::Traced;
+use self::traced::Traced;
 use super::host::Runtime;
 use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote};

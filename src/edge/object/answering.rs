@@ -6,7 +6,7 @@ use wasm_bindgen::prelude::*;
 use worker::web_sys;
 
 use super::Object;
-use super::tracing::Traced;
+use super::traced::Traced;
 use crate::edge::host::Runtime;
 use crate::edge::request_log::{RequestNote, trace_of_refused};
 use crate::edge::storage::Sqlite;

@@ -1,6 +1,5 @@
 //! The traces of requests, and the spans that go to the operator's receiver.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::Object;
@@ -19,20 +18,6 @@ use session_agent_core::base::trace::header::parse_parent;
 use session_agent_core::base::trace::sampler::Sampler;
 use session_agent_core::base::trace::span::{Span, SpanKind, SpanQueue};
 use session_agent_core::base::trace::{StoredTrace, Trace};
-
-/// The trace of a request that is being answered, as far as it is known.
-#[derive(Default)]
-pub struct Traced(RefCell<Option<Rc<Trace>>>);
-
-impl Traced {
-    pub fn get(&self) -> Option<Rc<Trace>> {
-        self.0.borrow().clone()
-    }
-
-    pub fn set(&self, trace: Option<Rc<Trace>>) {
-        self.0.replace(trace);
-    }
-}
 
 impl Object {
     /// The trace that a message of the Model Context Protocol names in itself, if it is
