@@ -14,9 +14,10 @@ mod opening;
 mod recovery;
 mod starter;
 mod tables;
+mod traced;
 mod tracing;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use js_sys::{JsString, Promise};
@@ -25,6 +26,7 @@ use worker::worker_sys::DurableObjectState;
 use worker::{Env, web_sys};
 
 use self::name::AgentName;
+use self::traced::Traced;
 use super::host::Runtime;
 use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote};
@@ -188,7 +190,7 @@ impl Object {
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        let traced = OnceCell::new();
+        let traced = Traced::default();
         let answer = self.answer(request, body, granted, &traced).await?;
         // The answer that opens a socket takes no further headers.
         if let Some(trace) = traced.get()

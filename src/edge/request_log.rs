@@ -16,7 +16,7 @@ use session_agent_core::base::error::Error;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::settings::Setting;
 use session_agent_core::base::trace::Trace;
-use session_agent_core::base::trace::header::render_hex;
+use session_agent_core::base::trace::header::{parse_parent, render_hex};
 
 #[wasm_bindgen(module = "/src/edge/glue.js")]
 extern "C" {
@@ -66,6 +66,11 @@ impl RequestLog {
             report(text.as_deref(), &self.dataset, point.as_deref());
         }
     }
+}
+
+/// The trace that the caller of a refused request named. No span is recorded of it.
+pub fn trace_of_refused(traceparent: Option<&str>) -> Option<Trace> {
+    Trace::of_request(parse_parent(traceparent, None), None, &Runtime)
 }
 
 /// A request that is being answered.

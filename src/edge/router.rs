@@ -5,6 +5,8 @@
 //! A forwarded request needs no future here: the Worker returns the promise of the
 //! object's answer as it is.
 
+use std::rc::Rc;
+
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -13,7 +15,7 @@ use worker::{Env, event, web_sys};
 use super::host::Runtime;
 use super::http::ResponseResult;
 use super::outbound::Bindings;
-use super::request_log::{RequestLog, RequestNote};
+use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
 use session_agent_agent::api::door::admit;
@@ -24,6 +26,7 @@ use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::{self, Error};
 use session_agent_core::base::json;
 use session_agent_core::base::settings::Setting;
+use session_agent_core::base::trace::{TRACEPARENT, Trace, run_in};
 
 #[wasm_bindgen]
 extern "C" {
@@ -113,9 +116,9 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
             let answer = list.answer(&env).await?;
             cors::mark(answer, &shared).map(JsValue::from)
         }),
-        RoutedAnswer::Refused(request, error) => tasks::promise(async move {
+        RoutedAnswer::Refused(request, error, trace) => tasks::promise(async move {
             http::discard(&request).await;
-            let answer = http::refuse(&error, None)?;
+            let answer = name_trace(http::refuse(&error, None), trace.as_ref())?;
             cors::mark(answer, &shared).map(JsValue::from)
         }),
     }
@@ -136,7 +139,10 @@ pub fn call(
 ) -> Promise {
     let reservation = match admit_call(&agent, &operation, &json, &options, &env) {
         Ok(reservation) => reservation,
-        Err(error) => return Promise::reject(&rpc::to_thrown(&error)),
+        Err(error) => {
+            note_refused_call(&agent, &operation, &options, &env, &error);
+            return Promise::reject(&rpc::to_thrown(&error));
+        }
     };
     let answer = find_object(&env, &agent)
         .and_then(|object| match is_request {
@@ -172,10 +178,36 @@ fn admit_call(
     rpc::reserve_forward(call.json.as_ref(), limit)
 }
 
+/// Writes the line of a call that no object gets.
+fn note_refused_call(
+    agent: &JsValue,
+    operation: &JsValue,
+    options: &JsValue,
+    env: &Env,
+    error: &Error,
+) {
+    let note = RequestNote::here(&RequestLog::of(env));
+    let agent = rpc::parse_agent(agent).unwrap_or_default();
+    if let Ok(call) = RpcCall::parse(operation, JsValue::UNDEFINED, options) {
+        note.is_for(&call.route(&agent));
+        note.is_in(trace_of_refused(call.options.traceparent.as_deref()).as_ref());
+    }
+    note.refused(&agent, error, None);
+}
+
+/// Names the trace in an answer.
+fn name_trace(answer: ResponseResult, trace: Option<&Trace>) -> ResponseResult {
+    let answer = answer?;
+    if let Some(trace) = trace {
+        answer.headers().set(TRACEPARENT, &trace.traceparent())?;
+    }
+    Ok(answer)
+}
+
 enum RoutedAnswer {
     Here(ResponseResult),
     /// Refused, once the rest of its body is discarded.
-    Refused(web_sys::Request, Error),
+    Refused(web_sys::Request, Error, Option<Trace>),
     ByObject(Answer),
     /// A page of the directory's list.
     Listed(AgentList),
@@ -187,13 +219,15 @@ struct AgentList {
     limit: usize,
     cursor: String,
     note: RequestNote,
+    trace: Option<Rc<Trace>>,
 }
 
 impl AgentList {
     async fn answer(self, env: &Env) -> ResponseResult {
         let outbound = Bindings::new(env);
-        let page = list_agents(&outbound, &self.prefix, &self.cursor, self.limit).await;
-        match page.and_then(|page| json::encode(&page)) {
+        let listing = list_agents(&outbound, &self.prefix, &self.cursor, self.limit);
+        let page = run_in(self.trace.clone(), listing).await;
+        let answer = match page.and_then(|page| json::encode(&page)) {
             Ok(page) => {
                 self.note.answered("", 200, None);
                 http::respond(200, &page.as_str().into(), None, &[])
@@ -202,16 +236,21 @@ impl AgentList {
                 self.note.refused("", &error, None);
                 http::refuse(&error, None)
             }
-        }
+        };
+        name_trace(answer, self.trace.as_deref())
     }
 }
 
 fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer {
     // The object writes the line of a request that it gets.
     let note = RequestNote::here(&RequestLog::of(env));
+    // Most requests go on to an object, which reads the header itself. Only objects send spans.
+    let begin_trace = || trace_of_refused(http::find_header(&request, TRACEPARENT).as_deref());
     let refused = |note: &RequestNote, agent: Option<&str>, error: &Error| {
+        let trace = begin_trace();
+        note.is_in(trace.as_ref());
         note.refused(agent.unwrap_or_default(), error, None);
-        RoutedAnswer::Here(http::refuse(error, None))
+        RoutedAnswer::Here(name_trace(http::refuse(error, None), trace.as_ref()))
     };
     let route = match route::parse(&request.method(), &request.url()) {
         Ok(route) => route,
@@ -219,6 +258,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
     };
     note.is_for(&route);
     if route == Route::Health {
+        note.answered("", 200, None);
         return RoutedAnswer::Here(health::answer());
     }
     let caller = match identify(policy, &route, &request) {
@@ -232,20 +272,27 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
             cursor,
         } => {
             return match access::permit_directory(&caller) {
-                Ok(()) => RoutedAnswer::Listed(AgentList {
-                    prefix,
-                    limit,
-                    cursor,
-                    note,
-                }),
+                Ok(()) => {
+                    let trace = begin_trace().map(Rc::new);
+                    note.is_in(trace.as_deref());
+                    RoutedAnswer::Listed(AgentList {
+                        prefix,
+                        limit,
+                        cursor,
+                        note,
+                        trace,
+                    })
+                }
                 Err(error) => refused(&note, None, &error),
             };
         }
         _ => route.agent().unwrap_or_default(),
     };
     if let Err(error) = admit(&caller, &route) {
+        let trace = begin_trace();
+        note.is_in(trace.as_ref());
         note.refused(agent, &error, None);
-        return RoutedAnswer::Refused(request, error);
+        return RoutedAnswer::Refused(request, error, trace);
     }
     let object = find_object(env, &JsValue::from(agent));
     match object.and_then(|object| object.fetch(&request)) {

@@ -315,6 +315,58 @@ test("a_request_has_the_address_the_token_and_the_body", async () => {
   ]);
 });
 
+const SPAN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const OTHER_SPAN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+test("a_request_carries_the_trace_of_the_running_code_or_the_calls_own", async () => {
+  const sent = [];
+  const fetch = async (url, { headers }) => {
+    sent.push([url.split("/").pop(), headers.traceparent, headers.tracestate]);
+    if (url.endsWith("/chat")) return new Response("data: [DONE]\n\n");
+    if (url.endsWith("/export")) return new Response('{"type":"end"}\n');
+    if (url.endsWith("/loadEvents")) return answer(200, []);
+    return answer(200, { messages: [], changes: [], cursor: null, hasMore: false });
+  };
+  let now = { traceparent: SPAN, tracestate: "vendor=1", baggage: "a=secret" };
+  const agent = sessionAgent("https://memory.example", "a", { fetch, trace: () => now });
+  const own = { trace: { traceparent: OTHER_SPAN } };
+  const session = agent.session("s");
+  await agent.listSessions();
+  await agent.listSessions({}, own);
+  for await (const _ of session.chat("hi", own));
+  for await (const _ of session.history(own));
+  for await (const _ of session.events(own));
+  for await (const _ of session.changes({ ...own, follow: false }));
+  for await (const _ of session.exportLines(own));
+  await session.importSession("{}", own);
+  await session.modelInput(own).catch(() => {});
+  assert.deepEqual(sent, [
+    ["listSessions", SPAN, "vendor=1"],
+    ...["listSessions", "chat", "getHistory", "loadEvents", "getChanges", "export", "import"].map((name) => [
+      name,
+      OTHER_SPAN,
+      undefined,
+    ]),
+    ["buildWorkingContext", OTHER_SPAN, undefined],
+  ]);
+  // Code that is in no trace sends none, and neither does a state alone.
+  for (now of [undefined, {}, { tracestate: "vendor=1" }]) await agent.listSessions();
+  assert.deepEqual(sent.slice(-3), Array(3).fill(["listSessions", undefined, undefined]));
+});
+
+test("a_repeated_attempt_is_asked_for_its_trace_anew", async () => {
+  const sent = [];
+  const fetch = async (_, { headers }) => {
+    sent.push(headers.traceparent);
+    if (sent.length < 2) throw new TypeError("fetch failed");
+    return answer(200, { sessions: [], cursor: null });
+  };
+  const spans = [SPAN, OTHER_SPAN];
+  const trace = () => ({ traceparent: spans[sent.length] });
+  await sessionAgent("https://memory.example", "a", { fetch, trace, retry: { pauseMs: 1 } }).listSessions();
+  assert.deepEqual(sent, spans);
+});
+
 /** How often a call is sent to a server that always fails so. */
 async function attempts(call, fail, options) {
   let count = 0;
@@ -405,6 +457,10 @@ test("an_operation_is_asked_where_the_binding_offers_it", async () => {
     ["alice", "listSessions", '{"limit":1}', { token: "t" }],
     ["alice", "listSessions", "{}", {}],
   ]);
+  const trace = { traceparent: SPAN, tracestate: "vendor=1" };
+  await sessionAgent(target, "alice", { token: "t" }).listSessions({}, { trace });
+  assert.deepEqual(given.pop(), ["alice", "listSessions", "{}", { token: "t", ...trace }]);
+  target.used.pop();
   const object = binding({ request: async (...all) => (given.push(all), page()) });
   await sessionAgent({ getByName: (name) => (given.push([name]), object) }, "alice").listSessions();
   // An object may have been found by its id alone, and not know its name.

@@ -24,7 +24,16 @@ import {
 const agent = sessionAgent(new URL("https://memory.example.com"), "alice", {
   token: async () => "t",
   retry: { attempts: 2 },
+  // As a propagator of OpenTelemetry fills a carrier.
+  trace: () => {
+    const carrier: { [name: string]: string } = {};
+    carrier.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    return carrier;
+  },
 });
+await agent.listSessions({}, { trace: { traceparent: "00-a", tracestate: "vendor=1" } });
+// @ts-expect-error: a trace is a carrier, and no text.
+await agent.listSessions({}, { trace: "00-a" });
 const session = agent.session("s");
 
 // Inputs and outputs.

@@ -5,10 +5,31 @@
 //   const collector = await startCollector();
 //   startServer({ vars: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
 //   await collector.spans((spans) => spans.some(({ name }) => name === "chat test"))
-//   collector.mode = "refuse";   // or "silent", or "take"
+//   collector.mode = "refuse";   // or another of MODES
 
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
+
+/** How a receiver may be that takes nothing, each with what it does to a request. */
+export const MODES = {
+  refuse: (response) => response.writeHead(503).end("later"),
+  /** Asks for a pause that is longer than any. */
+  limit: (response) => response.writeHead(429, { "retry-after": "3600" }).end(),
+  /** Never answers. */
+  silent: () => {},
+  /** A byte a second. */
+  trickle: async (response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    while (!response.destroyed) {
+      response.write(" ");
+      await pause(1_000);
+    }
+  },
+  /** Leads elsewhere: the spans and the receiver's key would go there. */
+  redirect: (response) => response.writeHead(307, { location: "/elsewhere" }).end(),
+  hangUp: (response) => response.destroy(),
+};
 
 export async function startCollector() {
   const collector = new Collector();
@@ -30,12 +51,24 @@ class Collector {
   /** The headers and the bodies of all requests. */
   requests = [];
   mode = "take";
+  flooded = 0;
   url;
 
   async start() {
     this.#server.listen(0, "127.0.0.1");
     await once(this.#server, "listening");
     this.url = `http://127.0.0.1:${this.#server.address().port}`;
+  }
+
+  /** Nobody is at the address. */
+  async leave() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async comeBack() {
+    this.#server.listen(Number(new URL(this.url).port), "127.0.0.1");
+    await once(this.#server, "listening");
   }
 
   async stop() {
@@ -49,9 +82,14 @@ class Collector {
     return this.#spans;
   }
 
-  /** Waits until there were so many requests in all. */
-  async asked(times) {
-    while (this.requests.length < times) await once(this.#heard, "asked");
+  /** The requests that hold a text. */
+  asked(text) {
+    return this.requests.filter((request) => request.text.includes(text));
+  }
+
+  /** Waits until there was a request that holds a text. */
+  async wasAsked(text) {
+    while (this.asked(text).length === 0) await once(this.#heard, "asked");
   }
 
   forget() {
@@ -60,13 +98,31 @@ class Collector {
     this.mode = "take";
   }
 
+  /** Answers without an end, as fast as it is read. */
+  async #flood(response) {
+    response.writeHead(200, { "content-type": "application/json" });
+    const piece = Buffer.alloc(64 << 10, " ");
+    const closed = once(response, "close");
+    while (!response.destroyed) {
+      this.flooded += piece.length;
+      if (!response.write(piece)) await Promise.race([once(response, "drain"), closed]);
+    }
+    this.#heard.emit("closed");
+  }
+
+  /** Waits until somebody gave up the answer without an end; the bytes that left. */
+  async gaveUp() {
+    await once(this.#heard, "closed");
+    return this.flooded;
+  }
+
   async #take(request, response) {
     let text = "";
     for await (const chunk of request) text += chunk;
     this.requests.push({ headers: request.headers, text, url: request.url });
     this.#heard.emit("asked");
-    if (this.mode === "silent") return;
-    if (this.mode === "refuse") return response.writeHead(503).end("later");
+    if (this.mode === "flood") return await this.#flood(response);
+    if (this.mode !== "take") return await MODES[this.mode](response);
     expect(request.method === "POST" && request.url === "/v1/traces", `${request.method} ${request.url}`);
     expect(request.headers["content-type"] === "application/json", "the content type");
     const body = JSON.parse(text);
@@ -151,3 +207,23 @@ const valuesOf = (attributes) =>
       stringValue ?? (intValue === undefined ? Object.values(rest)[0] : Number(intValue)),
     ]),
   );
+
+/** The spans of a trace as a tree, a line each: when it began, how long it took, its name. */
+export function drawTrace(spans, told = ["gen_ai.tool.type", "server.address", "http.response.status_code"]) {
+  const first = spans.map(({ startTimeUnixNano }) => BigInt(startTimeUnixNano)).reduce((a, b) => (a < b ? a : b));
+  const ms = (nanoseconds) => Number(nanoseconds / 1_000_000n);
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  const lines = [];
+  const draw = (span, depth) => {
+    const [start, end] = [BigInt(span.startTimeUnixNano), BigInt(span.endTimeUnixNano)];
+    const more = told.map((name) => span.attributes[name]).filter((value) => value !== undefined);
+    const time = `${String(ms(start - first)).padStart(5)} ms ${String(ms(end - start)).padStart(5)} ms`;
+    const name = `${"  ".repeat(depth)}${span.name}${more.length > 0 ? ` (${more.join(", ")})` : ""}`;
+    lines.push(`${time}  ${name.padEnd(58)} ${span.spanId} below ${span.parentSpanId ?? "nothing"}`);
+    const parts = spans.filter(({ parentSpanId }) => parentSpanId === span.spanId);
+    for (const part of parts.sort((a, b) => Number(BigInt(a.startTimeUnixNano) - BigInt(b.startTimeUnixNano))))
+      draw(part, depth + 1);
+  };
+  for (const span of spans) if (!ids.has(span.parentSpanId)) draw(span, 0);
+  return lines.join("\n");
+}

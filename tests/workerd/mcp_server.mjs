@@ -125,6 +125,7 @@ async function serve() {
       version: request.headers["mcp-protocol-version"],
       key: request.headers["idempotency-key"],
       trace: request.headers.traceparent,
+      meta: body.params?._meta,
     });
     const id = request.headers["mcp-session-id"];
     let transport = sessions.get(id);

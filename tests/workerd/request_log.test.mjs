@@ -57,6 +57,56 @@ test("each_request_has_one_line_with_names_and_numbers_and_nothing_of_what_was_s
   assert.ok(!said.includes(NEEDLE) && !said.includes(SECRET));
 });
 
+test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async () => {
+  const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
+  const wrong = { authorization: `Bearer ${NEEDLE}`, traceparent };
+  const answers = [];
+  const lines = await linesOf(server, 8, async () => {
+    const ask = async (path, init) => {
+      const response = await server.fetch(path, init);
+      answers.push([response.status, response.headers.get("traceparent")?.split("-")[1]]);
+      await response.text();
+    };
+    const post = (headers) => ({
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: "{}",
+    });
+    await ask("/agents/session-agent/log:f/rpc/listSessions", post(wrong));
+    await ask("/agents/session-agent/log:f/chat", post(wrong));
+    await ask("/agents/session-agent/log:f/rpc/listSessions", post({ traceparent: NEEDLE }));
+    await ask("/nowhere", { headers: { traceparent } });
+    await ask("/agents/session-agent", { headers: { traceparent } });
+    await ask("/health", {});
+    // Over a binding, where the Worker refuses, and where the object does.
+    const given = [JSON.stringify({}), { token: NEEDLE, traceparent }];
+    for (const via of ["service", "object"]) await assert.rejects(server.rpc("log:f", "listSessions", given, { via }));
+  });
+  assert.deepEqual(answers, [
+    [401, TRACE],
+    [401, TRACE],
+    [401, undefined],
+    [404, TRACE],
+    [401, TRACE],
+    [200, undefined],
+  ]);
+  assert.deepEqual(
+    lines.map(({ operation, agent, status, code, traceId }) => [operation, agent, status, code, traceId]),
+    [
+      ["listSessions", "log:f", 401, "unauthorized", TRACE],
+      ["chat", "log:f", 401, "unauthorized", TRACE],
+      ["listSessions", "log:f", 401, "unauthorized", undefined],
+      ["unknown", undefined, 404, "unknown_operation", TRACE],
+      ["listAgents", undefined, 401, "unauthorized", TRACE],
+      ["health", undefined, 200, undefined, undefined],
+      ["listSessions", "log:f", 401, "unauthorized", TRACE],
+      ["listSessions", "log:f", 401, "unauthorized", TRACE],
+    ],
+  );
+  assert.ok(!JSON.stringify(server.logs).includes(NEEDLE));
+});
+
 test("the_rows_of_a_line_are_those_of_the_answer", async () => {
   let answer;
   const [line] = await linesOf(server, 1, async () => {

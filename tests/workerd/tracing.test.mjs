@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
 import { call, startChatServer, until } from "./chat_server.mjs";
 import { allOf } from "./chat_stream.mjs";
-import { startCollector } from "./collector.mjs";
+import { drawTrace, MODES, startCollector } from "./collector.mjs";
 import { startMcpServer } from "./mcp_server.mjs";
 import { callTools, gate, say } from "./model_server.mjs";
 import { startTools } from "./tool_server.mjs";
@@ -88,7 +88,11 @@ test("a_trace_goes_from_the_caller_to_tools_and_servers_and_to_the_receiver", as
     assert.equal(parentOf(left).name, parent);
   }
   const asked = (await mcp.asked()).slice(before).find(({ method }) => method === "tools/call");
-  assert.equal(parentOf(spans.find(({ spanId }) => spanId === spanOf(asked.trace))).name, "execute_tool calc_add");
+  const left = spans.find(({ spanId }) => spanId === spanOf(asked.trace));
+  assert.equal(parentOf(left).name, "execute_tool calc_add");
+  // The message itself names the call's span, so a gateway in between can't part them.
+  const calc = named("execute_tool calc_add");
+  assert.deepEqual(asked.meta, { traceparent: `00-${TRACE}-${calc.spanId}-01`, tracestate: "vendor=1" });
   // The receiver has its own header, and is told no word of the conversation.
   for (const { headers, text } of collector.requests) {
     assert.equal(headers.authorization, "Bearer of-the-collector");
@@ -97,7 +101,11 @@ test("a_trace_goes_from_the_caller_to_tools_and_servers_and_to_the_receiver", as
   }
   const { turns } = await call(server, "traced", "getTurns", { sessionId: "s" });
   assert.equal(turns[0].traceId, TRACE);
-  if (process.env.SHOW_TRACE) console.log(JSON.stringify(spans, null, 1));
+  if (process.env.SHOW_TRACE) {
+    const got = [...received.map(([headers, what]) => `${what}: ${headers.traceparent}`)];
+    got.push(`execute_tool calc_add: ${asked.trace}, _meta ${JSON.stringify(asked.meta)}`);
+    console.log(`the page sent ${traceparent}\n${drawTrace(spans)}\nothers were sent\n${got.join("\n")}`);
+  }
 });
 
 test("operations_take_a_trace_over_http_and_rpc_and_have_the_names_of_memory", async () => {
@@ -121,23 +129,73 @@ test("operations_take_a_trace_over_http_and_rpc_and_have_the_names_of_memory", a
   }
 });
 
-test("a_receiver_that_refuses_or_is_silent_changes_nothing_for_a_turn", async () => {
-  for (const mode of ["refuse", "silent"]) {
+test("a_message_of_mcp_may_name_its_trace_in_itself", async () => {
+  await call(server, "served", "defineTool", { name: "walk", description: "Walks.", url: `${tools.origin}/walk` });
+  const other = "0af7651916cd43dd8448eb211c80319c";
+  const near = "b7ad6b7169203331";
+  const ask = async (meta, headers) => {
+    const params = { name: "walk", arguments: {}, ...(meta && { _meta: meta }) };
+    const response = await server.fetch("/agents/session-agent/served/mcp", {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json", ...headers },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+    });
+    assert.equal(response.status, 200);
+    assert.equal((await response.json()).error, undefined);
+    return [response.headers.get("traceparent"), tools.headers.at(-1).traceparent];
+  };
+  const meta = { traceparent, tracestate: "vendor=1" };
+  const parents = [];
+  for (const [header, trace, parent] of [
+    [undefined, TRACE, CALLER],
+    // A gateway's own trace: the message is the client's.
+    [`00-${other}-${near}-01`, TRACE, CALLER],
+    // The client's own request, which is nearer.
+    [`00-${TRACE}-${near}-01`, TRACE, near],
+  ]) {
+    const [answered, passed] = await ask(meta, header && { traceparent: header });
+    assert.deepEqual(
+      [answered, passed].map((told) => told.split("-")[1]),
+      [trace, trace],
+    );
+    parents.push([spanOf(answered), parent]);
+  }
+  const spans = await collector.spans((spans) => parents.every(([id]) => spans.some(({ spanId }) => spanId === id)));
+  for (const [id, parent] of parents) {
+    const span = spans.find(({ spanId }) => spanId === id);
+    assert.deepEqual([span.name, span.parentSpanId], ["mcp", parent]);
+  }
+  // Nonsense is no trace of the caller's, and no error.
+  for (const bad of [{ traceparent: "00-x" }, { traceparent: 7 }, { traceparent: [traceparent] }])
+    assert.notEqual((await ask(bad))[0].split("-")[1], TRACE);
+});
+
+test("a_receiver_that_is_slow_hostile_or_away_changes_nothing_for_a_turn", async () => {
+  for (const mode of [...Object.keys(MODES), "flood", "away"]) {
     const agent = `receiver-${mode}`;
-    collector.mode = mode;
-    model.next(say("One."), say("Two."));
+    if (mode === "away") await collector.leave();
+    else collector.mode = mode;
+    model.next(say("One."), say("Two."), say("Three."));
+    const gaveUp = mode === "flood" ? collector.gaveUp() : 0;
     const began = performance.now();
     assert.equal((await allOf(await begin(agent, "u1", { traceparent }))).text, "One.");
-    await collector.asked(1);
+    // The next turns run while the receiver does what it does: none waits for it.
+    if (mode !== "away") await collector.wasAsked(agent);
     assert.equal((await allOf(await begin(agent, "u2", { traceparent }))).text, "Two.");
+    assert.equal((await allOf(await begin(agent, "u3", { traceparent }))).text, "Three.");
     const took = performance.now() - began;
-    // The second turn runs while the receiver says nothing: no turn waits for it.
-    if (mode === "silent") assert.ok(took < 5_000, `${took} ms`);
+    assert.ok(took < 4_500, `${mode}: ${took} ms`);
     const { turns } = await call(server, agent, "getTurns", { sessionId: "s" });
     assert.deepEqual(
       turns.map(({ finishReason }) => finishReason),
-      ["stop", "stop"],
+      ["stop", "stop", "stop"],
     );
+    // What a socket's buffers take, and not what the receiver has.
+    assert.ok((await gaveUp) < 32 << 20, `${collector.flooded} bytes`);
+    if (mode === "away") await collector.comeBack();
+    // It is left alone, and nobody is led elsewhere.
+    else assert.equal(collector.asked(agent).length, 1, mode);
+    assert.ok(collector.requests.every(({ url }) => url === "/v1/traces"));
     collector.forget();
   }
 });
@@ -193,8 +251,25 @@ test("a_plain_turn_writes_four_rows_and_a_failed_one_a_row_more", async () => {
   await written(say("First."));
   const plain = await written(say("Hello."));
   const failed = await written({ status: 400, message: "no" });
-  console.log(`rows: a plain turn ${plain}, a failed one that says nothing ${failed}`);
+  const { written: stopped } = await server.metered("rows", async () => {
+    const [asked, at] = [model.requests.length + 1, gate()];
+    model.next(say(at, "Never."));
+    const answer = begin("rows", "u-stopped").then(allOf);
+    await model.asked(asked);
+    await call(server, "rows", "cancelTurn", { sessionId: "s" });
+    await answer;
+    at.open();
+  });
+  console.log(`rows: a plain turn ${plain}, one that says nothing: failed ${failed}, stopped ${stopped}`);
   assert.equal(plain, 4);
   // The message with its index entry, the turn's row twice, and the record.
-  assert.equal(failed, 5);
+  assert.deepEqual([failed, stopped], [5, 5]);
+  const { turns } = await call(server, "rows", "getTurns", { sessionId: "s" });
+  const last = turns
+    .slice(0, 2)
+    .map(({ finishReason, failure, messageId }) => [finishReason, failure?.code, messageId]);
+  assert.deepEqual(last, [
+    ["cancelled", undefined, null],
+    ["error", "model_failed", null],
+  ]);
 });

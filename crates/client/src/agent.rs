@@ -9,7 +9,7 @@ use crate::address::{of_agent, of_operation};
 use crate::error::{Error, Result, of_answer, of_redirect};
 use crate::operation::Operation;
 use crate::retry::Retry;
-use crate::wire::{Answer, Body, Payload, Request, Wire};
+use crate::wire::{Answer, Body, Payload, Request, TraceContext, Wire};
 #[cfg(feature = "worker")]
 use crate::worker_wire::Binding;
 
@@ -19,6 +19,7 @@ pub struct Agent<#[cfg(feature = "worker")] W = Binding, #[cfg(not(feature = "wo
     wire: W,
     base: String,
     token: Option<String>,
+    trace: Option<TraceContext>,
     retry: Retry,
 }
 
@@ -37,6 +38,7 @@ impl<W: Wire> Agent<W> {
             wire,
             base: of_agent(name)?,
             token: None,
+            trace: None,
             retry: Retry::default(),
         })
     }
@@ -45,6 +47,14 @@ impl<W: Wire> Agent<W> {
     #[must_use]
     pub fn with_token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
+        self
+    }
+
+    /// The trace that the calls belong to. For one call, take a clone:
+    /// `agent.clone().with_trace(trace).call(&operation)`.
+    #[must_use]
+    pub fn with_trace(mut self, trace: TraceContext) -> Self {
+        self.trace = Some(trace);
         self
     }
 
@@ -90,7 +100,12 @@ impl<W: Wire> Agent<W> {
     }
 
     pub(crate) fn request(&self, path: &str, payload: Payload<W::Stream>) -> Request<W::Stream> {
-        Request::new(format!("{}{path}", self.base), self.token.clone(), payload)
+        Request {
+            url: format!("{}{path}", self.base),
+            token: self.token.clone(),
+            trace: self.trace.clone(),
+            payload,
+        }
     }
 
     /// An answer whose status is good.

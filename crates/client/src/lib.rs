@@ -62,6 +62,6 @@ pub use operations::*;
 pub use pages::{Items, Paged};
 pub use retry::Retry;
 pub use transfer::{Export, Import, Lines};
-pub use wire::{Answer, Body, Payload, Request, Wire};
+pub use wire::{Answer, Body, Payload, Request, TraceContext, Wire};
 #[cfg(feature = "worker")]
 pub use worker_wire::{Binding, Received};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     Action, Agent, Answer, AppendEvents, AppendMessage, Body, Code, ConfigureAgent, CreateSession,
     Error, GetChanges, GetConfig, GetHistory, GetSession, ListSessions, LoadEvents, NewEvent,
-    NewMessage, Payload, Request, Retry, Search, UpdateSession, Wire,
+    NewMessage, Payload, Request, Retry, Search, TraceContext, UpdateSession, Wire,
 };
 
 /// Answers in the order in which they are given.
@@ -543,4 +543,22 @@ fn found_words_say_where_they_stand() {
     let script = Script::of([(200, json!({"results": [hit]}))]);
     let found = run(script.agent().call(&Search::new().query("penguin"))).unwrap();
     assert_eq!(found.results[0].highlights, [[0, 8]]);
+}
+
+#[test]
+fn calls_carry_a_trace_and_a_clone_carries_its_own() {
+    let script = Script::of(vec![(200, json!({"sessions": [], "cursor": null})); 3]);
+    let trace = |parent: &str| TraceContext {
+        traceparent: parent.to_owned(),
+        tracestate: Some("vendor=1".to_owned()),
+    };
+    let agent = script.agent();
+    run(agent.call(&ListSessions::new())).unwrap();
+    let traced = agent.with_trace(trace("00-a"));
+    let own = traced.clone().with_trace(trace("00-b"));
+    run(own.call(&ListSessions::new())).unwrap();
+    run(traced.call(&ListSessions::new())).unwrap();
+    let asked = script.asked.borrow();
+    let told: Vec<_> = asked.iter().map(|request| request.trace.clone()).collect();
+    assert_eq!(told, [None, Some(trace("00-b")), Some(trace("00-a"))]);
 }

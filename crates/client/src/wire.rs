@@ -39,17 +39,17 @@ pub struct Request<Stream> {
     pub url: String,
     /// For the header `authorization`, after `Bearer `.
     pub token: Option<String>,
+    /// For the headers of its fields' names.
+    pub trace: Option<TraceContext>,
     pub payload: Payload<Stream>,
 }
 
-impl<Stream> Request<Stream> {
-    pub(crate) fn new(url: String, token: Option<String>, payload: Payload<Stream>) -> Self {
-        Self {
-            url,
-            token,
-            payload,
-        }
-    }
+/// The caller's trace, as the W3C's Trace Context writes it. Another form is ignored.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceContext {
+    pub traceparent: String,
+    /// What other tracers want to be passed on. It counts with the secret alone.
+    pub tracestate: Option<String>,
 }
 
 /// Without the token and the input, which belong in no log.

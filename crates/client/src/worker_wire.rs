@@ -113,6 +113,12 @@ fn init_of(request: &Request<ReadableStream>) -> worker::Result<RequestInit> {
     if let Some(token) = &request.token {
         headers.set("authorization", &format!("Bearer {token}"))?;
     }
+    if let Some(trace) = &request.trace {
+        headers.set("traceparent", &trace.traceparent)?;
+        if let Some(state) = &trace.tracestate {
+            headers.set("tracestate", state)?;
+        }
+    }
     let body: Option<JsValue> = match &request.payload {
         Payload::Nothing => None,
         Payload::Json(text) => Some(text.as_str().into()),

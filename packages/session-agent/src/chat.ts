@@ -31,23 +31,23 @@ export async function* chat(
   connection: Connection,
   id: string,
   input: string | ChatInput,
-  { signal, retry }: CallOptions = {},
+  options: CallOptions = {},
 ): AsyncGenerator<ChatChunk, void, undefined> {
   const { message, ...more }: ChatInput = typeof input === "string" ? { message: input } : input;
   const body = JSON.stringify({ ...more, id, ...(message !== undefined && { message: messageOf(message) }) });
   const init = { method: "POST", headers: { "content-type": "application/json" }, body };
-  const response = await connection.request("chat", "/chat", init, { signal, retry });
-  yield* chunksOf(response, signal);
+  const response = await connection.request("chat", "/chat", init, options);
+  yield* chunksOf(response, options.signal);
 }
 
 export async function* resumeChat(
   connection: Connection,
   id: string,
-  { signal, retry }: CallOptions = {},
+  options: CallOptions = {},
 ): AsyncGenerator<ChatChunk, void, undefined> {
   const path = `/chat/${segmentOf(id, "A session's id in an address")}/stream`;
-  const response = await connection.request("chat", path, {}, { signal, retry, isRepeatable: true });
-  if (response.status !== 204) yield* chunksOf(response, signal);
+  const response = await connection.request("chat", path, {}, { ...options, isRepeatable: true });
+  if (response.status !== 204) yield* chunksOf(response, options.signal);
 }
 
 function messageOf(message: string | { [field: string]: any }) {

@@ -5,7 +5,7 @@ import type { Target } from "./bindings.js";
 import { errorFrom } from "./error_codes.js";
 import { NetworkError } from "./errors.js";
 import { policyOf, retrying } from "./retry.js";
-import type { AgentOptions, CallOptions } from "./options.js";
+import type { AgentOptions, CallOptions, TraceCarrier } from "./options.js";
 import { saysNoSuchMethod, targetOf, type Ways } from "./target.js";
 
 /** What an answer that is none of ours says, at most, in an error's message. */
@@ -17,6 +17,7 @@ export class Connection {
   #target: Ways;
   #token: AgentOptions["token"];
   #retry: AgentOptions["retry"];
+  #trace: AgentOptions["trace"];
 
   constructor(target: Target, name: string, options: AgentOptions) {
     if (typeof name !== "string" || name === "")
@@ -24,6 +25,7 @@ export class Connection {
     this.#target = targetOf(target, name, options);
     this.#token = options.token;
     this.#retry = options.retry;
+    this.#trace = options.trace;
   }
 
   /** Runs an operation. `reads`: it changes nothing; `isRepeatable`: running it twice is as good as once. */
@@ -31,15 +33,15 @@ export class Connection {
     operation: string,
     input: object,
     { reads, isRepeatable }: { reads: boolean; isRepeatable: boolean },
-    { signal, retry }: CallOptions = {},
+    options: CallOptions = {},
   ): Promise<any> {
     // The name stands in an address, where others than names lead elsewhere.
     if (!OPERATION_NAME.test(operation))
       throw new TypeError("An operation's name is letters and digits, as in `loadEvents`.");
     const json = JSON.stringify(input);
     const attempt = async () =>
-      JSON.parse((await this.#ask(operation, json, reads, signal)) ?? (await this.#post(operation, json, signal)));
-    return await this.#retrying(attempt, isRepeatable, { signal, retry });
+      JSON.parse((await this.#ask(operation, json, reads, options)) ?? (await this.#post(operation, json, options)));
+    return await this.#retrying(attempt, isRepeatable, options);
   }
 
   /** The answer of another address of this agent, as a `Response` whose status is good. */
@@ -47,14 +49,14 @@ export class Connection {
     operation: string,
     path: string,
     init: RequestInit = {},
-    { signal, retry, isRepeatable = false }: CallOptions & { isRepeatable?: boolean } = {},
+    { isRepeatable = false, ...options }: CallOptions & { isRepeatable?: boolean } = {},
   ): Promise<Response> {
-    return await this.#retrying(() => this.#fetch(operation, path, init, signal), isRepeatable, { signal, retry });
+    return await this.#retrying(() => this.#fetch(operation, path, init, options), isRepeatable, options);
   }
 
   /** As `request`, for an address that belongs to no agent. */
   async requestRoot(operation: string, path: string, options: CallOptions = {}): Promise<Response> {
-    return await this.#retrying(() => this.#fetch(operation, path, {}, options.signal, ""), true, options);
+    return await this.#retrying(() => this.#fetch(operation, path, {}, options, ""), true, options);
   }
 
   #retrying<Answer>(
@@ -66,13 +68,14 @@ export class Connection {
   }
 
   /** The answer over Workers RPC, or `null`: `fetch` has to do it. */
-  async #ask(operation: string, json: string, reads: boolean, signal: AbortSignal | undefined): Promise<string | null> {
+  async #ask(operation: string, json: string, reads: boolean, { signal, trace }: CallOptions): Promise<string | null> {
     const request = this.#target.request;
     if (request === null) return null;
     const token = await this.#readToken();
     let answer: any;
     try {
-      answer = await untilAborted(request(operation, json, token === undefined ? {} : { token }), signal);
+      const options = { ...(token !== undefined && { token }), ...this.#traceOf(trace) };
+      answer = await untilAborted(request(operation, json, options), signal);
     } catch (error) {
       if (signal?.aborted) throw error;
       if (!saysNoSuchMethod(error)) throw lost(operation, error);
@@ -88,23 +91,24 @@ export class Connection {
     throw errorFrom(error, { status, operation });
   }
 
-  async #post(operation: string, json: string, signal: AbortSignal | undefined): Promise<string> {
+  async #post(operation: string, json: string, options: CallOptions): Promise<string> {
     const init = { method: "POST", headers: { "content-type": "application/json" }, body: json };
-    const response = await this.#fetch(operation, `/rpc/${operation}`, init, signal);
-    return await readText(response, operation, signal);
+    const response = await this.#fetch(operation, `/rpc/${operation}`, init, options);
+    return await readText(response, operation, options.signal);
   }
 
   async #fetch(
     operation: string,
     path: string,
     init: RequestInit,
-    signal: AbortSignal | undefined,
+    { signal, trace }: CallOptions,
     base: string = this.#target.base,
   ): Promise<Response> {
     const token = await this.#readToken();
     const headers: { [name: string]: string } = {
       ...(init.headers as { [name: string]: string }),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...this.#traceOf(trace),
     };
     let response: Response;
     try {
@@ -125,6 +129,14 @@ export class Connection {
       throw redirected(operation, response);
     }
     throw await refusal(response, operation, signal);
+  }
+
+  /** The trace of a call, as headers and as options of a binding. A carrier's other fields stay here. */
+  #traceOf(own: TraceCarrier | undefined): { traceparent?: string; tracestate?: string } {
+    const { traceparent, tracestate } = own ?? this.#trace?.() ?? {};
+    // Without its trace, a state says nothing.
+    if (!traceparent) return {};
+    return { traceparent, ...(tracestate && { tracestate }) };
   }
 
   async #readToken(): Promise<string | undefined> {

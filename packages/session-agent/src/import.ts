@@ -335,11 +335,11 @@ async function writeBlock(
 /** The ids that a session has already, of all its branches. */
 async function idsIn(
   session: SessionClient,
-  { signal, retry }: CallOptions,
+  { signal, retry, trace }: CallOptions,
 ): Promise<{ exists: boolean; ids: Set<string> }> {
   const ids = new Set<string>();
-  if ((await session.getSession({}, { signal, retry })) === null) return { exists: false, ids };
-  for await (const { id } of session.events({ signal, retry })) ids.add(id);
+  if ((await session.getSession({}, { signal, retry, trace })) === null) return { exists: false, ids };
+  for await (const { id } of session.events({ signal, retry, trace })) ids.add(id);
   return { exists: true, ids };
 }
 

@@ -19,7 +19,7 @@ export {
   type StoredEvent,
 } from "./events.js";
 export type * from "./operations.js";
-export type { AgentOptions, CallOptions, RetryOptions } from "./options.js";
+export type { AgentOptions, CallOptions, RetryOptions, TraceCarrier } from "./options.js";
 export type { ChangesOptions } from "./pages.js";
 export type { ModelInput, ModelInputOptions, PersistOptions, SessionClient } from "./session.js";
 export type { ExportLine, ImportFile, Progress, TransferOptions } from "./transfer.js";

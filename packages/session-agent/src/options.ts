@@ -11,6 +11,11 @@ export interface AgentOptions {
    * Default: `auto`.
    */
   transport?: "auto" | "call" | "fetch";
+  /**
+   * The trace that the running code is in. It is asked with each request, so it fits
+   * OpenTelemetry's `propagation.inject(context.active(), carrier)`.
+   */
+  trace?: () => TraceCarrier | undefined;
   /** Used for a URL in place of the global `fetch`. */
   fetch?: (input: string, init?: RequestInit) => Promise<Response>;
 }
@@ -24,7 +29,16 @@ export interface RetryOptions {
   longestPauseMs?: number;
 }
 
+/** A trace as Trace Context's headers say it, and as a propagator of OpenTelemetry writes it. */
+export interface TraceCarrier {
+  traceparent?: string | undefined;
+  /** What other tracers want to be passed on. It counts with the secret alone. */
+  tracestate?: string | undefined;
+}
+
 export interface CallOptions {
   signal?: AbortSignal | undefined;
   retry?: RetryOptions | false | undefined;
+  /** The trace of this call, in place of what the agent's `trace` says. */
+  trace?: TraceCarrier | undefined;
 }

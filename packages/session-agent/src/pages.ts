@@ -36,10 +36,10 @@ export async function* pagesOf<Page extends { cursor?: string | null }, Item>(
 
 export async function* historyPagesOf(
   session: SessionClient,
-  { signal, retry, before, ...input }: HistoryOptions = {},
+  { signal, retry, trace, before, ...input }: HistoryOptions = {},
 ): AsyncGenerator<HistoryPage, void, undefined> {
   for (let cursor: string | null | undefined = before; cursor !== null; ) {
-    const page: HistoryPage = await session.getHistory({ ...input, before: cursor }, { signal, retry });
+    const page: HistoryPage = await session.getHistory({ ...input, before: cursor }, { signal, retry, trace });
     yield page;
     cursor = page.cursor;
   }
@@ -54,10 +54,10 @@ export async function* historyOf(
 
 export async function* eventsOf(
   session: SessionClient,
-  { signal, retry, afterSeq, limit = EVENTS_PAGE, ...input }: EventsOptions = {},
+  { signal, retry, trace, afterSeq, limit = EVENTS_PAGE, ...input }: EventsOptions = {},
 ): AsyncGenerator<SessionEvent, void, undefined> {
   for (let after = afterSeq ?? 0; ; ) {
-    const page = await session.loadEvents({ ...input, afterSeq: after, limit }, { signal, retry });
+    const page = await session.loadEvents({ ...input, afterSeq: after, limit }, { signal, retry, trace });
     yield* page;
     // A page may be shorter than its limit, because answers are bounded in bytes.
     if (page.length === 0) return;
@@ -67,10 +67,10 @@ export async function* eventsOf(
 
 export async function* changesOf(
   session: SessionClient,
-  { signal, retry, since, limit, follow = true, pauseMs = CHANGES_PAUSE_MS }: ChangesOptions = {},
+  { signal, retry, trace, since, limit, follow = true, pauseMs = CHANGES_PAUSE_MS }: ChangesOptions = {},
 ): AsyncGenerator<Change, void, undefined> {
   for (let cursor = since ?? 0; ; ) {
-    const page = await session.getChanges({ since: cursor, limit }, { signal, retry });
+    const page = await session.getChanges({ since: cursor, limit }, { signal, retry, trace });
     yield* page.changes;
     cursor = page.cursor;
     if (page.changes.length > 0) continue;

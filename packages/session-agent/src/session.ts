@@ -233,10 +233,8 @@ export class SessionClient {
     limit,
     keepMedia,
     leafId,
-    signal,
-    retry,
+    ...options
   }: ModelInputOptions = {}): Promise<ModelInput> {
-    const options = { signal, retry };
     // Who says how much fits means the tokens, and not a number of events.
     const most = limit ?? (maxTokens === undefined ? undefined : MOST_EVENTS);
     const context = await this.buildWorkingContext(
@@ -275,7 +273,8 @@ export class SessionClient {
    * again.
    */
   async persist(turn: AiTurn, from: PersistOptions = {}): Promise<Persisted> {
-    const { signal, retry } = from;
+    const { signal, retry, trace } = from;
+    const options = { signal, retry, trace };
     const { messages, usage } = await readTurn(turn);
     const items = itemsOfMessages(messages);
     const read = placeOf(from) === undefined ? this.#place : from;
@@ -287,9 +286,8 @@ export class SessionClient {
     const after = place.parentId ?? place.expectedLeafId ?? null;
     if (items.length === 0) return { events: [], leafId: after };
     const name = await nameItems(items, after);
-    const outcome = await writeItems(this, items, place, { signal, retry });
-    if (usage !== undefined)
-      await this.#report({ id: name, ...usageOf(usage, read?.tokensEstimate) }, { signal, retry });
+    const outcome = await writeItems(this, items, place, options);
+    if (usage !== undefined) await this.#report({ id: name, ...usageOf(usage, read?.tokensEstimate) }, options);
     return outcome;
   }
 

@@ -43,10 +43,10 @@ const END_BYTES = 16 * 1024;
 export async function exportSession(
   connection: Connection,
   id: string,
-  { signal, retry, onProgress }: TransferOptions = {},
+  { signal, retry, trace, onProgress }: TransferOptions = {},
 ): Promise<ReadableStream<Uint8Array>> {
   const path = `/sessions/${segmentOf(id, "A session's id in an address")}/export`;
-  const response = await connection.request("exportSession", path, {}, { signal, retry, isRepeatable: true });
+  const response = await connection.request("exportSession", path, {}, { signal, retry, trace, isRepeatable: true });
   return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole("exportSession", "end"));
 }
 
@@ -79,14 +79,14 @@ export async function importSession(
   connection: Connection,
   id: string,
   file: ImportFile,
-  { signal, onProgress, allowSources }: TransferOptions & { allowSources?: boolean | undefined } = {},
+  { signal, trace, onProgress, allowSources }: TransferOptions & { allowSources?: boolean | undefined } = {},
 ): Promise<Imported> {
   const body = onProgress === undefined && isWhole(file) ? file : streamOf(file).pipeThrough(counting(onProgress));
   const path = `/sessions/${segmentOf(id, "A session's id in an address")}/import${allowSources ? "?allowSources=true" : ""}`;
   const headers = { "content-type": "application/x-ndjson" };
   const isStream = body instanceof ReadableStream;
   const init = { method: "POST", headers, body: body as BodyInit, ...(isStream && { duplex: "half" }) };
-  const response = await connection.request("importSession", path, init, { signal });
+  const response = await connection.request("importSession", path, init, { signal, trace });
   return (await response.json()) as Imported;
 }
 

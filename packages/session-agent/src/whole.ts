@@ -31,10 +31,10 @@ const encoder = new TextEncoder();
 /** The file as a stream of bytes. The stream fails where the file was cut off or broke. */
 export async function exportAgent(
   connection: Connection,
-  { signal, retry, onProgress, after }: ExportAgentOptions = {},
+  { signal, retry, trace, onProgress, after }: ExportAgentOptions = {},
 ): Promise<ReadableStream<Uint8Array>> {
   const path = after === undefined ? "/export" : `/export?after=${encodeURIComponent(after)}`;
-  const response = await connection.request("exportAgent", path, {}, { signal, retry, isRepeatable: true });
+  const response = await connection.request("exportAgent", path, {}, { signal, retry, trace, isRepeatable: true });
   return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole("exportAgent", "done"));
 }
 
@@ -42,7 +42,7 @@ export async function exportAgent(
 export async function importAgent(
   connection: Connection,
   file: ImportFile,
-  { signal, onProgress, allowSources, partBytes = PART_BYTES }: ImportAgentOptions = {},
+  { signal, trace, onProgress, allowSources, partBytes = PART_BYTES }: ImportAgentOptions = {},
 ): Promise<ImportedAgent> {
   const lines = linesOf(streamOf(file).pipeThrough(counting(onProgress)));
   const parts = new Parts(lines, partBytes);
@@ -53,7 +53,7 @@ export async function importAgent(
       const body = streamOf(parts.next());
       const headers = { "content-type": "application/x-ndjson" };
       const init = { method: "POST", headers, body, duplex: "half" } as RequestInit;
-      const response = await connection.request("importAgent", path, init, { signal });
+      const response = await connection.request("importAgent", path, init, { signal, trace });
       add(sum, (await response.json()) as ImportedAgent);
     }
   } finally {

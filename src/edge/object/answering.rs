@@ -1,14 +1,14 @@
 //! The answer to a request that came in over HTTP.
 
-use std::cell::OnceCell;
 use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
 use worker::web_sys;
 
 use super::Object;
+use super::traced::Traced;
 use crate::edge::host::Runtime;
-use crate::edge::request_log::RequestNote;
+use crate::edge::request_log::{RequestNote, trace_of_refused};
 use crate::edge::storage::Sqlite;
 use crate::edge::text::Sent;
 use crate::edge::{health, http, mcp, stream};
@@ -27,7 +27,7 @@ use session_agent_core::access::Caller;
 use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::{Error, Result};
 use session_agent_core::base::host::Host as _;
-use session_agent_core::base::trace::{self, TRACEPARENT, TRACESTATE, Trace};
+use session_agent_core::base::trace::{self, TRACEPARENT, TRACESTATE};
 
 pub enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.
@@ -65,13 +65,14 @@ impl Object {
         request: web_sys::Request,
         body: Option<Vec<u8>>,
         granted: Option<String>,
-        traced: &OnceCell<Rc<Trace>>,
+        traced: &Traced,
     ) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
         let note = RequestNote::begin(&self.log);
         let handled = self
             .handle(request, body, granted, &db, &note, traced)
             .await;
+        note.is_in(traced.get().as_deref());
         let (name, cost) = (self.name.get(), Some(&db.statements));
         match &handled {
             Ok(answer) => note.answered(name, answer.status(), cost),
@@ -112,7 +113,7 @@ impl Object {
         granted: Option<String>,
         db: &Sqlite<'_>,
         note: &RequestNote,
-        traced: &OnceCell<Rc<Trace>>,
+        traced: &Traced,
     ) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
         note.is_for(&route);
@@ -124,20 +125,26 @@ impl Object {
             };
         };
         self.name.check(agent)?;
-        let caller = self.caller(&route, &request, granted.as_deref(), db)?;
         let header = |name| http::find_header(&request, name);
+        let caller = self
+            .caller(&route, &request, granted.as_deref(), db)
+            .inspect_err(|_| {
+                traced.set(trace_of_refused(header(TRACEPARENT).as_deref()).map(Rc::new));
+            })?;
         let asked = (header(TRACEPARENT), header(TRACESTATE));
-        let Some(trace) = self.begin_trace(asked, &caller) else {
-            return self.handle_as(&caller, route, request, short, db).await;
-        };
-        let trace = traced.get_or_init(|| Rc::new(trace));
-        note.is_in(Some(trace));
-        let told = self.spans_of(trace).map(|_| route.clone());
-        let began_at = Runtime.now_ms();
-        let handling = self.handle_as(&caller, route, request, short, db);
-        let handled = trace::run_in(Some(Rc::clone(trace)), handling).await;
-        if let Some(route) = told {
-            self.note_request(trace, &route, began_at, handled.as_ref().err());
+        let trace = self.begin_trace(asked, &caller).map(Rc::new);
+        traced.set(trace.clone());
+        // A message of the Model Context Protocol may name its trace in its body.
+        if trace.is_none() && !matches!(route, Route::Mcp { .. }) {
+            return self
+                .handle_as(&caller, route, request, short, db, traced)
+                .await;
+        }
+        let (told, began_at) = (route.clone(), Runtime.now_ms());
+        let handling = self.handle_as(&caller, route, request, short, db, traced);
+        let handled = trace::run_in(trace, handling).await;
+        if let Some(trace) = traced.get() {
+            self.note_request(&trace, &told, began_at, handled.as_ref().err());
         }
         handled
     }
@@ -150,6 +157,7 @@ impl Object {
         request: web_sys::Request,
         short: Option<Vec<u8>>,
         db: &Sqlite<'_>,
+        traced: &Traced,
     ) -> Result<ObjectAnswer> {
         let limit = match admit(caller, &route) {
             Ok(limit) => limit,
@@ -215,8 +223,14 @@ impl Object {
                 return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
             }
             Route::Mcp { session_id, .. } => {
-                let answer = mcp::answer(&agent, session_id, &request, bytes);
-                return answer.await.map(ObjectAnswer::Mcp);
+                let mut trace = traced.get();
+                if let Some(named) = self.begin_trace_of_message(&bytes, trace.as_deref(), caller) {
+                    trace = Some(Rc::new(named));
+                    traced.set(trace.clone());
+                }
+                let answering = mcp::answer(&agent, session_id, &request, bytes);
+                let answer = trace::run_in(trace, answering).await;
+                return answer.map(ObjectAnswer::Mcp);
             }
             Route::Health | Route::Agents { .. } | Route::Socket { .. } => {
                 return Err(Error::storage(

@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::*;
 use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::http::{self, ReceivedBody};
-use crate::edge::request_log::RequestNote;
+use crate::edge::request_log::{RequestNote, trace_of_refused};
 use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::{Sqlite, empty};
 use crate::edge::text::Sent;
@@ -36,7 +36,10 @@ impl Object {
     ) -> Result<JsValue, JsValue> {
         let answer = match RpcCall::parse(operation, json, options) {
             Ok(call) => self.answer_call(call, is_own).await,
-            Err(error) => Err(error),
+            Err(error) => {
+                RequestNote::here(&self.log).refused(self.name.get(), &error, None);
+                Err(error)
+            }
         };
         answer.map_err(|error| rpc::to_thrown(&error))
     }
@@ -83,7 +86,8 @@ impl Object {
         // A binding has neither a host nor an origin that `AUTH = "local"` could check.
         let caller = match is_own {
             true => Caller::Owner,
-            false => access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())?,
+            false => access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())
+                .inspect_err(|_| note.is_in(trace_of_refused(traceparent.as_deref()).as_ref()))?,
         };
         let Some(trace) = self.begin_trace((traceparent, tracestate), &caller) else {
             return self.run_as(&caller, &route, &operation, json, db).await;

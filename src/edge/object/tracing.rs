@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::Object;
 use crate::edge::host::Runtime;
+use session_agent_agent::api::mcp::find_trace;
 use session_agent_agent::api::route::Route;
 use session_agent_agent::api::socket::SocketState;
 use session_agent_agent::api::tracing::request_span;
@@ -19,6 +20,24 @@ use session_agent_core::base::trace::span::{Span, SpanKind, SpanQueue};
 use session_agent_core::base::trace::{StoredTrace, Trace};
 
 impl Object {
+    /// The trace that a message of the Model Context Protocol names in itself, if it is
+    /// another one than its request is in.
+    pub(super) fn begin_trace_of_message(
+        &self,
+        body: &[u8],
+        request: Option<&Trace>,
+        caller: &Caller,
+    ) -> Option<Trace> {
+        let (parent, state) = find_trace(body)?;
+        let named = parse_parent(Some(&parent), None)?;
+        // In the same trace, the request's own span is nearer than the message's.
+        let is_known = request.is_some_and(|trace| trace.id == named.id);
+        match is_known {
+            true => None,
+            false => self.begin_trace((Some(parent), state), caller),
+        }
+    }
+
     /// The trace of a request. `asked`: its `traceparent` and `tracestate`. A token's holder
     /// hands nothing on to other services but the digits of a trace.
     pub(super) fn begin_trace(

@@ -419,8 +419,9 @@ impl Operation for GetUsage {
 /// A turn tells when it ran, who asked, each request to a model and each tool's call with its
 /// times, the parts of the context, what was spent, and why it failed. No word of a message, an
 /// argument or an output is in it. A running turn is not listed.  A page looks at 1,000 events at
-/// most, so it may be short, or empty, and still have a `cursor`. Of failed turns, the newest 16 of
-/// each session are kept, and 1,024 of an agent, also where nothing was said.
+/// most, so it may be short, or empty, and still have a `cursor`. A session keeps the records of
+/// its 16 newest failed turns, also where nothing was said, and of the 16 newest others that ended
+/// without a word.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

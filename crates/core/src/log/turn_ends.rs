@@ -12,6 +12,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{self, MAX_INTEGER};
+use crate::store::last_turns::ENDED_SEQ;
 
 /// The fewest events that one statement looks at, and the most.
 const FIRST_LOOK: i64 = 16;
@@ -92,10 +93,14 @@ pub enum NextTurn {
 impl TurnWalk {
     /// A walk from the newest turn on.
     pub fn new(db: &dyn Database, session_id: &Id) -> Result<Self> {
-        let sql = "SELECT answer_seq
-                     FROM cf_agents_last_turns
-                    WHERE session_id = +?1";
-        let named: Option<Option<i64>> = find_value(db, sql, &[session_id.as_str().into()])?;
+        let sql = format!(
+            "SELECT {ENDED_SEQ}
+               FROM cf_agents_sessions AS s
+               LEFT JOIN cf_agents_last_turns AS t
+                 ON t.session_id = s.id
+              WHERE s.id = +?1"
+        );
+        let named: Option<Option<i64>> = find_value(db, &sql, &[session_id.as_str().into()])?;
         Ok(Self {
             session_id: session_id.clone(),
             named: named.flatten(),

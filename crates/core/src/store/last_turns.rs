@@ -23,6 +23,8 @@
 //! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
+use serde::Deserialize;
+
 use super::calibration::Calibration;
 use super::erasing::overwritten;
 use super::spending::TurnSpending;
@@ -136,6 +138,11 @@ impl LastTurn {
         self.has_state && self.ended.is_none()
     }
 
+    /// The event that ended the turn.
+    fn ended_seq(&self) -> Option<i64> {
+        self.answer_seq.filter(|_| self.ended.is_some())
+    }
+
     /// The spending of the session's turns, this one included if it is over.
     fn over(self) -> SessionTally {
         match &self.ended {
@@ -247,18 +254,21 @@ pub fn begin(
     render: impl FnOnce(Option<i64>) -> Result<String>,
 ) -> Result<()> {
     let last = find_last_turn(db, new.session_id)?;
-    let before = last.as_ref().filter(|last| last.ended.is_some());
-    let state = render(before.and_then(|last| last.answer_seq))?;
-    let mut tally = match last {
+    let (before, mut tally) = match last {
         Some(last) if last.is_open() => {
             return Err(Error::storage("a turn begins while another is open"));
         }
-        Some(last) => last.over(),
-        None => SessionTally {
-            calibration: find_kept_calibration(db, new.session_id)?,
-            ..SessionTally::default()
-        },
+        Some(last) => (last.ended_seq(), last.over()),
+        None => {
+            let kept = find_kept(db, new.session_id)?;
+            let tally = SessionTally {
+                calibration: kept.calibration,
+                ..SessionTally::default()
+            };
+            (kept.last_turn, tally)
+        }
     };
+    let state = render(before)?;
     tally.store_days(db, new.session_id)?;
     db.run(
         "INSERT INTO cf_agents_last_turns
@@ -377,10 +387,11 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
             let Some(last) = find_last_turn(db, &id)? else {
                 continue;
             };
+            let ended_seq = last.ended_seq();
             let tally = last.over();
             let kept = usage_days::kept_with(db, id.as_str(), &tally.days)?;
             // `updated_at` stays: the session is not written to.
-            let params: [SqlValue; 8] = [
+            let params: [SqlValue; 9] = [
                 id.as_str().into(),
                 tally.input_tokens.into(),
                 tally.output_tokens.into(),
@@ -389,6 +400,7 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                 tally.cost.into(),
                 kept.into(),
                 tally.calibration_json()?.into(),
+                ended_seq.into(),
             ];
             db.run(
                 "UPDATE cf_agents_sessions
@@ -397,9 +409,13 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                         cached_input_tokens = min(cached_input_tokens + ?5, ?4),
                         cost = cost + ?6,
                         usage_days = ?7,
-                        compaction = iif(?8 IS NOT NULL AND json_valid(coalesce(compaction, '{}')),
-                                         json_set(coalesce(compaction, '{}'), '$.calibration', json(?8)),
-                                         compaction)
+                        compaction = CASE
+                          WHEN NOT json_valid(coalesce(compaction, '{}')) THEN compaction
+                          WHEN ?8 IS NULL AND ?9 IS NULL THEN json_remove(compaction, '$.lastTurn')
+                          WHEN ?8 IS NULL THEN json_set(coalesce(compaction, '{}'), '$.lastTurn', CAST(?9 AS INTEGER))
+                          ELSE json_set(coalesce(compaction, '{}'),
+                                        '$.calibration', json(?8), '$.lastTurn', CAST(?9 AS INTEGER))
+                        END
                   WHERE id = ?1",
                 &params,
             )?;
@@ -447,17 +463,40 @@ pub fn load_days(db: &dyn Database, session_id: Option<&Id>) -> Result<Vec<DayUs
     Ok(days)
 }
 
+/// SQL: the event that ended the last turn of a session `s` that may have a last turn `t`.
+/// It is in the session's journal (`context/compaction/journal.rs`) if the turn has no row
+/// any more, so that what is told of a session's turns depends on no other session.
+pub const ENDED_SEQ: &str = "CASE
+         WHEN t.session_id IS NOT NULL THEN t.answer_seq
+         WHEN json_valid(s.compaction) THEN s.compaction ->> '$.lastTurn'
+       END";
+
 /// SQL: the sums of a session `s` whose last turn has no row any more. They are in the
-/// session's journal (`context/compaction/journal.rs`).
+/// session's journal, too.
 const KEPT_CALIBRATION: &str = "(SELECT kept.compaction -> '$.calibration'
                                    FROM cf_agents_sessions AS kept
                                   WHERE kept.id = s.id
                                     AND json_valid(kept.compaction))";
 
 fn find_kept_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Calibration>> {
-    let sql = format!("SELECT {KEPT_CALIBRATION} FROM (SELECT +?1 AS id) AS s");
-    let kept: Option<Option<String>> = find_value(db, &sql, &[session_id.as_str().into()])?;
-    Ok(kept.flatten().and_then(|json| json::decode(&json).ok()))
+    Ok(find_kept(db, session_id)?.calibration)
+}
+
+/// What a session's journal has of turns that have no row any more.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct KeptOfTurns {
+    calibration: Option<Calibration>,
+    last_turn: Option<i64>,
+}
+
+fn find_kept(db: &dyn Database, session_id: &Id) -> Result<KeptOfTurns> {
+    let sql = "SELECT compaction
+                 FROM cf_agents_sessions
+                WHERE id = +?1";
+    let kept: Option<Option<String>> = find_value(db, sql, &[session_id.as_str().into()])?;
+    let journal = kept.flatten().and_then(|json| json::decode(&json).ok());
+    Ok(journal.unwrap_or_default())
 }
 
 /// The correction of estimates of a session's tokens. It follows from the tokens that its

@@ -12,7 +12,7 @@ pub mod changes;
 pub mod config;
 pub mod erased;
 pub mod erasing;
-pub mod failed_turns;
+pub mod kept_turns;
 pub mod last_turns;
 pub mod learn_due;
 pub mod learn_settings;

@@ -227,7 +227,7 @@ pub const TABLES: &[SessionTable] = &[
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: InFork::Nothing("a turn failed where it ran"),
+        fork: InFork::Nothing("a turn is told of where it ran"),
         file: InFile::Nothing("nobody brings records of turns that did not run here"),
         agent_file: InAgentFile::AsInSessions,
     },

@@ -27,6 +27,7 @@ use self::revision::Revision;
 use self::scope::Scope;
 use super::operation::Agent;
 use crate::base::json::json;
+use crate::base::trace::{TRACEPARENT, TRACESTATE};
 
 /// The text that tells a model about this server.
 const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, and `search` finds what was said. The resources are the blocks and their documents. The prompt `system` is the memory as a system prompt.";
@@ -37,6 +38,22 @@ pub struct McpRequest<'a> {
     pub session_id: Option<String>,
     pub headers: McpHeaders<'a>,
     pub body: Vec<u8>,
+}
+
+/// The `traceparent` and the `tracestate` that a message names in its `_meta`. They are the
+/// client's own; those of the headers may be a proxy's.
+pub fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
+    let is_named = body
+        .windows(TRACEPARENT.len())
+        .any(|part| part == TRACEPARENT.as_bytes());
+    if !is_named {
+        return None;
+    }
+    let Ok(RpcMessage::Request(request)) = RpcMessage::parse(body) else {
+        return None;
+    };
+    let named = |name| Some(request.meta(name)?.as_str()?.to_owned());
+    Some((named(TRACEPARENT)?, named(TRACESTATE)))
 }
 
 /// Answers one request.
@@ -137,4 +154,36 @@ fn refuse(form: Form, id: Option<&str>, error: &RpcError, status: u16) -> McpAns
 
 fn empty(status: u16) -> McpAnswer {
     Form::Json.answer(status, String::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_may_name_its_trace_and_nothing_else_is_read_as_one() {
+        let body = |params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+        };
+        let find = |params: &str| find_trace(body(params).as_bytes());
+        let named = |state: Option<&str>| Some(("00-a".to_owned(), state.map(str::to_owned)));
+        assert_eq!(find(r#"{"_meta":{"traceparent":"00-a"}}"#), named(None));
+        assert_eq!(
+            find(r#"{"_meta":{"tracestate":"v=1","traceparent":"00-a"},"name":"x"}"#),
+            named(Some("v=1"))
+        );
+        for params in [
+            "{}",
+            r#"{"_meta":{}}"#,
+            r#"{"traceparent":"00-a"}"#,
+            r#"{"_meta":"traceparent"}"#,
+            r#"{"_meta":{"traceparent":7}}"#,
+            r#"{"arguments":{"_meta":{"traceparent":"00-a"}}}"#,
+            r#"["traceparent"]"#,
+        ] {
+            assert_eq!(find(params), None, "{params}");
+        }
+        assert_eq!(find_trace(b"traceparent"), None);
+        assert_eq!(find_trace(b""), None);
+    }
 }

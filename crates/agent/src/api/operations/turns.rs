@@ -20,8 +20,8 @@ use crate::log::sessions::session_exists;
 /// an argument or an output is in it. A running turn is not listed.
 ///
 /// A page looks at 1,000 events at most, so it may be short, or empty, and still have a
-/// `cursor`. Of failed turns, the newest 16 of each session are kept, and 1,024 of an agent,
-/// also where nothing was said.
+/// `cursor`. A session keeps the records of its 16 newest failed turns, also where nothing was
+/// said, and of the 16 newest others that ended without a word.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

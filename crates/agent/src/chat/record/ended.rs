@@ -22,7 +22,7 @@ pub struct EndedRecord {
 }
 
 /// What a turn told beside its record, and the record: the value of `ends_turn`, and of a
-/// failed turn's row.
+/// kept turn's row.
 #[derive(Serialize)]
 pub struct ToldWithRecord<'a, T> {
     #[serde(flatten)]

@@ -14,7 +14,9 @@ use crate::base::json::{self, MAX_INTEGER};
 use crate::base::packed::{pack, unpack};
 use crate::log::sessions::ACTIVE_AT;
 use crate::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
-use crate::store::failed_turns::{FailedTurn, FailurePlace, load_of_agent, load_of_session};
+use crate::store::kept_turns::{
+    FailurePlace, KeptTurn, load_failed_of_agent, load_failed_of_session, load_of_session,
+};
 
 /// The most events that a page looks at where no link leads from turn to turn.
 const MAX_LOOKED_AT: i64 = 1_000;
@@ -43,8 +45,8 @@ struct SessionTurns {
     /// The session's row.
     number: i64,
     walk: TurnWalk,
-    /// The failed turns that may follow, the newest last.
-    failed: Vec<FailedTurn>,
+    /// The turns that have rows and may follow, the newest last.
+    kept: Vec<KeptTurn>,
     /// The next turn that the log tells of. `None`: it has yet to be looked for.
     next: Option<NextTurn>,
 }
@@ -63,9 +65,9 @@ impl SessionTurns {
         (session_id, number): (&Id, i64),
         before: Option<TurnPlace>,
     ) -> Result<Self> {
-        let mut failed = load_of_session(db, session_id)?;
-        failed.reverse();
-        failed.retain(|one| before.is_none_or(|before| place_of(one) < before));
+        let mut kept = load_of_session(db, session_id)?;
+        kept.reverse();
+        kept.retain(|one| before.is_none_or(|before| place_of(one) < before));
         Ok(Self {
             session_id: session_id.clone(),
             number,
@@ -73,7 +75,7 @@ impl SessionTurns {
                 Some(before) => TurnWalk::below(db, session_id, before.seq)?,
                 None => TurnWalk::new(db, session_id)?,
             },
-            failed,
+            kept,
             next: None,
         })
     }
@@ -90,15 +92,15 @@ impl SessionTurns {
             NextTurn::Pause => Some(self.walk.place() - 1),
         };
         // The event that ended a failed turn tells of it already.
-        let is_told = |one: &FailedTurn| one.has_answer && Some(one.seq) == ended;
-        self.failed.retain(|one| !is_told(one));
-        if let Some(failed) = self
-            .failed
+        let is_told = |one: &KeptTurn| one.has_answer && Some(one.seq) == ended;
+        self.kept.retain(|one| !is_told(one));
+        if let Some(kept) = self
+            .kept
             .pop_if(|one| ended.is_none_or(|seq| one.seq > seq))
         {
             self.next = Some(found);
-            let place = place_of(&failed);
-            return Ok(Next::Turn(Box::new(ShownTurn::of_failed(&failed)), place));
+            let place = place_of(&kept);
+            return Ok(Next::Turn(Box::new(ShownTurn::of_kept(&kept)), place));
         }
         Ok(match found {
             NextTurn::Turn(end) => {
@@ -125,10 +127,10 @@ impl SessionTurns {
     }
 }
 
-fn place_of(failed: &FailedTurn) -> TurnPlace {
+fn place_of(kept: &KeptTurn) -> TurnPlace {
     TurnPlace {
-        seq: failed.seq,
-        ended_at: failed.ended_at,
+        seq: kept.seq,
+        ended_at: kept.ended_at,
     }
 }
 
@@ -171,14 +173,14 @@ pub fn load_failed_of_one(
     limit: usize,
 ) -> Result<TurnPage> {
     let before = cursor.map(parse_place).transpose()?;
-    let mut failed = load_of_session(db, session_id)?;
+    let mut failed = load_failed_of_session(db, session_id)?;
     failed.retain(|one| before.is_none_or(|before| place_of(one) < before));
     let is_more = failed.len() > limit;
     failed.truncate(limit);
     let last = failed.last().filter(|_| is_more);
     Ok(TurnPage {
         cursor: last.map(|last| render_place(place_of(last))),
-        turns: failed.iter().map(ShownTurn::of_failed).collect(),
+        turns: failed.iter().map(ShownTurn::of_kept).collect(),
     })
 }
 
@@ -205,13 +207,13 @@ pub fn load_failed_of_all(
         }
         None => None,
     };
-    let mut failed = load_of_agent(db, before.as_ref(), limit as i64 + 1)?;
+    let mut failed = load_failed_of_agent(db, before.as_ref(), limit as i64 + 1)?;
     let is_more = failed.len() > limit;
     failed.truncate(limit);
     let last = failed.last().filter(|_| is_more);
     Ok(TurnPage {
         cursor: last.map(|last| format!("{}.{}.{}", last.ended_at, last.seq, last.session_id)),
-        turns: failed.iter().map(ShownTurn::of_failed).collect(),
+        turns: failed.iter().map(ShownTurn::of_kept).collect(),
     })
 }
 
@@ -236,9 +238,9 @@ pub fn find_turn(
                 return Ok(Some(turn));
             }
         }
-        let failed = load_of_session(db, id)?;
-        if let Some(failed) = failed.iter().find(|one| place_of(one) == named.place) {
-            return Ok(Some(ShownTurn::of_failed(failed)));
+        let kept = load_of_session(db, id)?;
+        if let Some(kept) = kept.iter().find(|one| place_of(one) == named.place) {
+            return Ok(Some(ShownTurn::of_kept(kept)));
         }
     }
     Ok(None)

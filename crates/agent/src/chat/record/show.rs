@@ -8,13 +8,13 @@ use crate::base::ids::{Id, MAX_ID_CHARS};
 use crate::base::json;
 use crate::base::trace::header::render_hex;
 use crate::log::turn_ends::TurnEnd;
-use crate::store::failed_turns::FailedTurn;
+use crate::store::kept_turns::KeptTurn;
 use crate::store::spending::{TurnSpending, TurnUsage};
 
 /// The most characters of a session's id in a turn's id: two numbers stand before it.
 const MAX_SESSION_CHARS: usize = MAX_ID_CHARS - 32;
 
-/// The stored value of `ends_turn`, or of a failed turn's row.
+/// The stored value of `ends_turn`, or of a kept turn's row.
 #[derive(Default, Deserialize)]
 struct Stored {
     #[serde(flatten)]
@@ -72,9 +72,9 @@ impl ShownTurn {
         turn
     }
 
-    pub fn of_failed(failed: &FailedTurn) -> Self {
-        let place = (failed.seq, failed.ended_at);
-        Self::of(&failed.session_id, place, &failed.record)
+    pub fn of_kept(kept: &KeptTurn) -> Self {
+        let place = (kept.seq, kept.ended_at);
+        Self::of(&kept.session_id, place, &kept.record)
     }
 
     fn of(session_id: &str, (seq, written_at): (i64, i64), json: &str) -> Self {

@@ -13,7 +13,7 @@ use crate::chat::turn::report::TurnReport;
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
 use crate::store::config::load_config;
-use crate::store::failed_turns::{self, FailedTurn};
+use crate::store::kept_turns::{self, KeptFor, KeptTurn};
 use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
 use crate::store::learn_due::{Occasion, due_at, mark_due};
 use crate::store::spending::TurnSpending;
@@ -44,7 +44,7 @@ pub fn write(
                     return Ok(false);
                 };
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
-                keep_failure(memory, turn, &without, (host.now_ms(), None))?;
+                keep_record(memory, turn, &without, (host.now_ms(), None))?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
             // The canceller knows why the turn ended.
@@ -101,7 +101,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     }
     note_news(memory, &turn.session_id)?;
     let answer = answer.map(|seq| (seq, message_id.as_str()));
-    keep_failure(memory, turn, report, (ended_at, answer))?;
+    keep_record(memory, turn, report, (ended_at, answer))?;
     callbacks::insert(memory, turn, &message_id, report)
 }
 
@@ -117,27 +117,31 @@ fn note_news(memory: &Memory<'_>, session_id: &Id) -> Result<()> {
     }
 }
 
-/// Keeps the record of a turn that failed. `answer`: the event that ended the turn, if one
-/// did, and the message that it belongs to. Part of a transaction.
-fn keep_failure(
+/// Keeps the record of a turn that failed, or that no event tells of. `answer`: the event
+/// that ended the turn, if one did, and the message that it belongs to. Part of a
+/// transaction.
+fn keep_record(
     memory: &Memory<'_>,
     turn: &Turn,
     report: &TurnReport,
     (ended_at, answer): (i64, Option<(i64, &str)>),
 ) -> Result<()> {
-    if !report.spent.has_failed {
-        return Ok(());
-    }
+    let kept_for = match (report.spent.has_failed, answer) {
+        (true, _) => KeptFor::Failure,
+        (false, None) => KeptFor::Silence,
+        // The event has the record.
+        (false, Some(_)) => return Ok(()),
+    };
     let record = &report.record(turn, ended_at, answer.map(|(_, id)| id));
     let told = &report.spent;
-    let failed = FailedTurn {
+    let kept = KeptTurn {
         session_id: turn.session_id.as_str().to_owned(),
         seq: answer.map_or(turn.answer_seq, |(seq, _)| seq),
         ended_at,
         has_answer: answer.is_some(),
         record: json::encode(&ToldWithRecord { told, record })?,
     };
-    failed_turns::insert(memory.db, &failed)
+    kept_turns::insert(memory.db, &kept, kept_for)
 }
 
 /// Keeps that a turn failed whose state can't be read. Part of a transaction.
@@ -163,14 +167,14 @@ pub fn keep_unreadable(
         has_failed: true,
         ..TurnSpending::default()
     };
-    let failed = FailedTurn {
+    let kept = KeptTurn {
         session_id: session_id.as_str().to_owned(),
         seq,
         ended_at,
         has_answer: false,
         record: json::encode(&ToldWithRecord { told, record })?,
     };
-    failed_turns::insert(db, &failed)
+    kept_turns::insert(db, &kept, KeptFor::Failure)
 }
 
 /// Whether the answer is at the place that the turn's row names. If it is, the answer

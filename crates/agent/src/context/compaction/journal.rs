@@ -32,6 +32,9 @@ pub struct Journal {
     /// any more (`store/last_turns.rs`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// The event that ended the session's last turn, once the turn has no row any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<i64>,
     /// The most that requests of this session to a model may be estimated at, as refusals
     /// have taught it.
     #[serde(skip_serializing_if = "Vec::is_empty")]

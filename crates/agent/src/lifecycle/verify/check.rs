@@ -46,6 +46,25 @@ pub struct Check {
     pub deeper: Option<DeeperCheck>,
 }
 
+/// The check of a table of the agent, as far as it is like others.
+pub const OF_AGENT: Check = Check {
+    table: "",
+    key: &[],
+    owner: RowsOwner::Agent,
+    place: "'{}'",
+    length: "0",
+    page_rows: PAGE_ROWS,
+    rules: &[],
+    deeper: None,
+};
+
+/// The check of a table whose rows belong to sessions.
+pub const OF_SESSION: Check = Check {
+    owner: RowsOwner::Column("session_id"),
+    place: "json_object('sessionId', t.session_id)",
+    ..OF_AGENT
+};
+
 /// A page of rows that were checked.
 pub struct CheckedPage {
     pub findings: Vec<Finding>,

@@ -1,6 +1,6 @@
 //! What each row of the index of words, and of the vectors of events, must keep.
 
-use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
+use super::check::{Check, OF_AGENT, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;
 
 const NUMBERED: &str = "json_object('seq', t.id)";
@@ -14,8 +14,6 @@ pub const INDEX_CHECKS: &[Check] = &[
                       AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
         ),
         place: NUMBERED,
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::IndexStray,
             "CASE
@@ -29,15 +27,13 @@ pub const INDEX_CHECKS: &[Check] = &[
                ELSE NOT EXISTS (SELECT 1 FROM cf_agents_search_parts AS p WHERE p.rowid_ = t.id)
              END",
         )],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_search_parts",
         key: &["rowid_"],
         owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
         place: "json_object('seq', t.seq)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[
             RowRule(
                 Code::IndexStray,
@@ -53,20 +49,18 @@ pub const INDEX_CHECKS: &[Check] = &[
                 "NOT EXISTS (SELECT 1 FROM cf_agents_search_docsize AS d WHERE d.id = t.rowid_)",
             ),
         ],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_search_progress",
         key: &["number"],
         owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
         place: "json_object('seq', t.number)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::IndexStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.number = t.number)",
         )],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_event_vectors",
@@ -76,8 +70,6 @@ pub const INDEX_CHECKS: &[Check] = &[
                          AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
         ),
         place: "json_object('seq', t.place)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::VectorStray,
             "NOT EXISTS (SELECT 1
@@ -87,6 +79,6 @@ pub const INDEX_CHECKS: &[Check] = &[
                             AND e.session_id = s.id
                             AND e.seq = t.place & :max_seq)",
         )],
-        deeper: None,
+        ..OF_AGENT
     },
 ];

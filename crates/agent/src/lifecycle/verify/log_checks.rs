@@ -1,6 +1,6 @@
 //! What each row of the log and of its tree, its media and its turns must keep.
 
-use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
+use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
 use super::deeper::{check_media, check_paths};
 use super::finding::FindingCode as Code;
 
@@ -10,7 +10,6 @@ const FEW_ROWS: i64 = 20;
 const EVENT: &str = "json_object('sessionId', t.session_id, 'id', t.id, 'seq', t.seq)";
 const PART_OF_EVENT: &str = "json_object('sessionId', t.session_id, 'seq', t.seq)";
 const MEDIA: &str = "json_object('sessionId', t.session_id, 'id', t.hash)";
-const SESSION: &str = "json_object('sessionId', t.session_id)";
 
 /// SQL: whether the column of a row `t` holds other than JSON. A missing value is none.
 macro_rules! is_no_json {
@@ -24,12 +23,10 @@ pub const LOG_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_events",
         key: &["session_id", "seq"],
-        owner: RowsOwner::Column("session_id"),
         place: EVENT,
         length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.tool), 0)
                + coalesce(octet_length(t.note), 0) + coalesce(octet_length(t.message), 0)
                + coalesce(octet_length(t.ends_turn), 0) + coalesce(octet_length(t.media), 0)",
-        page_rows: PAGE_ROWS,
         rules: &[
             RowRule(
                 Code::EventUnreachable,
@@ -108,15 +105,12 @@ pub const LOG_CHECKS: &[Check] = &[
                                              WHERE d.id = :place))",
             ),
         ],
-        deeper: None,
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_slices",
         key: &["session_id", "seq", "field", "part"],
-        owner: RowsOwner::Column("session_id"),
         place: PART_OF_EVENT,
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::SliceStray,
             "NOT EXISTS (SELECT 1
@@ -125,12 +119,11 @@ pub const LOG_CHECKS: &[Check] = &[
                             AND e.seq = t.seq
                             AND e.sliced_bytes > 0)",
         )],
-        deeper: None,
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_media",
         key: &["session_id", "hash", "part"],
-        owner: RowsOwner::Column("session_id"),
         place: MEDIA,
         length: "octet_length(t.text)",
         page_rows: FEW_ROWS,
@@ -154,14 +147,12 @@ pub const LOG_CHECKS: &[Check] = &[
             ),
         ],
         deeper: Some(check_media),
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_media_uses",
         key: &["session_id", "hash", "seq"],
-        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.hash, 'seq', t.seq)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::MediaUseStray,
             "NOT EXISTS (SELECT 1
@@ -171,12 +162,11 @@ pub const LOG_CHECKS: &[Check] = &[
                             AND e.seq = t.seq
                             AND used.value ->> 1 = t.hash)",
         )],
-        deeper: None,
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_compactions",
         key: &["session_id", "to_seq", "from_seq", "number"],
-        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.id)",
         length: "1000 * (SELECT count(*)
                            FROM cf_agents_events AS e INDEXED BY cf_agents_events_by_parent
@@ -207,6 +197,7 @@ pub const LOG_CHECKS: &[Check] = &[
             ),
         ],
         deeper: Some(check_paths),
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_sessions",
@@ -215,7 +206,6 @@ pub const LOG_CHECKS: &[Check] = &[
         place: "json_object('sessionId', t.id)",
         length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.compaction), 0)
                + coalesce(octet_length(t.usage_days), 0)",
-        page_rows: PAGE_ROWS,
         rules: &[
             RowRule(
                 Code::SessionDamaged,
@@ -245,15 +235,12 @@ pub const LOG_CHECKS: &[Check] = &[
                                      AND e.seq = t.leaf_seq))",
             ),
         ],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_changes",
         key: &["session_id", "cursor"],
-        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.id)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::ChangeAhead,
             "EXISTS (SELECT 1
@@ -264,15 +251,11 @@ pub const LOG_CHECKS: &[Check] = &[
                                           FROM cf_agents_events AS e
                                          WHERE e.session_id = s.id), 0))))",
         )],
-        deeper: None,
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_early_answers",
         key: &["session_id", "number", "part"],
-        owner: RowsOwner::Column("session_id"),
-        place: SESSION,
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::WaitingIncomplete,
             "(t.part > 1
@@ -282,15 +265,12 @@ pub const LOG_CHECKS: &[Check] = &[
                                  AND before.number = t.number
                                  AND before.part = t.part - 1))",
         )],
-        deeper: None,
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_waiting",
         key: &["session_id", "number", "part"],
-        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::WaitingIncomplete,
             "(t.part > 1
@@ -300,17 +280,15 @@ pub const LOG_CHECKS: &[Check] = &[
                                  AND before.number = t.number
                                  AND before.part = t.part - 1))",
         )],
-        deeper: None,
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_last_turns",
         key: &["session_id"],
-        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         length: "coalesce(octet_length(t.state), 0)",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.state"))],
-        deeper: None,
+        ..OF_SESSION
     },
 ];
 

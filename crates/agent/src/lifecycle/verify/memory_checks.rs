@@ -1,6 +1,6 @@
 //! What each row of memory must keep: blocks, entries, documents, versions, counts.
 
-use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
+use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;
 use super::log_checks::is_no_json;
 
@@ -39,8 +39,6 @@ pub const MEMORY_CHECKS: &[Check] = &[
         key: &["number"],
         owner: RowsOwner::Column("scope"),
         place: BLOCK,
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::BlockDamaged,
             concat!(
@@ -51,17 +49,15 @@ pub const MEMORY_CHECKS: &[Check] = &[
                 ")"
             ),
         )],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_block_versions",
         key: &["scope", "key", "version"],
         owner: RowsOwner::Column("scope"),
         place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(Code::VersionNumberWrong, "t.version < 1")],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_entries",
@@ -69,7 +65,6 @@ pub const MEMORY_CHECKS: &[Check] = &[
         owner: RowsOwner::Column("scope"),
         place: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
-        page_rows: PAGE_ROWS,
         rules: &[
             RowRule(Code::NoteDamaged, is_no_json!("t.note")),
             RowRule(
@@ -107,33 +102,27 @@ pub const MEMORY_CHECKS: &[Check] = &[
             ),
             RowRule(Code::VersionNotNewest, is_not_newest!("cf_agents_skills")),
         ],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_entries_search_docsize",
         key: &["id"],
-        owner: RowsOwner::Agent,
         place: "json_object('seq', t.id)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::IndexStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.id)",
         )],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_entry_vectors",
         key: &["number"],
-        owner: RowsOwner::Agent,
         place: "json_object('seq', t.number)",
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::VectorStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.number)",
         )],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_skills",
@@ -141,12 +130,11 @@ pub const MEMORY_CHECKS: &[Check] = &[
         owner: RowsOwner::Column("scope"),
         place: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
-        page_rows: PAGE_ROWS,
         rules: &[
             RowRule(Code::NoteDamaged, is_no_json!("t.note")),
             RowRule(Code::VersionNotNewest, is_not_newest!("cf_agents_entries")),
         ],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_item_versions",
@@ -154,7 +142,6 @@ pub const MEMORY_CHECKS: &[Check] = &[
         owner: RowsOwner::Column("scope"),
         place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
         length: "octet_length(t.note)",
-        page_rows: PAGE_ROWS,
         rules: &[
             RowRule(Code::NoteDamaged, is_no_json!("t.note")),
             RowRule(Code::VersionNumberWrong, "t.version < 1"),
@@ -164,15 +151,13 @@ pub const MEMORY_CHECKS: &[Check] = &[
                 "t.slot NOT IN (t.version % 20, t.version % 10)",
             ),
         ],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_replacements",
         key: &["scope", "block", "key", "replacer"],
         owner: RowsOwner::Column("scope"),
         place: ITEM,
-        length: "0",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::ReplacementStray,
             "NOT EXISTS (SELECT 1
@@ -183,7 +168,7 @@ pub const MEMORY_CHECKS: &[Check] = &[
                             AND e.key = t.replacer
                             AND replaced.value = t.key)",
         )],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_item_counts",
@@ -197,27 +182,20 @@ pub const MEMORY_CHECKS: &[Check] = &[
                             AND e.block = t.block) + t.deleted)",
         page_rows: FEW_ROWS,
         rules: &[RowRule(Code::CountsWrong, COUNTS_WRONG)],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_skill_listings",
         key: &["scope", "block"],
         owner: RowsOwner::Column("scope"),
         place: OF_BLOCK,
-        length: "0",
-        page_rows: PAGE_ROWS,
-        rules: &[],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_loaded_skills",
         key: &["session_id", "block", "key"],
-        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'label', t.block, 'key', t.key)",
-        length: "0",
-        page_rows: PAGE_ROWS,
-        rules: &[],
-        deeper: None,
+        ..OF_SESSION
     },
     Check {
         table: "cf_agents_prompts",
@@ -225,9 +203,8 @@ pub const MEMORY_CHECKS: &[Check] = &[
         owner: RowsOwner::Column("scope"),
         place: "json_object('sessionId', nullif(t.scope, ''))",
         length: "octet_length(t.sections)",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(Code::PromptDamaged, is_no_json!("t.sections"))],
-        deeper: None,
+        ..OF_AGENT
     },
 ];
 

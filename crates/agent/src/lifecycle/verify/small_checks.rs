@@ -1,6 +1,6 @@
 //! What each row of the small tables must keep.
 
-use super::check::{Check, PAGE_ROWS, RowRule, RowsOwner};
+use super::check::{Check, OF_AGENT, OF_SESSION, RowRule};
 use super::finding::FindingCode as Code;
 use super::log_checks::is_no_json;
 
@@ -8,21 +8,14 @@ pub const SMALL_CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_usage_calls",
         key: &["session_id", "id"],
-        owner: RowsOwner::Column("session_id"),
-        place: "json_object('sessionId', t.session_id)",
-        length: "0",
-        page_rows: PAGE_ROWS,
-        rules: &[],
-        deeper: None,
+        ..OF_SESSION
     },
+    // No index leads to the rows of one session.
     Check {
         table: "cf_agents_callbacks",
         key: &["number"],
-        // No index leads to the rows of one session.
-        owner: RowsOwner::Agent,
         place: "json_object('sessionId', t.session_id, 'seq', t.number)",
         length: "octet_length(t.report)",
-        page_rows: PAGE_ROWS,
         rules: &[
             RowRule(Code::CallbackDamaged, is_no_json!("t.report")),
             // A call that tells of the agent's own memory has no session.
@@ -32,26 +25,22 @@ pub const SMALL_CHECKS: &[Check] = &[
                  AND NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.session_id)",
             ),
         ],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_failed_turns",
         key: &["session_id", "slot"],
-        owner: RowsOwner::Column("session_id"),
         place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
         length: "octet_length(t.record)",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.record"))],
-        deeper: None,
+        ..OF_SESSION
     },
     // No index leads to the proposals of one session.
     Check {
         table: "cf_agents_proposals",
         key: &["number"],
-        owner: RowsOwner::Agent,
         place: "json_object('id', CAST(t.number AS TEXT))",
         length: "octet_length(t.note) + octet_length(t.changes)",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::ProposalDamaged,
             concat!(
@@ -62,25 +51,21 @@ pub const SMALL_CHECKS: &[Check] = &[
                 ")"
             ),
         )],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_config",
         key: &["key"],
-        owner: RowsOwner::Agent,
         place: "json_object('id', t.key)",
         length: "octet_length(t.value)",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(Code::SettingDamaged, is_no_json!("t.value"))],
-        deeper: None,
+        ..OF_AGENT
     },
     Check {
         table: "cf_agents_tools",
         key: &["name"],
-        owner: RowsOwner::Agent,
         place: "json_object('id', t.name)",
         length: "octet_length(t.parameters) + coalesce(octet_length(t.server), 0)",
-        page_rows: PAGE_ROWS,
         rules: &[RowRule(
             Code::ToolDamaged,
             concat!(
@@ -93,6 +78,6 @@ pub const SMALL_CHECKS: &[Check] = &[
                 ")"
             ),
         )],
-        deeper: None,
+        ..OF_AGENT
     },
 ];

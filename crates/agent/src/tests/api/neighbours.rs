@@ -115,7 +115,7 @@ impl Neighbours<'_> {
         let text = some_words(&mut self.dice, &WORDS);
         let session = json!(name);
         let event = format!("e{}", self.dice.roll(40));
-        match self.dice.roll(24) {
+        match self.dice.roll(26) {
             0..=3 => {
                 let body = json!({"id": name, "name": text, "metadata": {"n": count}});
                 self.call("createSession", body)
@@ -185,6 +185,14 @@ impl Neighbours<'_> {
                 self.call("configureCompaction", json!({"sessionId": session, "compactAfter": 50}))
             }
             22 => {
+                self.alice.fail_in(name, &text);
+                Ok(json!(null))
+            }
+            23 => {
+                self.alice.stop_in(name, &text);
+                Ok(json!(null))
+            }
+            24 => {
                 self.alice.outbound.answer(said(&text));
                 let message = json!({"id": format!("turn-{count}"), "role": "user", "parts": [{"type": "text", "text": text}]});
                 self.call("runTurn", json!({"sessionId": session, "message": message}))
@@ -227,10 +235,18 @@ fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
     play(&mut alice, 0);
     alice.host = FixedHost::default();
     furnish_alike(&alice);
+    alice.fail_in("s", "parcel");
+    alice.stop_in("s", "refund");
     if is_searched {
         alice.ok("search", json!({"query": "anything"}));
     }
     play(&mut alice, 1);
+    if seed.is_some() {
+        // More failures than anybody reads, all newer than those of session `s`.
+        alice.fail_in_many_others(3_000);
+        alice.fail_in("n", "invoice");
+        alice.stop_in("n", "kettle");
+    }
     alice
 }
 
@@ -382,6 +398,8 @@ fn asks() -> Vec<Ask> {
         ("getUsage", json!({"sessionId": "s", "by": "model"})),
         ("getTurns", json!({"sessionId": "s"})),
         ("getTurns", json!({"sessionId": "s", "failed": true})),
+        ("getTurns", json!({"sessionId": "s", "limit": 1})),
+        ("getTurn", json!({"turnId": "1.f4240.s"})),
         (
             "setEntry",
             json!({"sessionId": "s", "label": "kb", "key": "new", "content": "zebra parcel"}),

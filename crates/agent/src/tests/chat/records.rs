@@ -7,7 +7,8 @@ use crate::access::{Caller, TokenScope};
 use crate::base::database::Database;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
-use crate::store::failed_turns::{MAX_FAILED, MAX_FAILED_EACH};
+use crate::store::kept_turns::{MAX_FAILED_EACH, MAX_SILENT_EACH};
+use crate::store::last_turns::settle_surplus;
 use crate::testing::Said;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};
@@ -48,12 +49,39 @@ impl Alice {
         self.chat(json!({"id": session, "message": user(text)}));
     }
 
-    /// A turn whose model gives no answer.
-    fn fail_in(&self, session: &str, text: &str) {
+    /// A turn that is stopped before its model is asked, if one begins.
+    pub fn stop_in(&self, session: &str, text: &str) {
+        if let Ok(begun) = self.begin(&json!({"id": session, "message": user(text)}))
+            && let Some(work) = begun.work
+        {
+            self.ok("cancelTurn", json!({"sessionId": session}));
+            self.run_work(work);
+        }
+    }
+
+    /// A turn whose model gives no answer, if one begins.
+    pub fn fail_in(&self, session: &str, text: &str) {
         self.outbound.answer(Err(CallFailure::Unreachable {
             cause: "away".to_owned(),
         }));
-        self.chat(json!({"id": session, "message": user(text)}));
+        if let Ok(begun) = self.begin(&json!({"id": session, "message": user(text)}))
+            && let Some(work) = begun.work
+        {
+            self.run_work(work);
+        }
+    }
+
+    /// Rows of failures of sessions that have nothing else.
+    pub fn fail_in_many_others(&self, count: usize) {
+        let sql = format!(
+            "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count})
+             INSERT INTO cf_agents_failed_turns
+             SELECT 'other-' || n, 0, 1, 2000000 + n, 0,
+                    json_object('inputTokens', 0, 'outputTokens', 0, 'hasFailed', json('true'),
+                                'record', json_object('requestId', 'r', 'endedAt', 2000000 + n))
+               FROM numbers"
+        );
+        self.db.run(&sql, &[]).unwrap();
     }
 
     fn failures_kept(&self) -> usize {
@@ -400,6 +428,40 @@ fn an_older_turn_stays_told_whatever_becomes_of_newer_ones() {
 }
 
 #[test]
+fn turns_are_told_alike_whether_or_not_neighbours_have_pushed_the_last_ones_row_out() {
+    let alice = Alice::with_model();
+    let texts: Vec<String> = (0..1_200).map(|n| format!("text {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    alice.turn_in("s", "first");
+    alice.say(&texts[..1_000]);
+    alice.say(&texts[1_000..]);
+    let rows = |alice: &Alice| {
+        let sql = "SELECT 1 FROM cf_agents_last_turns WHERE session_id = 's'";
+        alice.db.rows(sql, &[]).unwrap().len()
+    };
+    let settle = |round: &str| {
+        for n in 0..40 {
+            alice.turn_in(&format!("other-{n}"), &format!("{round} {n}"));
+        }
+        settle_surplus(&alice.db).unwrap();
+    };
+    let before = alice.ok("getTurns", json!({"sessionId": "s"}));
+    assert_eq!(before["turns"].as_array().unwrap().len(), 1);
+    settle("once");
+    assert_eq!(rows(&alice), 0);
+    assert_eq!(alice.ok("getTurns", json!({"sessionId": "s"})), before);
+    // The next turn knows the one before, too.
+    alice.turn_in("s", "second");
+    let after = alice.ok("getTurns", json!({"sessionId": "s"}));
+    assert_eq!(after["turns"][1], before["turns"][0]);
+    // A turn that no event ended leaves no stale place behind.
+    alice.stop_in("s", "third");
+    settle("again");
+    assert_eq!(rows(&alice), 0);
+    assert_eq!(alice.turns("s").len(), 3);
+}
+
+#[test]
 fn nobody_forges_a_record_by_an_import_or_an_append() {
     let alice = Alice::with_model();
     alice.turn_in("s", "hi");
@@ -412,7 +474,7 @@ fn nobody_forges_a_record_by_an_import_or_an_append() {
 }
 
 #[test]
-fn a_session_keeps_its_newest_failures_and_an_agent_a_bounded_number() {
+fn a_session_keeps_its_newest_failures_whatever_its_neighbours_do() {
     let alice = Alice::with_model();
     let each = usize::try_from(MAX_FAILED_EACH).unwrap();
     for n in 0..each + 3 {
@@ -426,21 +488,117 @@ fn a_session_keeps_its_newest_failures_and_an_agent_a_bounded_number() {
         failed[each - 1]["endedAt"],
         newest - 1_000 * (each as i64 - 1)
     );
-    let sql = format!(
-        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {})
-         INSERT INTO cf_agents_failed_turns
-         SELECT 'other-' || n, 0, 1, 1000000 + n, 0, '{{}}' FROM numbers",
-        MAX_FAILED - MAX_FAILED_EACH
-    );
-    alice.db.run(&sql, &[]).unwrap();
+    // Others fail far more often, and later.
+    alice.fail_in_many_others(3_000);
+    alice.host.advance(10_000_000);
+    alice.db.take_steps();
     alice.fail_in("t", "more");
-    let most = usize::try_from(MAX_FAILED).unwrap();
-    assert_eq!(alice.failures_kept(), most);
-    let sql = "SELECT 1 FROM cf_agents_failed_turns WHERE session_id = 'other-1'";
+    let steps = alice.db.take_steps();
     assert!(
-        alice.db.rows(sql, &[]).unwrap().is_empty(),
-        "the oldest went"
+        steps < 6_000,
+        "a failure looks at no other session: {steps}"
     );
+    let still = alice.turns_of(json!({"sessionId": "s", "failed": true}), 7);
+    assert_eq!(still, failed);
+    assert_eq!(alice.failures_kept(), each + 3_000 + 1);
+    // The agent's own list is paged, newest first, and misses none.
+    let all = alice.turns_of(json!({"failed": true}), 100);
+    assert_eq!(all.len(), each + 3_000 + 1);
+    assert_eq!(asked(&all)[0], "t");
+    assert_eq!(asked(&all[all.len() - each..]), ["s"; 16]);
+    // They go with their session.
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    assert_eq!(alice.failures_kept(), 3_000 + 1);
+}
+
+#[test]
+fn a_turn_that_was_stopped_before_it_said_anything_has_a_record_for_one_row() {
+    let alice = Alice::with_model();
+    alice.turn_in("s", "hi");
+    alice.host.advance(1_000);
+    let written = |alice: &Alice, is_stopped: bool| {
+        alice.db.take_costs();
+        let begun = alice
+            .begin(&json!({"id": "s", "message": user(if is_stopped { "Stop." } else { "Go." })}))
+            .unwrap();
+        alice.host.advance(700);
+        if is_stopped {
+            alice.ok("cancelTurn", json!({"sessionId": "s"}));
+        } else {
+            alice.outbound.answer(said("Yes."));
+        }
+        alice.run_work(begun.work.unwrap());
+        alice.db.take_costs().1
+    };
+    let plain = written(&alice, false);
+    let stopped = written(&alice, true);
+    // The turn's row in place of the answer, and the record.
+    assert_eq!(stopped, plain + 1);
+    let turns = alice.turns("s");
+    let finished: Vec<_> = turns.iter().map(|turn| &turn["finishReason"]).collect();
+    assert_eq!(finished, ["cancelled", "stop", "stop"]);
+    let turn = &turns[0];
+    assert_eq!(
+        (&turn["messageId"], &turn["failure"], &turn["durationMs"]),
+        (&Value::Null, &Value::Null, &json!(700))
+    );
+    assert_eq!(turn["askedBy"], json!({"kind": "secret"}));
+    // It is no failure, in any list or count.
+    for request in [
+        json!({"failed": true}),
+        json!({"failed": true, "sessionId": "s"}),
+    ] {
+        assert_eq!(alice.turns_of(request, 5), [] as [Value; 0]);
+    }
+    assert_eq!(alice.turns_of(json!({}), 1), turns);
+    let usage = alice.ok("getUsage", json!({"sessionId": "s", "by": "day"}));
+    assert!(!usage.to_string().contains("\"failedTurns\":1"), "{usage}");
+    // A later turn does not write over it.
+    alice.turn_in("s", "again");
+    assert_eq!(alice.turns("s")[1..], turns);
+    alice.ok("clearMessages", json!({"sessionId": "s"}));
+    assert_eq!(alice.turns("s"), [] as [Value; 0]);
+}
+
+#[test]
+fn who_stops_turn_after_turn_loses_no_failure_and_keeps_a_bounded_number() {
+    let alice = Alice::with_model();
+    alice.fail_in("s", "hi");
+    let each = usize::try_from(MAX_SILENT_EACH).unwrap();
+    for n in 0..each + 3 {
+        alice.host.advance(1_000);
+        alice.stop_in("s", &format!("n{n}"));
+    }
+    let turns = alice.turns("s");
+    assert_eq!(turns.len(), each + 1);
+    assert_eq!(turns[each]["failure"]["code"], "model_failed");
+    assert_eq!(
+        alice
+            .turns_of(json!({"sessionId": "s", "failed": true}), 1)
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_turn_that_was_stopped_after_a_death_or_lost_its_place_has_a_record() {
+    let mut alice = Alice::with_turns_cut_off(1);
+    alice.dies();
+    alice.ok("cancelTurn", json!({"sessionId": "s0"}));
+    assert_eq!(alice.turns("s0")[0]["finishReason"], "cancelled");
+    // What it had to answer is gone.
+    let alice = Alice::with_model();
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    let asked = alice.events()[0]["id"].clone();
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": [asked]}),
+    );
+    alice.ok("cancelTurn", json!({"sessionId": "s"}));
+    alice.run_work(begun.work.unwrap());
+    assert_eq!(alice.turns("s")[0]["finishReason"], "cancelled");
 }
 
 #[test]

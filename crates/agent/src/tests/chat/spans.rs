@@ -146,6 +146,37 @@ fn a_turn_is_in_its_callers_trace_and_so_are_its_calls() {
 }
 
 #[test]
+fn a_message_to_a_server_of_tools_names_the_calls_span_in_itself() {
+    let alice = Alice::with_receiver();
+    let tools = json!([{"name": "a", "description": "A.", "inputSchema": {"type": "object"}}]);
+    alice
+        .define_server(&tools, &json!({"needsApproval": false}))
+        .unwrap();
+    // Without a trace, a message names none.
+    for call in alice.outbound.calls.borrow().iter() {
+        assert!(!call.body.contains("_meta"), "{}", call.body);
+    }
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    let done = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
+    alice.outbound.answer(Said::json(&done));
+    alice.outbound.answer(said("Done."));
+    alice.says_in(&alice.trace_of("01"), "go");
+    let body: Value = {
+        let calls = alice.outbound.calls.borrow();
+        let mut sent = calls.iter().filter(|call| call.body.contains("tools/call"));
+        serde_json::from_str(&sent.next().unwrap().body).unwrap()
+    };
+    let spans = alice.spans().take_batch();
+    let tool = find(&spans, "execute_tool gh_a");
+    let span = render_hex(&tool.id.0);
+    assert_eq!(
+        body["params"]["_meta"],
+        json!({"traceparent": format!("00-{TRACE}-{span}-01"), "tracestate": "vendor=1"})
+    );
+    assert_eq!(body["params"]["name"], "a");
+}
+
+#[test]
 fn content_leaves_only_if_a_setting_says_so_and_then_bounded() {
     let alice = Alice::with_receiver();
     alice.set(Setting::OtelCaptureContent, "true");
@@ -269,6 +300,23 @@ fn a_receiver_that_fails_is_left_alone_for_a_while_and_loses_spans() {
     alice.outbound.answer(Ok(Said::text(200, "")));
     send();
     assert_eq!(asked(), 2);
+    // The receiver may ask for a longer pause, but not for ever.
+    for (asked_s, rests_ms) in [(60, 60_000), (i64::MAX, 300_000)] {
+        alice.spans().push(span());
+        alice.outbound.retry_after.replace(Some(asked_s));
+        alice.outbound.answer(Ok(Said::text(429, "")));
+        send();
+        let before = asked();
+        alice.host.advance(rests_ms - 1);
+        alice.spans().push(span());
+        send();
+        assert_eq!(asked(), before);
+        alice.host.advance(1);
+        alice.spans().push(span());
+        alice.outbound.answer(Ok(Said::text(200, "")));
+        send();
+        assert_eq!(asked(), before + 1);
+    }
     for _ in 0..MAX_WAITING + 3 {
         alice.spans().push(span());
     }

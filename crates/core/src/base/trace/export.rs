@@ -24,7 +24,8 @@ const LIMITS: CallLimits = CallLimits {
     max_bytes: 64 << 10,
 };
 
-/// How long a receiver that failed is left alone: twice as long each time.
+/// How long a receiver that failed is left alone: twice as long each time, and as long as it
+/// asks for in `retry-after`, up to the longest.
 const REST_MS: i64 = 5_000;
 const MAX_REST_MS: i64 = 300_000;
 
@@ -119,13 +120,14 @@ pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn H
         }
         // The request is no part of the trace that it tells of.
         let sent = run_in(None, send(outbound, &address, &batch, queue.dropped())).await;
-        if sent {
-            queue.failures.set(0);
-        } else {
-            let failures = queue.failures.get().min(16);
-            let rest = (REST_MS << failures).min(MAX_REST_MS);
-            queue.failures.set(failures + 1);
-            queue.rests_until_ms.set(host.now_ms() + rest);
+        match sent {
+            Ok(()) => queue.failures.set(0),
+            Err(asked_ms) => {
+                let failures = queue.failures.get().min(16);
+                let rest = (REST_MS << failures).max(asked_ms).min(MAX_REST_MS);
+                queue.failures.set(failures + 1);
+                queue.rests_until_ms.set(host.now_ms() + rest);
+            }
         }
     }
 }
@@ -139,8 +141,13 @@ impl Drop for Sending<'_> {
     }
 }
 
-/// Sends some spans; `false`: the receiver did not take them.
-async fn send(outbound: &dyn Outbound, address: &str, spans: &[Span], dropped: u64) -> bool {
+/// Sends some spans. `Err`: the receiver did not take them, and asks for this pause.
+async fn send(
+    outbound: &dyn Outbound,
+    address: &str,
+    spans: &[Span],
+    dropped: u64,
+) -> Result<(), i64> {
     let service = outbound.find_setting(Setting::OtelServiceName);
     let headers = outbound.find_setting(Setting::OtelHeaders);
     let request = OutboundRequest {
@@ -154,12 +161,13 @@ async fn send(outbound: &dyn Outbound, address: &str, spans: &[Span], dropped: u
         ),
         limits: LIMITS,
     };
-    let Ok(mut answer) = outbound.send(request).await else {
-        return false;
-    };
+    let mut answer = outbound.send(request).await.map_err(|_| 0)?;
     // The body is read, so that the connection can be used again.
     let is_read = read_all(answer.body.as_mut()).await.is_ok();
-    is_read && (200..300).contains(&answer.status)
+    match is_read && (200..300).contains(&answer.status) {
+        true => Ok(()),
+        false => Err(answer.retry_after.unwrap_or(0).saturating_mul(1_000)),
+    }
 }
 
 #[cfg(test)]

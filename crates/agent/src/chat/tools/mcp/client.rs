@@ -8,13 +8,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::base::json::{self, JsonObject, RawValue, json};
 use crate::base::outbound::{
     ByteChunks, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, OutboundResponse,
     read_all,
 };
+use crate::base::trace;
 use crate::chat::address::tool_headers::ResolvedHeaders;
 use crate::chat::tools::mcp::failure::ServerFailure;
 use crate::chat::tools::mcp::revision::{
@@ -373,14 +374,32 @@ impl ServerClient<'_> {
     fn render(&self, id: Option<i64>, asked: &ServerRequest<'_>) -> String {
         let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
         let mut params = asked.params.to_owned();
-        if self.link.is_newest() {
-            let meta = json!({VERSION: NEWEST, CLIENT_INFO: client_info(), CAPABILITIES: {}});
+        let meta = self.render_meta();
+        if !meta.is_empty() {
+            let meta = Value::Object(meta);
             let rest = params.strip_prefix('{').unwrap_or("}");
             let comma = if rest == "}" { "" } else { "," };
             params = format!(r#"{{"_meta":{meta}{comma}{rest}"#);
         }
         let method = asked.method;
         format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#)
+    }
+
+    /// What a message says of itself. A proxy or a gateway may put a trace of its own into the
+    /// request's headers, so the message names the trace, too.
+    fn render_meta(&self) -> Map<String, Value> {
+        let mut meta = Map::new();
+        if self.link.is_newest() {
+            meta.insert(VERSION.to_owned(), NEWEST.into());
+            meta.insert(CLIENT_INFO.to_owned(), client_info());
+            meta.insert(CAPABILITIES.to_owned(), json!({}));
+        }
+        if let Some(trace) = trace::current() {
+            for (name, value) in trace::headers_of(Some(&trace)) {
+                meta.insert(name.to_owned(), value.into());
+            }
+        }
+        meta
     }
 
     async fn post(
