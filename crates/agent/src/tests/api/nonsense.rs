@@ -162,7 +162,14 @@ fn strange_cursors() -> Vec<String> {
     .to_vec();
     cursors.push("A".repeat(100_000));
     cursors.push("\u{e9}".repeat(500));
-    for key in ["[]", "[null]", "[-1]", "[1e300]", "[9223372036854775807]", r#"["","",0,0]"#] {
+    for key in [
+        "[]",
+        "[null]",
+        "[-1]",
+        "[1e300]",
+        "[9223372036854775807]",
+        r#"["","",0,0]"#,
+    ] {
         for table in [0, 1, 2, 99, u64::MAX] {
             cursors.push(URL_SAFE_NO_PAD.encode(format!("[{table},{key}]")));
         }
@@ -201,7 +208,11 @@ fn a_strange_cursor_is_refused_by_name_or_leads_to_a_page() {
             };
             let shown: String = cursor.chars().take(80).collect();
             let told = (error.code.name(), &error.details["field"]);
-            assert_eq!(told, ("invalid_request", &json!("cursor")), "{operation}: {shown}");
+            assert_eq!(
+                told,
+                ("invalid_request", &json!("cursor")),
+                "{operation}: {shown}"
+            );
         }
     }
     assert!(pages > 500, "{pages}");

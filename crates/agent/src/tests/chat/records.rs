@@ -80,11 +80,7 @@ fn asked(turns: &[Value]) -> Vec<&str> {
 #[test]
 fn the_demo_that_stands_in_for_the_default_model_is_named() {
     let alice = Alice::default();
-    alice
-        .outbound
-        .bindings
-        .borrow_mut()
-        .push("AI".to_owned());
+    alice.outbound.bindings.borrow_mut().push("AI".to_owned());
     alice.outbound.answer(Err(CallFailure::RemoteOnly {
         binding: "AI".to_owned(),
     }));

@@ -279,9 +279,10 @@ fn a_caller_of_one_session_finds_and_erases_in_it_alone() {
     );
 }
 
-/// Proposals change the agent's memory. Whoever may not decide on them may not drop them.
+/// Proposals change the agent's memory, and reports are for the operator. Whoever may not
+/// find them may not drop them.
 #[test]
-fn a_caller_of_one_session_erases_no_proposal() {
+fn a_caller_of_one_session_erases_no_proposal_and_no_report() {
     for learnt_from in ["s", "t"] {
         let mut alice = Alice::learner(json!({}));
         alice.ok("createSession", json!({"id": "t"}));
@@ -293,11 +294,13 @@ fn a_caller_of_one_session_erases_no_proposal() {
         let proposals = alice.proposals();
         let id = &proposals[0]["id"];
         alice.caller = narrowed(&["erase"]);
-        let place = json!({"kind": "proposal", "sessionId": "t", "id": id});
-        assert_eq!(
-            alice.refused("erase", json!({"places": [place]})),
-            "forbidden"
-        );
+        for kind in ["proposal", "report"] {
+            let place = json!({"kind": kind, "sessionId": "t", "id": id});
+            assert_eq!(
+                alice.refused("erase", json!({"places": [place]})),
+                "forbidden"
+            );
+        }
         alice.caller = Caller::Owner;
         assert_eq!(alice.proposals(), proposals);
         let found = find_all(&alice, json!({"query": "likes tea"}));
