@@ -64,5 +64,5 @@ test("what_can_not_be_made_is_said_in_a_sentence", async () => {
   await create("twice");
   assert.equal(await said("twice"), "twice is there already, and not empty.");
   // What it prints is what a shell takes.
-  assert.match((await create("Ann's agent")).stdout, /^  cd 'Ann'\\''s agent'$/m);
+  assert.match((await create("Ann's agent")).stdout, /^ {2}cd 'Ann'\\''s agent'$/m);
 });
