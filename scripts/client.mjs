@@ -13,6 +13,14 @@ const LEFT_OUT = new Set(["Error"]);
 /** Where the document says less than the AI SDK does. */
 const MESSAGE_PARTS = "any[]";
 
+/** What has no fields is said by `NO_FIELDS`, because the type `{}` takes any. */
+const NO_FIELDS = "{ [field: string]: never }";
+const HELPERS = `/** A name that no operation here has. A known one is held to its fields. */
+export type NewerName<Name extends string> = Name extends keyof Operations ? never : Name;
+
+/** An input without the session's id, which a session's client knows. */
+export type WithoutSession<Input> = keyof Input extends "sessionId" ? ${NO_FIELDS} : Omit<Input, "sessionId">;`;
+
 /** The module about operations. */
 export function render(api) {
   const operations = operationsOf(api);
@@ -62,12 +70,13 @@ function renderTypes({ components: { schemas } }, operations) {
     ...shapes.map(([name, schema]) => declaration(renamed(name), name === "UiMessage" ? withAnyParts(schema) : schema)),
     ...operations.map(({ name, schema }) => inputOf(name, schema)),
     `/** What each operation takes and gives. */\nexport interface Operations {\n${operations.map(({ name, output }) => `  ${name}: { input: ${inputName(name)}; output: ${typeOf(output)} };`).join("\n")}\n}`,
+    HELPERS,
     methods("AgentOperations", "Every operation, as a method.", operations, inputName),
     methods(
       "SessionOperations",
       "The operations on a session, as methods that know the session's id.",
       operations.filter(({ ofSession }) => ofSession),
-      (name) => `Omit<${inputName(name)}, "sessionId">`,
+      (name) => `WithoutSession<${inputName(name)}>`,
     ),
   ];
   return `${parts.join("\n\n")}\n`;
@@ -124,7 +133,10 @@ function plain(type, schema, indent) {
     const item = typeOf(schema.items ?? true, indent);
     return item.includes(" ") ? `Array<${item}>` : `${item}[]`;
   }
-  if (type === "object") return schema.properties ? objectType(schema, indent) : "{ [field: string]: any }";
+  if (type === "object") {
+    if (schema.properties) return objectType(schema, indent);
+    return schema.additionalProperties === false ? NO_FIELDS : "{ [field: string]: any }";
+  }
   return type;
 }
 

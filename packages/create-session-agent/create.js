@@ -19,13 +19,11 @@ try {
 
 function main() {
   const templates = readdirSync(TEMPLATES).sort();
-  const { values, positionals } = parseArgs({
-    options: { template: { type: "string", short: "t", default: USUAL } },
-    allowPositionals: true,
-  });
-  const { template } = values;
+  const usage = `Usage: npm create session-agent@latest [folder] -- [--template ${templates.join("|")}]`;
+  const { template, help, folders } = asked(usage);
+  if (help) return console.log(usage);
   if (!templates.includes(template)) throw new Error(`There is no template \`${template}\`: ${templates.join(", ")}.`);
-  const given = positionals[0] ?? "my-agent";
+  const given = folders[0] ?? "my-agent";
   const folder = resolve(given);
   const name = nameOf(basename(folder));
   if (existsSync(folder) && readdirSync(folder).length > 0)
@@ -38,8 +36,28 @@ function main() {
   if (existsSync(join(folder, "dev.vars"))) renameSync(join(folder, "dev.vars"), join(folder, ".dev.vars"));
   for (const path of filesIn(folder)) writeFileSync(path, filled(readFileSync(path, "utf8"), name));
   console.log(
-    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${given}\n  npm install\n  npm run dev\n`,
+    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n`,
   );
+}
+
+/** What the command line asks for. */
+function asked(usage) {
+  const options = {
+    template: { type: "string", short: "t", default: USUAL },
+    help: { type: "boolean", short: "h", default: false },
+  };
+  try {
+    const { values, positionals } = parseArgs({ options, allowPositionals: true });
+    if (positionals.length < 2) return { ...values, folders: positionals };
+  } catch {
+    // Node's own sentence would say less than the usage.
+  }
+  throw new Error(usage);
+}
+
+/** A path as a shell takes it. */
+function inShell(path) {
+  return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 /** The paths of all files under a folder. */

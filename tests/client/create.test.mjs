@@ -7,9 +7,10 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
 import { create, made } from "./created.mjs";
-import { dev, wrangler } from "./packed.mjs";
+import { dev, npmRun, wrangler } from "./packed.mjs";
 
 const LINKS = ["ai", "zod", "wrangler"];
+const TYPED = [...LINKS, "typescript", "@cloudflare/workers-types"];
 
 test("the_worker_is_served_with_its_console_and_deployed_dry", async () => {
   const { folder: place, remove } = await made("worker", LINKS);
@@ -32,10 +33,10 @@ test("the_worker_is_served_with_its_console_and_deployed_dry", async () => {
   }
 });
 
-test("the_class_passes_its_own_tests_and_is_deployed_dry", async () => {
-  const { folder: place, remove } = await made("class", LINKS);
+test("the_class_has_the_right_types_passes_its_own_tests_and_is_deployed_dry", async () => {
+  const { folder: place, remove } = await made("class", TYPED);
   try {
-    assert.match(await wrangler(place, "deploy", "--dry-run"), /env\.SESSION_AGENT \(Assistant\)/);
+    assert.match(await npmRun(place, "check"), /env\.SESSION_AGENT \(Assistant\)/);
     // A test's own runner would not run inside of another one.
     const { NODE_TEST_CONTEXT, ...env } = quietly();
     const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], {
@@ -48,6 +49,8 @@ test("the_class_passes_its_own_tests_and_is_deployed_dry", async () => {
   }
 });
 
+const USAGE = "Usage: npm create session-agent@latest [folder] -- [--template class|react|worker]";
+
 test("what_can_not_be_made_is_said_in_a_sentence", async () => {
   const said = (...args) =>
     create(...args).then(
@@ -55,6 +58,11 @@ test("what_can_not_be_made_is_said_in_a_sentence", async () => {
       ({ stderr }) => stderr.trim(),
     );
   assert.equal(await said("one", "--template", "castle"), "There is no template `castle`: class, react, worker.");
+  assert.equal(await said("one", "--templat", "class"), USAGE);
+  assert.equal(await said("one", "two"), USAGE);
+  assert.equal((await create("--help")).stdout.trim(), USAGE);
   await create("twice");
   assert.equal(await said("twice"), "twice is there already, and not empty.");
+  // What it prints is what a shell takes.
+  assert.match((await create("Ann's agent")).stdout, /^ {2}cd 'Ann'\\''s agent'$/m);
 });

@@ -77,9 +77,12 @@ test("the_class_is_bundled_and_deployed_dry", async () => {
   assert.match(said, /Total Upload: .* gzip: /);
   assert.match(said, /env\.SESSION_AGENT \(Assistant\)/);
   assert.ok((await readdir(join(made.folder, "bundled"))).some((name) => name.endsWith(".wasm")));
-  // With the configuration as the guide prints it.
-  const [, printed] = (await readFile(join(ROOT, "docs/embed.md"), "utf8")).match(/^```toml own\n(.*?)^```$/ms);
-  await writeFile(join(made.folder, "printed.toml"), printed);
+  // With the configuration as the guides print it, which is the same in all.
+  const printed = await Promise.all(
+    GUIDES.map(async (guide) => (await readFile(join(ROOT, guide), "utf8")).match(/^```toml own\n(.*?)^```$/ms)[1]),
+  );
+  assert.deepEqual(new Set(printed).size, 1);
+  await writeFile(join(made.folder, "printed.toml"), printed[0]);
   assert.match(
     await wrangler(made.folder, "deploy", "--dry-run", "--config", "printed.toml"),
     /env\.SESSION_AGENT \(Assistant\)/,

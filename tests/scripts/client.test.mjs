@@ -482,6 +482,15 @@ test("a_binding_that_is_older_is_fetched_from_then_on", async () => {
   assert.deepEqual(plain.used, ["fetch"]);
 });
 
+test("what_is_no_place_of_an_agent_is_refused_before_anything_is_sent", () => {
+  for (const url of ["memory.example", "localhost:8787", "not a url", "wss://memory.example"])
+    assert.throws(() => sessionAgent(url, "alice"), /^TypeError: A URL begins with `https:\/\/` or `http:\/\/`/, url);
+  for (const target of [undefined, null, 5, {}, { get() {} }, []])
+    assert.throws(() => sessionAgent(target, "alice"), /^TypeError: The first argument of sessionAgent is a service/);
+  // A page may name its own origin by a path.
+  for (const url of ["", "/", "/memory", "HTTP://memory.example/"]) sessionAgent(url, "alice");
+});
+
 test("every_code_over_a_binding_has_its_class_and_is_no_failure_of_the_connection", async () => {
   for (const code of codes) {
     const target = binding({ request: refused(code, 418, { details: { leafId: "b", retryAfter: 3600 } }) });

@@ -64,6 +64,22 @@ await agent.listSessions({}).events;
 // @ts-expect-error: this operation has no session
 session.listSessions();
 
+// A field that an operation does not have, also where it has none or the session's id alone.
+// @ts-expect-error: it has no field
+await agent.getConfig({ sessionId: "s" });
+// @ts-expect-error: there is no such field
+await agent.getSession({ sessionId: "s", id: "t" });
+// @ts-expect-error: it has no field but the session's id
+await session.getLatestLeaf({ leafId: "l" });
+// @ts-expect-error: the session knows its id
+await session.getSession({ sessionId: "t" });
+// @ts-expect-error: there is no such field
+await session.loadEvents({ limits: 1 });
+// @ts-expect-error: the leaf is said as `expectedLeafId`
+await session.persistWorkingContext({ messages: [], leafId: "l" });
+await session.getLatestLeaf({});
+await session.getLatestLeaf({}, { retry: false });
+
 // A message of an interface of the caller's own, as the AI SDK's is.
 interface OwnMessage {
   id: string;
@@ -89,6 +105,20 @@ const back: OwnMessage["parts"] = page.messages[0]!.parts;
 // Operations by their names.
 const stats: number = (await agent.call("getStats", {})).databaseBytes;
 const newer: unknown = await agent.call("newerThanThis", { any: "thing" });
+const known: UiMessage | null = await session.call("getMessage", { messageId: "m" });
+declare const anyName: string;
+await agent.call(anyName, { any: "thing" });
+await session.call("newerThanThis", { any: "thing" });
+// @ts-expect-error: it has no field
+await agent.call("getStats", { sessionId: "s" });
+// @ts-expect-error: there is no such field
+await agent.call("loadEvents", { sessionId: "s", limits: 1 });
+// @ts-expect-error: it has no field but the session's id
+await session.call("getLatestLeaf", { leafId: "l" });
+// @ts-expect-error: there is no such field
+await session.call("loadEvents", { limits: 1 });
+// @ts-expect-error: this operation has no session
+await session.call("getStats", {});
 
 // Iterators and streams.
 for await (const { seq, action } of session.events({ afterSeq: 1 })) [seq.toFixed(), action === "tool_result"];
@@ -110,6 +140,8 @@ const loaded: SessionEvent[] = await object.loadEvents({ sessionId: "s" }, { tok
 const listed: string | null = (await object.listSessions()).cursor;
 // @ts-expect-error: `sessionId` is missing
 await object.loadEvents({});
+// @ts-expect-error: it has no field
+await object.getStats({ sessionId: "s" });
 // @ts-expect-error: there is no such option
 await object.loadEvents({ sessionId: "s" }, { signal: null });
 // @ts-expect-error: there is no such operation
@@ -175,6 +207,7 @@ export {
   cursor,
   imported,
   key,
+  known,
   last,
   leaf,
   listed,

@@ -13,6 +13,7 @@ import {
   type ListEntriesInput,
   type ListSessionsInput,
   type ListSkillsInput,
+  type NewerName,
   type Operations,
   OPERATIONS,
   type Session,
@@ -66,7 +67,7 @@ export class AgentClient {
     input: Operations[Name]["input"],
     options?: CallOptions,
   ): Promise<Operations[Name]["output"]>;
-  call(operation: string, input?: object, options?: CallOptions): Promise<any>;
+  call<Name extends string>(operation: NewerName<Name>, input?: object, options?: CallOptions): Promise<any>;
   call(operation: string, input: object = {}, options?: CallOptions): Promise<any> {
     return operate(this.#connection, operation, input, options);
   }

@@ -29,6 +29,7 @@ import {
   type ListEntriesInput,
   type ListedTool,
   type ListSkillsInput,
+  type NewerName,
   type Operations,
   OPERATIONS,
   type PersistWorkingContextInput,
@@ -37,6 +38,7 @@ import {
   type SessionOperations,
   type Skill,
   type UiMessage,
+  type WithoutSession,
 } from "./operations.js";
 import type { CallOptions } from "./options.js";
 import {
@@ -122,12 +124,12 @@ export class SessionClient {
   }
 
   /** Any operation by its name, with this session's id. */
-  call<Name extends keyof Operations>(
+  call<Name extends keyof SessionOperations>(
     operation: Name,
-    input: Omit<Operations[Name]["input"], "sessionId">,
+    input: WithoutSession<Operations[Name]["input"]>,
     options?: CallOptions,
   ): Promise<Operations[Name]["output"]>;
-  call(operation: string, input?: object, options?: CallOptions): Promise<any>;
+  call<Name extends string>(operation: NewerName<Name>, input?: object, options?: CallOptions): Promise<any>;
   call(operation: string, input: object = {}, options?: CallOptions): Promise<any> {
     return this.#operate(this.#connection, operation, { ...input, sessionId: this.id }, options);
   }
@@ -147,8 +149,13 @@ export class SessionClient {
   }
 
   /** Appends what a turn added to its context: all of it or nothing. Takes the messages, or the `WorkingContext`. */
+  persistWorkingContext(context: WorkingContext, options?: CallOptions): Promise<AppendOutcome>;
   persistWorkingContext(
-    input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext,
+    input: WithoutSession<PersistWorkingContextInput>,
+    options?: CallOptions,
+  ): Promise<AppendOutcome>;
+  persistWorkingContext(
+    input: WithoutSession<PersistWorkingContextInput> | WorkingContext,
     options?: CallOptions,
   ): Promise<AppendOutcome> {
     return persistWorkingContext(this.call.bind(this), input, options);

@@ -22,6 +22,10 @@ export interface Ways {
 
 const HOST = "https://session-agent";
 
+/** A URL, or a path on the page's own origin. */
+const ADDRESS = /^(https?:\/\/|\/|$)/i;
+const NO_TARGET = "The first argument of sessionAgent is a service binding, a namespace of objects, or a URL.";
+
 /** The ways to the agent `name`. `transport`: "auto", "call" or "fetch". */
 export function targetOf(
   target: Target,
@@ -31,6 +35,8 @@ export function targetOf(
   const base = `/agents/session-agent/${segmentOf(name, "An agent's name")}`;
   if (typeof target === "string" || target instanceof URL) {
     const root = String(target).replace(/\/+$/, "");
+    if (!ADDRESS.test(root))
+      throw new TypeError(`A URL begins with \`https://\` or \`http://\`, and \`${root}\` does not.`);
     // Called without a receiver: a browser's `fetch` refuses any other than the window.
     return {
       root,
@@ -68,12 +74,11 @@ export function segmentOf(text: string, what: string): string {
 
 function bindingOf(target: any, name: string): { stub: () => any; request: Ask } {
   // A binding to a Worker's own entrypoint (`ctx.exports`) is a function.
-  if (target === null || !["object", "function"].includes(typeof target)) {
-    throw new TypeError("The first argument of sessionAgent is a service binding, a namespace of objects, or a URL.");
-  }
+  if (target === null || !["object", "function"].includes(typeof target)) throw new TypeError(NO_TARGET);
   // A service binding has a `fetch`, and so has an object's stub. A namespace has none.
   // No other property tells them apart: a stub has every name that is asked for.
   if (typeof target.fetch !== "function") {
+    if (typeof (target.getByName ?? target.idFromName) !== "function") throw new TypeError(NO_TARGET);
     const stub = () =>
       typeof target.getByName === "function" ? target.getByName(name) : target.get(target.idFromName(name));
     return {

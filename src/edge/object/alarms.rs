@@ -65,8 +65,8 @@ impl Object {
         });
     }
 
-    /// Makes the calls that tell of turns' ends and of changes of memory, and sets an alarm for those that have to
-    /// be tried again.
+    /// Makes the calls that tell of turns' ends and of changes of memory, and sets an alarm for
+    /// those that have to be tried again.
     pub(super) fn begin_calling_back(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             return;
@@ -103,6 +103,12 @@ impl Object {
         } else {
             now_ms + LOOK_AFTER_MS
         };
+        self.wake_no_later(now_ms, at_ms).await;
+    }
+
+    /// Sets the object's one alarm, unless it rings by this time anyway. A failure is only
+    /// logged: the object's next request finds what the alarm was for.
+    async fn wake_no_later(&self, now_ms: i64, at_ms: i64) {
         if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
             return;
         }
@@ -122,32 +128,16 @@ impl Object {
         }
     }
 
-    /// Sets an alarm that wakes the object if it is evicted while a turn runs.
+    /// Sets an alarm that wakes the object if it is evicted while a turn runs. An alarm that
+    /// is further away is for a call that is tried again later.
     pub(super) async fn recover_later(&self) {
         let now_ms = Runtime.now_ms();
-        let at_ms = now_ms + LOOK_AFTER_MS;
-        // An alarm that is further away is for a call that is tried again later.
-        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
-            return;
-        }
-        self.wakes_at_ms.set(at_ms);
-        if let Err(error) = wake_at(&self.storage, at_ms).await {
-            // Without the alarm, the session's next request finds the turn.
-            http::log(&error);
-        }
+        self.wake_no_later(now_ms, now_ms + LOOK_AFTER_MS).await;
     }
 
     pub(super) async fn index_later(&self) {
         let now_ms = Runtime.now_ms();
-        let at_ms = now_ms + INDEX_PAUSE_MS;
-        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
-            return;
-        }
-        self.wakes_at_ms.set(at_ms);
-        if let Err(error) = wake_at(&self.storage, at_ms).await {
-            // Without the alarm, the next search continues the index.
-            http::log(&error);
-        }
+        self.wake_no_later(now_ms, now_ms + INDEX_PAUSE_MS).await;
     }
 
     /// Continues the index that searches have asked for. Other requests are served
@@ -211,14 +201,7 @@ impl Object {
     pub(super) async fn keep_later(&self, at_ms: i64) {
         let now_ms = Runtime.now_ms();
         let at_ms = at_ms.max(now_ms + KEEPING_PAUSE_MS);
-        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
-            return;
-        }
-        self.wakes_at_ms.set(at_ms);
-        if let Err(error) = wake_at(&self.storage, at_ms).await {
-            // Without the alarm, a request of the object's next life begins it.
-            http::log(&error);
-        }
+        self.wake_no_later(now_ms, at_ms).await;
     }
 
     /// Has retention or a backup begin if it is due. Once in the object's life in memory: a

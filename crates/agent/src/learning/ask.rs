@@ -6,10 +6,10 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::tokens;
 use crate::memory::Memory;
-use crate::models::call::{choose_model, complete};
+use crate::models::ModelRequest;
+use crate::models::call::{CompletedCall, choose_model, complete};
 use crate::models::message::ContextMessage;
 use crate::models::metered::{CallOutcome, EndedCall, settle};
-use crate::models::{ModelRequest, TokenUsage};
 use crate::store::config::Config;
 use crate::store::learn_settings::LearnSettings;
 use crate::store::limits::{AtMost, HolderLimits, Limits};
@@ -43,7 +43,7 @@ pub async fn ask(
 ) -> Result<LearnedAnswer> {
     let outbound = memory.outbound;
     let choice = choose_model(outbound, named_model(config, settings).map(Id::as_str))?;
-    let model = choice.name.to_string();
+    let chosen = choice.name.to_string();
     let sent = tokens::estimate(&prompt);
     let messages = [ContextMessage::of_text(Role::User, prompt)];
     let request = ModelRequest {
@@ -64,11 +64,12 @@ pub async fn ask(
         config,
         token: Some(&budget),
     };
-    let reserved = meter.reserve(&model, sent).map_err(name_budget)?;
-    let mut usage = TokenUsage::default();
-    let answer = complete(outbound, &choice, &request, &mut usage).await;
+    let reserved = meter.reserve(&chosen, sent).map_err(name_budget)?;
+    let mut call = CompletedCall::default();
+    let answer = complete(outbound, &choice, &request, &mut call).await;
+    let model = call.model.unwrap_or(chosen);
     let ended = EndedCall {
-        usage,
+        usage: call.usage,
         heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
         outcome: match &answer {
             Ok(_) => CallOutcome::Whole,

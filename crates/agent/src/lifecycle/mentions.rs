@@ -63,6 +63,26 @@ pub enum PlaceKind {
     Proposal,
 }
 
+impl PlaceKind {
+    /// Whether such a place is the agent's, whatever session it names: a proposal is about the
+    /// agent's memory, a report is for the operator. A caller of one session finds none.
+    pub fn is_agents(self) -> bool {
+        match self {
+            Self::Report | Self::Proposal => true,
+            Self::Event
+            | Self::Summary
+            | Self::Session
+            | Self::Definition
+            | Self::Block
+            | Self::Entry
+            | Self::Document
+            | Self::Version
+            | Self::LoadedDocument
+            | Self::Prompt => false,
+        }
+    }
+}
+
 /// A place where something stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::call_ids::CallIds;
-use super::choice::{ModelChoice, Provider, choose};
+use super::choice::{ModelChoice, ModelName, Provider, choose};
 use super::decode::Decoder;
 use super::http_error::to_error;
 use super::send::{
@@ -20,6 +20,8 @@ use crate::base::settings::Setting;
 
 /// An answer that is arriving.
 pub struct ModelStream<'a> {
+    /// The model that answers: the chosen one, or the demo that stands in for it.
+    pub model: String,
     ready: VecDeque<AnswerPart>,
     /// `None`: every part is in `ready`.
     rest: Option<UnreadAnswer<'a>>,
@@ -63,6 +65,7 @@ pub async fn open<'a>(
         let refusal = match attempt(outbound, provider, &endpoint, &body).await {
             Ok(answer) => {
                 let mut stream = ModelStream {
+                    model: choice.name.to_string(),
                     ready: VecDeque::new(),
                     rest: Some(UnreadAnswer {
                         provider,
@@ -87,21 +90,30 @@ pub async fn open<'a>(
     }
 }
 
-/// The whole text of an answer. Sets `usage` to the tokens that the provider reports,
-/// even if the answer fails.
+/// What is known of a call whose answer is taken as a whole, even if the answer fails.
+#[derive(Default)]
+pub struct CompletedCall {
+    /// The tokens that the provider reports.
+    pub usage: TokenUsage,
+    /// The model that answered. `None`: none did.
+    pub model: Option<String>,
+}
+
+/// The whole text of an answer. Tells `call` of it as it comes.
 pub async fn complete(
     outbound: &dyn Outbound,
     choice: &ModelChoice,
     request: &ModelRequest<'_>,
-    usage: &mut TokenUsage,
+    call: &mut CompletedCall,
 ) -> Result<String> {
     // Streams here, too: a long answer that comes whole looks like silence.
     let mut stream = open(outbound, choice, request, true).await?;
+    call.model = Some(stream.model.clone());
     let mut text = String::new();
     while let Some(part) = stream.next().await? {
         match part {
             AnswerPart::Text(piece) => text.push_str(&piece),
-            AnswerPart::Usage(said) => *usage = said,
+            AnswerPart::Usage(said) => call.usage = said,
             AnswerPart::Failed(sentence) => return Err(Error::new(Code::ModelFailed, sentence)),
             _ => {}
         }
@@ -112,6 +124,7 @@ pub async fn complete(
 impl<'a> ModelStream<'a> {
     fn of_demo(request: &ModelRequest<'_>) -> Self {
         Self {
+            model: ModelName::Demo.to_string(),
             ready: demo::answer(request).into(),
             rest: None,
         }

@@ -1,7 +1,11 @@
 //! Tags and metadata: what callers write on sessions, blocks, entries and documents, to find
 //! them again. Each type checks its value when it is parsed.
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::{Error, Result};
 use super::json::{self, JsonObject, List};
@@ -142,12 +146,46 @@ impl Metadata {
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = JsonObject::deserialize(deserializer)?;
-        match object.as_str().len() <= MAX_METADATA_BYTES {
-            true => Ok(Self(object)),
-            false => Err(de::Error::custom(format!(
+        if object.as_str().len() > MAX_METADATA_BYTES {
+            return Err(de::Error::custom(format!(
                 "must have at most {MAX_METADATA_BYTES} bytes"
-            ))),
+            )));
         }
+        match json::decode::<KeysOnce>(object.as_str()) {
+            Ok(KeysOnce) => Ok(Self(object)),
+            Err(_) => Err(de::Error::custom("must name each key once")),
+        }
+    }
+}
+
+/// An object in which no key comes twice. Else a filter would test one value of the key, and
+/// a reader would see the other.
+struct KeysOnce;
+
+impl<'de> Deserialize<'de> for KeysOnce {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+
+        impl<'de> Visitor<'de> for Keys {
+            type Value = KeysOnce;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<KeysOnce, A::Error> {
+                let mut keys = HashSet::new();
+                while let Some(key) = fields.next_key::<String>()? {
+                    if !keys.insert(key) {
+                        return Err(de::Error::custom("a key comes twice"));
+                    }
+                    fields.next_value::<IgnoredAny>()?;
+                }
+                Ok(KeysOnce)
+            }
+        }
+
+        deserializer.deserialize_map(Keys)
     }
 }
 
@@ -193,6 +231,10 @@ mod tests {
         assert!(of(&long(MAX_METADATA_BYTES)).is_ok());
         assert!(of(&long(MAX_METADATA_BYTES + 1)).is_err());
         assert!(of("[]").is_err());
+        assert!(of(r#"{"a":{"b":1},"b":[{"b":1}]}"#).is_ok());
+        for twice in [r#"{"a":1,"a":2}"#, r#"{"a":1,"b":{},"\u0061":1}"#] {
+            assert!(of(twice).is_err(), "{twice}");
+        }
         for empty in ["{}", "{ }"] {
             assert_eq!(of(empty).unwrap().unless_empty(), None);
         }

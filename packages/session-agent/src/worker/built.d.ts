@@ -14,9 +14,7 @@ declare module "#built" {
       call(object: object, operation: string, json: string): Promise<string>;
     };
   }
-}
 
-declare module "#built" {
   export class AgentDirectory {
     constructor(ctx: any, env: any);
     fetch(request: Request): Promise<Response>;

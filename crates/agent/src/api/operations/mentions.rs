@@ -114,10 +114,12 @@ impl Operation for Erase {
     #[cfg(test)]
     type Output = WasErased;
 
-    /// The session that all places are in.
+    /// The session that all places are in. A place that is the agent's is in none.
     fn session_id(&self) -> Option<&Id> {
         let session = self.places.first()?.session_id.as_ref()?;
-        let is_there = |place: &MentionPlace| place.session_id.as_ref() == Some(session);
+        let is_there = |place: &MentionPlace| {
+            place.session_id.as_ref() == Some(session) && !place.kind.is_agents()
+        };
         self.places.iter().all(is_there).then_some(session)
     }
 }

@@ -13,7 +13,7 @@ use crate::memory::block::Block;
 use crate::memory::frozen::find_frozen;
 use crate::memory::view::read_view;
 use crate::memory::{BlockScope, Memory};
-use crate::models::call::{choose_model, complete};
+use crate::models::call::{CompletedCall, choose_model, complete};
 use crate::models::message::ContextMessage;
 use crate::models::metered::{CallOutcome, EndedCall, settle};
 use crate::models::{ModelRequest, TokenUsage};
@@ -123,9 +123,11 @@ impl ModelSummariser<'_> {
         };
         let reserved = meter.reserve(&model, sent)?;
         self.under_way.replace(Some((model.clone(), sent)));
-        let answer = complete(outbound, &choice, &request, &mut summarised.usage).await;
+        let mut call = CompletedCall::default();
+        let answer = complete(outbound, &choice, &request, &mut call).await;
+        let model = call.model.unwrap_or(model);
         let ended = EndedCall {
-            usage: summarised.usage,
+            usage: call.usage,
             heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
             outcome: match &answer {
                 Ok(_) => CallOutcome::Whole,

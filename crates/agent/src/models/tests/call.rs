@@ -5,10 +5,10 @@ use serde_json::json;
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::outbound::{CallFailure, Endpoint};
-use crate::models::call::{choose_model, complete, open};
+use crate::models::call::{CompletedCall, choose_model, complete, open};
 use crate::models::choice::{ModelName, choose};
 use crate::models::message::ContextMessage;
-use crate::models::{AnswerPart, ModelRequest, TokenUsage};
+use crate::models::{AnswerPart, ModelRequest};
 use crate::testing::{Said, Script, wait_for};
 
 const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -264,9 +264,10 @@ fn an_answer_is_completed_or_fails() {
         KEY,
         vec![Said::json(&whole).unwrap(), Said::stream("data: {}\n\n")],
     );
-    let mut usage = TokenUsage::default();
-    let text = wait_for(complete(&outbound, &choice, &request, &mut usage)).unwrap();
-    assert_eq!((text.as_str(), usage.output_tokens), ("A summary.", 2));
-    let error = wait_for(complete(&outbound, &choice, &request, &mut usage)).unwrap_err();
+    let mut call = CompletedCall::default();
+    let text = wait_for(complete(&outbound, &choice, &request, &mut call)).unwrap();
+    assert_eq!((text.as_str(), call.usage.output_tokens), ("A summary.", 2));
+    assert_eq!(call.model.as_deref(), Some("openai:gpt"));
+    let error = wait_for(complete(&outbound, &choice, &request, &mut call)).unwrap_err();
     assert_eq!(error.code.name(), "model_failed");
 }

@@ -1,9 +1,14 @@
 //! The handling of nonsense: it is refused with the right code and the field's name,
 //! writes nothing, and does not harm the agent.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
+use crate::api::OPENAPI_JSON;
+use crate::base::packed::pack;
 use crate::tests::Alice;
+use crate::tests::api::examples::{Example, examples, furnished};
 
 #[test]
 fn nonsense_is_refused_by_name_and_writes_nothing() {
@@ -125,4 +130,90 @@ fn a_callers_text_never_becomes_sql() {
         ),
         json!({"deleted": 0})
     );
+}
+
+/// Texts that no answer gave as a cursor, and some whose form is right.
+fn strange_cursors() -> Vec<String> {
+    let mut cursors: Vec<String> = [
+        "",
+        "x",
+        "0",
+        "-1",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "9223372036854775808",
+        "1.2",
+        "0.0",
+        "1-1",
+        "9223372036854775807.9223372036854775807",
+        "-9223372036854775808.-9223372036854775808",
+        "-9223372036854775808.-9223372036854775808.s",
+        "9223372036854775807-9223372036854775807",
+        "1.1.'; DROP TABLE cf_agents_events; --",
+        "s",
+        "a\u{0}b",
+        "\u{202e}\u{1F600}",
+        "%",
+        "{}",
+        "[]",
+        "null",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    cursors.push("A".repeat(100_000));
+    cursors.push("\u{e9}".repeat(500));
+    for key in [
+        "[]",
+        "[null]",
+        "[-1]",
+        "[1e300]",
+        "[9223372036854775807]",
+        r#"["","",0,0]"#,
+    ] {
+        for table in [0, 1, 2, 99, u64::MAX] {
+            cursors.push(URL_SAFE_NO_PAD.encode(format!("[{table},{key}]")));
+        }
+    }
+    const FAR: i64 = 1 << 52;
+    for numbers in [
+        vec![-1; 4],
+        vec![FAR; 7],
+        vec![-FAR; 7],
+        vec![0, 0, 0, 0, 1, -FAR, -FAR],
+        vec![FAR, FAR, FAR, FAR, 1, FAR, FAR, 1, FAR, FAR],
+        vec![FAR, FAR, FAR, FAR, 2, 0, 0, 2, 0, 0],
+    ] {
+        cursors.push(pack(&numbers));
+    }
+    cursors
+}
+
+#[test]
+fn a_strange_cursor_is_refused_by_name_or_leads_to_a_page() {
+    let alice = furnished();
+    let document: Value = serde_json::from_str(OPENAPI_JSON).unwrap();
+    let mut pages = 0;
+    for Example { operation, body } in examples() {
+        let path = format!("/paths/~1agents~1session-agent~1{{agent}}~1rpc~1{operation}/post");
+        let schema = "/requestBody/content/application~1json/schema/properties/cursor";
+        if document.pointer(&path).unwrap().pointer(schema).is_none() {
+            continue;
+        }
+        for cursor in strange_cursors() {
+            let mut body = body.clone();
+            body["cursor"] = cursor.as_str().into();
+            pages += 1;
+            let Err(error) = alice.call(operation, body) else {
+                continue;
+            };
+            let shown: String = cursor.chars().take(80).collect();
+            let told = (error.code.name(), &error.details["field"]);
+            assert_eq!(
+                told,
+                ("invalid_request", &json!("cursor")),
+                "{operation}: {shown}"
+            );
+        }
+    }
+    assert!(pages > 500, "{pages}");
 }

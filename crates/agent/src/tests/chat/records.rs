@@ -103,6 +103,24 @@ fn asked(turns: &[Value]) -> Vec<&str> {
     ids.collect()
 }
 
+/// A local run can't serve the default model, and the demo answers. Nothing names a model
+/// that nobody asked.
+#[test]
+fn the_demo_that_stands_in_for_the_default_model_is_named() {
+    let alice = Alice::default();
+    alice.outbound.bindings.borrow_mut().push("AI".to_owned());
+    alice.outbound.answer(Err(CallFailure::RemoteOnly {
+        binding: "AI".to_owned(),
+    }));
+    alice.chat(json!({"id": "s", "message": user("hi")}));
+    let turns = alice.turns("s");
+    assert_eq!(turns[0]["finishReason"], "stop");
+    assert_eq!(turns[0]["model"], "demo");
+    assert_eq!(turns[0]["steps"][0]["model"], "demo");
+    let usage = alice.ok("getUsage", json!({"by": "model"}));
+    assert_eq!(usage["usage"][0]["model"], "demo");
+}
+
 #[test]
 fn a_plain_turn_tells_what_it_did_and_writes_no_row_for_it() {
     let alice = Alice::with_model();

@@ -8,6 +8,7 @@ use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::chat::run::take_up::take_up_some;
 use crate::tests::Alice;
+use crate::tests::learning::adds;
 use crate::tests::store::upgrades::make::make;
 
 /// All places, page by page.
@@ -276,6 +277,36 @@ fn a_caller_of_one_session_finds_and_erases_in_it_alone() {
         alice.refused("erase", json!({"places": others})),
         "forbidden"
     );
+}
+
+/// Proposals change the agent's memory, and reports are for the operator. Whoever may not
+/// find them may not drop them.
+#[test]
+fn a_caller_of_one_session_erases_no_proposal_and_no_report() {
+    for learnt_from in ["s", "t"] {
+        let mut alice = Alice::learner(json!({}));
+        alice.ok("createSession", json!({"id": "t"}));
+        let said = json!([{"id": "e1", "action": "user_message", "content": "I like tea."}]);
+        let body = json!({"sessionId": learnt_from, "events": said});
+        alice.ok("appendEvents", body);
+        alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+        alice.ok("learn", json!({"sessionId": learnt_from}));
+        let proposals = alice.proposals();
+        let id = &proposals[0]["id"];
+        alice.caller = narrowed(&["erase"]);
+        for kind in ["proposal", "report"] {
+            let place = json!({"kind": kind, "sessionId": "t", "id": id});
+            assert_eq!(
+                alice.refused("erase", json!({"places": [place]})),
+                "forbidden"
+            );
+        }
+        alice.caller = Caller::Owner;
+        assert_eq!(alice.proposals(), proposals);
+        let found = find_all(&alice, json!({"query": "likes tea"}));
+        assert_eq!(alice.ok("erase", json!({"places": found}))["found"], 1);
+        assert!(alice.proposals().is_empty());
+    }
 }
 
 #[test]

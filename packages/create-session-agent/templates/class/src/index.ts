@@ -56,8 +56,8 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /** A method of your own, for your other Workers. Inside, operations have all rights. */
-  async facts(text: string) {
-    return await this.setEntry({ label: "facts", title: text.slice(0, 60), content: text });
+  async remember(text: string) {
+    return await this.setEntry({ label: "facts", key: crypto.randomUUID(), content: text });
   }
 }
 

@@ -217,6 +217,8 @@ impl TurnDriver<'_> {
             heard.sent_at = Some(self.now());
             open(memory.outbound, &choice, &request, true).await?
         };
+        // The demo may have stood in for the chosen model.
+        heard.model = Some(stream.model.clone());
         while let Some(part) = stream.next().await? {
             if let AnswerPart::Failed(sentence) = part {
                 return Err(Error::new(Code::ModelFailed, sentence));
