@@ -161,12 +161,13 @@ macro_rules! settings {
         impl ConfigLayer {
             /// The configuration that holds with these defaults.
             fn resolve(self, defaults: &Self) -> Config {
-                Config {
+                let config = Config {
                     $($name: self
                         .$name
                         .or_else(|| defaults.$name.clone())
                         .unwrap_or_else(|| $built_in),)*
-                }
+                };
+                config.without_lifted()
             }
 
             fn origins(&self, defaults: &Self) -> ConfigOrigins {
@@ -212,9 +213,10 @@ settings! {
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
     /// What becomes of a message that comes while a turn of its session runs.
     when_busy: WhenBusy = WhenBusy::Reject;
-    /// Who is called when a turn is over.
+    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
     on_turn_end: Option<CallbackTarget> = None;
-    /// Who is called when an entry, a block's text or a document has changed.
+    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
+    /// also where a default is deployed.
     on_memory_change: Option<CallbackTarget> = None;
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
@@ -226,7 +228,20 @@ settings! {
     /// `{}` lifts the schedule that is deployed.
     backups: Option<BackupPlan> = None;
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    /// `{}` switches off what is deployed.
     learn: Option<LearnSettings> = None;
+}
+
+impl Config {
+    /// `{}` lifts a default that is deployed: nothing is learnt then, and nobody is called.
+    fn without_lifted(self) -> Self {
+        Self {
+            on_turn_end: self.on_turn_end.filter(CallbackTarget::is_somebody),
+            on_memory_change: self.on_memory_change.filter(CallbackTarget::is_somebody),
+            learn: self.learn.filter(|learn| !learn.is_off()),
+            ..self
+        }
+    }
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {

@@ -65,9 +65,21 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
 }
 
 fn check_learn(learn: &LearnSettings) -> Result<()> {
-    if let Err(problem) = Label::parse(learn.into.as_str()) {
-        let message = format!("`learn.into` {problem}.");
+    if learn.is_off() {
+        return Ok(());
+    }
+    let Some(into) = &learn.into else {
+        let message = "`learn.into` is missing: the label of a searchable block. `learn: {}` switches learning off.";
         return Err(Error::invalid("learn.into", message));
+    };
+    let labels = [
+        ("learn.into", Some(into)),
+        ("learn.profile", learn.profile.as_ref()),
+    ];
+    for (field, label) in labels {
+        if let Some(Err(problem)) = label.map(|label| Label::parse(label.as_str())) {
+            return Err(Error::invalid(field, format!("`{field}` {problem}.")));
+        }
     }
     if let Some(model) = &learn.model {
         ModelName::parse("learn.model", model.as_str())?;
