@@ -7,9 +7,9 @@
 //   MODEL=gpt-5-mini MODEL_URL=https://api.openai.com/v1 MODEL_KEY=… npm run bench -- memory
 //   MODEL=smollm2 npm run bench -- memory                                (the small model of the tests)
 //
-// Further settings: PEOPLE (of 12; bash keeps GROUPS to itself), SAMPLE (questions of each kind), WINDOW (tokens of the model's
-// context), INPUT_PRICE and OUTPUT_PRICE (of a million tokens), SEED, and RESULTS=NAME for another
-// file than results/memory.md.
+// Further settings: PEOPLE (of 12; bash keeps GROUPS to itself), SAMPLE (questions of each kind),
+// WINDOW (tokens of the model's context), INPUT_PRICE and OUTPUT_PRICE (of a million tokens), SEED,
+// and RESULTS=NAME for another file than results/memory.md.
 
 import { startServer } from "../tests/workerd/harness.mjs";
 import { startRealModel } from "../tests/workerd/real_models.mjs";
@@ -93,7 +93,7 @@ await report(RESULTS, [
     ]),
   ),
   "",
-  `Learning took ${whole(learning.tokens)} tokens in all, ${whole(learning.tokens / count)} for each question that was asked. ${PRICES ? `It cost ${money(learning.cost)}. ` : ""}It left ${learning.pending} proposed changes to the operator: they come from tools.`,
+  `Learning took ${whole(learning.tokens)} tokens in all, ${whole(learning.tokens / count)} for each question that was asked. ${PRICES ? `It cost ${money(learning.cost)}. ` : ""}It left ${learning.pending} proposed changes to the operator, ${learning.byTools} of them from tools.`,
   "",
   "## By kind",
   "",
@@ -259,7 +259,7 @@ async function run(agent, sessionId, question, systemInstructions) {
 
 /** What learning took: nothing else was asked of these agents' models. */
 async function spentOnLearning() {
-  const sums = { tokens: 0, cost: 0, pending: 0 };
+  const sums = { tokens: 0, cost: 0, pending: 0, byTools: 0 };
   for (const [{ name }] of asked) {
     const { usage } = await call(`${name}-learned`, "getUsage", { by: "model" });
     for (const { inputTokens, outputTokens, cost } of usage) {
@@ -275,6 +275,7 @@ async function spentOnLearning() {
       });
       const pending = page.proposals.flatMap(({ changes }) => changes).filter(({ status }) => status === "pending");
       sums.pending += pending.length;
+      sums.byTools += pending.filter(({ source }) => source === "tool").length;
       cursor = page.cursor;
     } while (cursor);
   }

@@ -225,7 +225,7 @@ impl OrderTask<'_> {
             below: self.next.unwrap_or(0),
             steps: now.steps + 1,
             due_at,
-            ended_at: if is_over { now_ms } else { now.ended_at },
+            ended_at: if is_over { Some(now_ms) } else { now.ended_at },
             failure: None,
         }
     }

@@ -27,6 +27,7 @@ use crate::store::model_settings::{
 use crate::store::retention::Retention;
 use crate::store::retention_progress;
 use crate::store::stored::{AGENT, find_stored, write_stored};
+use crate::store::summary_service::SummaryService;
 use crate::store::when_busy::WhenBusy;
 
 /// The most steps of a turn, unless the agent's configuration says otherwise.
@@ -185,6 +186,9 @@ settings! {
     model: Option<Id> = None;
     /// The model that writes summaries; `null`: the agent's model.
     summary_model: Option<Id> = None;
+    /// A service that writes summaries in place of a model. `{}`: none, also where a default
+    /// is deployed.
+    summarize: Option<SummaryService> = None;
     /// The most tokens of one answer of the model; `null`: the model's own limit, or
     /// what the provider needs to be told.
     max_output_tokens: Option<OutputLimit> = None;
@@ -233,12 +237,14 @@ settings! {
 }
 
 impl Config {
-    /// `{}` lifts a default that is deployed: nothing is learnt then, and nobody is called.
+    /// `{}` lifts a default that is deployed: nothing is learnt then, and nobody is called or
+    /// asked.
     fn without_lifted(self) -> Self {
         Self {
             on_turn_end: self.on_turn_end.filter(CallbackTarget::is_somebody),
             on_memory_change: self.on_memory_change.filter(CallbackTarget::is_somebody),
             learn: self.learn.filter(|learn| !learn.is_off()),
+            summarize: self.summarize.filter(|named| named.service.is_some()),
             ..self
         }
     }

@@ -29,8 +29,9 @@ pub struct Consolidation {
     /// When the next step is due by itself. `None`: nothing has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<i64>,
-    /// When the block that is learnt into was last gone through; 0: never.
-    pub ended_at: i64,
+    /// When the block that is learnt into was last gone through. `None`: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<i64>,
     /// Why the last step that was due by itself failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<LearnFailure>,
@@ -55,7 +56,8 @@ pub fn ask_when_idle(db: &dyn Database, settings: &LearnSettings, now_ms: i64) -
         return Ok(());
     }
     let state = find_consolidation(db)?;
-    let due_at = Some((now_ms + IDLE_MS).max(state.ended_at + PAUSE_MS));
+    let soonest = state.ended_at.map_or(0, |ended_at| ended_at + PAUSE_MS);
+    let due_at = Some((now_ms + IDLE_MS).max(soonest));
     if state.due_at == due_at {
         return Ok(());
     }

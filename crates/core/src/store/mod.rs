@@ -28,6 +28,7 @@ pub mod schema;
 pub mod spending;
 pub mod staging;
 pub mod stored;
+pub mod summary_service;
 pub mod table_fates;
 pub mod tables;
 pub mod usage;
