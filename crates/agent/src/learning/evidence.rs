@@ -145,23 +145,23 @@ fn is_inside(before: &str, after: &str) -> bool {
 }
 
 /// The sentences of a text that claim something.
-fn claims(text: &str) -> impl Iterator<Item = &str> {
+fn claims(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
     let mut begin = 0;
-    let ends = text.char_indices().filter_map(move |(at, sign)| {
+    for (at, sign) in text.char_indices() {
         let end = at + sign.len_utf8();
-        let before = text.get(begin..at)?;
-        let after = text.get(end..)?;
-        if !ENDS.contains(&sign) || (sign == '.' && is_inside(before, after)) {
-            return None;
+        let around = text.get(begin..at).zip(text.get(end..));
+        let is_inside = |(before, after)| sign == '.' && is_inside(before, after);
+        if ENDS.contains(&sign) && !around.is_some_and(is_inside) {
+            sentences.extend(text.get(begin..end));
+            begin = end;
         }
-        let sentence = text.get(begin..end);
-        begin = end;
-        sentence
-    });
-    let last = text.rsplit(ENDS).next();
-    ends.chain(last)
-        .map(str::trim)
+    }
+    sentences.extend(text.get(begin..));
+    let sentences = sentences.into_iter().map(str::trim);
+    sentences
         .filter(|sentence| !sentence.is_empty() && !sentence.ends_with(['?', '？']))
+        .collect()
 }
 
 /// Whether a sentence of one of these texts bears `text` out.
@@ -169,21 +169,27 @@ pub fn is_borne_out<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) ->
     if text.stems.is_empty() {
         return false;
     }
-    said.into_iter()
-        .any(|said| claims(said).any(|claim| Gist::of(claim).bears_out(text)))
+    said.into_iter().any(|said| {
+        claims(said)
+            .into_iter()
+            .any(|claim| Gist::of(claim).bears_out(text))
+    })
 }
 
 /// Whether a sentence of one of these texts is about `text`: they share a word.
 pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
-    said.into_iter()
-        .any(|said| claims(said).any(|claim| Gist::of(claim).shares_a_word(text)))
+    said.into_iter().any(|said| {
+        claims(said)
+            .into_iter()
+            .any(|claim| Gist::of(claim).shares_a_word(text))
+    })
 }
 
 /// Whether a sentence of one of these texts is about `text`, and says that it is over, or
 /// denies something.
 pub fn is_ended<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
     said.into_iter().any(|said| {
-        claims(said).any(|claim| {
+        claims(said).into_iter().any(|claim| {
             let gist = Gist::of(claim);
             let ends = || {
                 words(claim)
@@ -217,7 +223,8 @@ pub fn is_retracted<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) ->
             && !rest.is_empty()
             && rest.is_subset(&text.stems)
     };
-    said.into_iter().any(|said| claims(said).any(takes_back))
+    said.into_iter()
+        .any(|said| claims(said).into_iter().any(takes_back))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::issue;
 use crate::base::error::{Error, Result};
 use crate::base::outbound::CallFailure;
-use crate::chat::run::callbacks::{check_shapes, check_targets};
+use crate::chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
 use crate::directory::membership::{self, Member};
 use crate::lifecycle::receipt::Receipt;
 use crate::memory::BlockScope;
@@ -16,10 +16,12 @@ use crate::memory::definitions::load_definitions;
 use crate::memory::label::Label;
 use crate::memory::source::BlockHome;
 use crate::models::choice::ModelName;
+use crate::store::callbacks::CallbackTarget;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
 use crate::store::config::{
-    ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, show_config,
+    ConfigLayer, ConfigureAgent, MAX_INSTRUCTIONS_BYTES, SettingChange, change_config,
+    check_instructions, show_config,
 };
 use crate::store::erasing::count_all;
 use crate::store::learn_settings::{LearnSettings, MAX_LEARN_INSTRUCTIONS_BYTES};
@@ -38,6 +40,7 @@ impl Operation for ConfigureAgent {
 impl RunAtOnce for ConfigureAgent {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_change(&self)?;
+        check_lifted(&self, &agent.deployed.memory.config.defaults)?;
         check_targets(agent.outbound, &self)?;
         if let Some(Some(SummaryService {
             service: Some(binding),
@@ -74,13 +77,42 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     Ok(())
 }
 
+/// Checks that each `{}` lifts a default that is deployed. Where none is, something is
+/// missing in it.
+pub fn check_lifted(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<()> {
+    let is_nobody = |change: &SettingChange<Option<CallbackTarget>>| matches!(change.given(), Some(Some(target)) if !target.is_somebody());
+    let is_there = |deployed: &Option<Option<CallbackTarget>>| matches!(deployed, Some(Some(_)));
+    if is_nobody(&change.on_turn_end) && !is_there(&deployed.on_turn_end) {
+        return Err(nobody(TURN_END));
+    }
+    if is_nobody(&change.on_memory_change) && !is_there(&deployed.on_memory_change) {
+        return Err(nobody(MEMORY_CHANGE));
+    }
+    if matches!(change.learn.given(), Some(Some(learn)) if learn.is_off())
+        && !matches!(deployed.learn, Some(Some(_)))
+    {
+        return Err(needs_into());
+    }
+    if matches!(change.summarize.given(), Some(Some(named)) if named.service.is_none())
+        && !matches!(deployed.summarize, Some(Some(_)))
+    {
+        let message = "`summarize.service` is missing: the name of a service binding.";
+        return Err(Error::invalid("summarize.service", message));
+    }
+    Ok(())
+}
+
+fn needs_into() -> Error {
+    let message = "`learn.into` is missing: the label of a searchable block. `null`, or `{}` where a default is deployed, switches learning off.";
+    Error::invalid("learn.into", message)
+}
+
 fn check_learn(learn: &LearnSettings) -> Result<()> {
     if learn.is_off() {
         return Ok(());
     }
     let Some(into) = &learn.into else {
-        let message = "`learn.into` is missing: the label of a searchable block. `learn: {}` switches learning off.";
-        return Err(Error::invalid("learn.into", message));
+        return Err(needs_into());
     };
     let labels = [
         ("learn.into", Some(into)),

@@ -133,6 +133,26 @@ fn an_empty_object_lifts_what_is_deployed() {
 }
 
 #[test]
+fn an_empty_object_lacks_something_where_nothing_is_deployed() {
+    let alice = Alice::default();
+    for (setting, field) in [
+        ("learn", "learn.into"),
+        ("summarize", "summarize.service"),
+        ("onTurnEnd", "onTurnEnd"),
+        ("onMemoryChange", "onMemoryChange"),
+    ] {
+        let error = alice
+            .call("configureAgent", json!({setting: {}}))
+            .unwrap_err();
+        assert_eq!(error.code.name(), "invalid_request", "{setting}");
+        assert_eq!(error.details["field"], field);
+        let deployed = with_defaults(json!({setting: {}}));
+        let problems = deployed.ok("getConfig", json!({}))["problems"].clone();
+        assert_eq!(problems.as_array().unwrap().len(), 1, "{setting}");
+    }
+}
+
+#[test]
 fn the_agents_own_value_goes_before_the_deployed_and_either_before_the_built_in() {
     let alice = with_defaults(json!({"maxSteps": 4, "sessionSearch": true, "model": "demo"}));
     alice.ok("configureAgent", json!({"sessionSearch": false}));

@@ -133,7 +133,7 @@ fn an_agent_whose_settings_say_nothing_of_it_writes_no_row_for_it() {
     let alice = idle(json!({}));
     alice.ok("configureAgent", json!({"learn": {"into": "facts"}}));
     assert_eq!(alice.alarm().next_at, None);
-    alice.ok("configureAgent", json!({"learn": {}}));
+    alice.ok("configureAgent", json!({"learn": null}));
     assert_eq!(alice.alarm().next_at, None);
     alice.ok(
         "configureAgent",

@@ -58,7 +58,7 @@ pub fn check_shapes(change: &ConfigureAgent) -> Result<()> {
     Ok(())
 }
 
-fn nobody(setting: &str) -> Error {
+pub fn nobody(setting: &str) -> Error {
     Error::invalid(
         setting,
         format!("`{setting}` is either a `service` binding or a `url`: give one of them."),
