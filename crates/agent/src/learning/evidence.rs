@@ -146,7 +146,7 @@ fn is_inside(before: &str, after: &str) -> bool {
 
 /// The sentences of a text that claim something.
 fn claims(text: &str) -> Vec<&str> {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<&str> = Vec::new();
     let mut begin = 0;
     for (at, sign) in text.char_indices() {
         let end = at + sign.len_utf8();
