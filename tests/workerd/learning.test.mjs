@@ -109,6 +109,51 @@ for (const [point, answer] of Object.entries(POINTS)) {
   });
 }
 
+for (const [point, answer] of Object.entries(POINTS)) {
+  test(`a_consolidation_by_itself_survives_a_kill_${point}`, async () => {
+    const agent = `idle-${point}`;
+    await configure(agent);
+    await call(server, agent, "configureAgent", { learn: { into: "facts", review: "auto", consolidate: "idle" } });
+    for (const key of ["a", "b"]) {
+      await call(server, agent, "setEntry", { label: "facts", key, content: "The user likes tea.", source: "user" });
+    }
+    const message = { id: "q", role: "user", parts: [{ type: "text", text: "I like tea." }] };
+    model.next(say("You are welcome."), say(LOOK));
+    await call(server, agent, "runTurn", { sessionId: "s", message });
+    await eventually(async () => (await proposals(agent)).length === 1);
+    const dueAt = async () => (await call(server, agent, "getStats", {})).learning.consolidationDueAt;
+    assert.ok((await dueAt()) > Date.now());
+    // The ten minutes pass.
+    await server.sql(
+      agent,
+      "UPDATE cf_agents_config SET value = json_set(value, '$.dueAt', 1) WHERE key = 'consolidation'",
+    );
+    const at = gate();
+    model.next(answer(at, ORDER));
+    await server.evict(agent);
+    // Any request wakes the object, and its rows say what is due.
+    await call(server, agent, "getStats", {});
+    await at.reached;
+    await server.kill9();
+    at.open();
+    model.forget();
+    model.next(say(ORDER));
+    const ordered = async () => (await proposals(agent)).filter(({ kind }) => kind === "consolidate");
+    await eventually(async () => (await ordered()).length > 0);
+    const [{ id, status }] = await ordered();
+    assert.equal(status, "applied");
+    assert.equal(await dueAt(), null);
+    await server.kill9();
+    // Nobody is asked again: the model has no answer left.
+    const { results } = await call(server, agent, "searchContext", { label: "facts", query: "tea" });
+    assert.deepEqual(results.map(({ key }) => key).sort(), ["b", "tea"]);
+    assert.equal((await ordered()).length, 1);
+    await call(server, agent, "revertProposal", { id });
+    const again = await call(server, agent, "searchContext", { label: "facts", query: "tea" });
+    assert.equal(again.results.length, 3);
+  });
+}
+
 test("a_fresh_agent_of_the_demo_answers_in_another_conversation", async () => {
   const agent = "fresh";
   await configure(agent);

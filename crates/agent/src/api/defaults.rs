@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use crate::api::operations::agent::check_change;
+use crate::api::operations::agent::{check_change, check_lifted};
 use crate::api::operations::chat_tools::DefineTool;
 use crate::api::operations::compaction::ConfigureCompaction;
 use crate::base::deployed::{DeployedProblem, PartReader};
@@ -168,6 +168,7 @@ fn read_setting(name: &str, value: &RawValue) -> Result<ConfigureAgent> {
         (parsed, _) => parsed?,
     };
     check_change(&change)?;
+    check_lifted(&change, &ConfigLayer::default())?;
     Ok(change)
 }
 

@@ -5,16 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
 use super::ask::{LearnedAnswer, ask};
 use super::evidence::Gist;
-use super::look::get_settings;
+use super::look::{LookError, get_settings, into_block};
 use super::prompt::render_order;
-use crate::base::database::{Database, atomically};
+use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
-use crate::base::json;
+use crate::base::ids::Id;
 use crate::base::tokens;
 use crate::memory::Memory;
 use crate::memory::block::newest_of;
@@ -30,8 +28,11 @@ use crate::memory::proposals::{
 };
 use crate::memory::validity::FactState;
 use crate::store::config::Config;
+use crate::store::consolidation::{
+    Consolidation, PAUSE_MS, find_consolidation, write_consolidation,
+};
+use crate::store::learn_failure::is_enough;
 use crate::store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
-use crate::store::stored::{CONSOLIDATION, delete_stored, find_stored, write_stored};
 
 /// The most entries of one step, and the most bytes of their texts.
 const MAX_ENTRIES: i64 = 100;
@@ -41,16 +42,6 @@ const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
 const OTHER_WORDS: &str = "It says more than the entries that it comes from.";
 const UNTRUSTED: &str = "It comes from an entry that is not the user's or the operator's.";
 const LESS_TRUSTED: &str = "The newer entry comes from somebody who is trusted less.";
-
-/// How far the steps through a block have come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Progress {
-    /// The block, by its label in lower case.
-    block: String,
-    /// The entries below this number are left.
-    below: i64,
-}
 
 /// What a step did.
 #[derive(Debug)]
@@ -65,12 +56,15 @@ struct OrderTask<'a> {
     memory: &'a Memory<'a>,
     settings: &'a LearnSettings,
     block: &'a Definition,
+    /// Whether it is the block that is learnt into.
+    is_into: bool,
     /// Newest first.
     shown: &'a [NumberedEntry],
     profile: Option<&'a Profile>,
-    progress: Option<&'a Progress>,
-    /// Where the next step goes on; `None`: this was the last one.
-    next: Option<Progress>,
+    /// How far the steps had come before this one.
+    state: Consolidation,
+    /// Below which entry the next step goes on; `None`: this was the last one.
+    next: Option<i64>,
 }
 
 /// The block that is the profile, and its text before the step.
@@ -80,39 +74,79 @@ struct Profile {
     content: String,
 }
 
-/// Takes one step. `label`: the block of facts, if it is not the one that is learnt into.
-/// `profile`: the block that is rewritten, in the first step.
-pub async fn consolidate(
-    memory: &Memory<'_>,
-    label: Option<&str>,
-    profile: Option<&str>,
-) -> Result<Ordered> {
+/// Which block is put in order, and at whose wish.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OrderWish<'a> {
+    /// The block of facts, if it is not the one that is learnt into.
+    pub label: Option<&'a str>,
+    /// The block that is rewritten, in the first step; `None`: `learn.profile`, where the
+    /// block is the one that is learnt into.
+    pub profile: Option<&'a str>,
+    /// Whether the step is one that was due by itself. An answer that can't be read is then
+    /// asked for a bounded number of times.
+    pub is_timed: bool,
+}
+
+/// Takes one step by hand.
+pub async fn consolidate(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered> {
+    step(memory, wish).await.map_err(|failed| failed.error)
+}
+
+/// Takes one step.
+pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, LookError> {
     let (config, settings) = get_settings(memory)?;
-    let label = label.unwrap_or(settings.into.as_str());
-    let block = entries_of(memory, label)?;
-    let profile = profile
+    let into = into_block(memory, &settings);
+    let block = match wish.label {
+        Some(label) => entries_of(memory, label)?,
+        None => into.as_ref().map_err(Error::clone)?.clone(),
+    };
+    let is_into = into.is_ok_and(|into| into.label.key() == block.label.key());
+    let set = settings
+        .profile
+        .as_ref()
+        .filter(|_| is_into)
+        .map(Id::as_str);
+    let profile = wish
+        .profile
+        .or(set)
         .map(|label| find_profile(memory, label))
         .transpose()?;
     check_room(memory.db)?;
-    let progress = find_progress(memory.db, &block)?;
-    let (shown, next) = load_page(memory, &block, progress.as_ref())?;
+    let state = find_consolidation(memory.db)?;
+    let below = (state.block == Some(block.label.key())).then_some(state.below);
+    let (shown, next) = load_page(memory, &block, below)?;
     // The profile is made of the newest entries, which the first step shows.
-    let profile = profile.filter(|_| progress.is_none());
+    let profile = profile.filter(|_| below.is_none());
     let is_worth_it = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
+    let passes_over = wish.is_timed && is_enough(state.failure.as_ref());
     let task = OrderTask {
         memory,
         settings: &settings,
         block: &block,
+        is_into,
         shown: &shown,
         profile: profile.as_ref(),
-        progress: progress.as_ref(),
+        state,
         next,
     };
     if !is_worth_it {
-        return task.store(&ReadAnswer::default(), None);
+        return Ok(task.store(&ReadAnswer::default(), None)?);
     }
-    let (answer, model) = task.ask(&config).await?;
-    task.store(&answer, Some(model))
+    let LearnedAnswer { text, model } = task.ask(&config).await?;
+    let answer = match read_order(&text, block.label.as_str()) {
+        Ok(answer) => answer,
+        Err(_) if passes_over => ReadAnswer {
+            refused: 1,
+            ..ReadAnswer::default()
+        },
+        Err(error) => {
+            return Err(LookError {
+                error,
+                is_nonsense: true,
+            });
+        }
+    };
+    Ok(task.store(&answer, Some(model))?)
 }
 
 fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
@@ -137,20 +171,12 @@ fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
     })
 }
 
-/// How far the steps through this block have come. `None`: the next step is the first.
-fn find_progress(db: &dyn Database, block: &Definition) -> Result<Option<Progress>> {
-    let stored = find_stored(db, CONSOLIDATION)?;
-    let progress: Option<Progress> = stored.and_then(|json| json::decode(&json).ok());
-    Ok(progress.filter(|progress| progress.block == block.label.key()))
-}
-
-/// The entries that the step shows, newest first, and where the next one goes on.
+/// The entries that the step shows, newest first, and below which one the next goes on.
 fn load_page(
     memory: &Memory<'_>,
     block: &Definition,
-    progress: Option<&Progress>,
-) -> Result<(Vec<NumberedEntry>, Option<Progress>)> {
-    let below = progress.map(|progress| progress.below);
+    below: Option<i64>,
+) -> Result<(Vec<NumberedEntry>, Option<i64>)> {
     let loaded = load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
     let now_ms = memory.host.now_ms();
     let mut shown = Vec::new();
@@ -169,30 +195,47 @@ fn load_page(
             shown.push(entry);
         }
     }
-    let next = last.filter(|_| is_cut).map(|below| Progress {
-        block: block.label.key(),
-        below,
-    });
-    Ok((shown, next))
+    Ok((shown, last.filter(|_| is_cut)))
 }
 
 impl OrderTask<'_> {
-    async fn ask(&self, config: &Config) -> Result<(ReadAnswer, String)> {
+    async fn ask(&self, config: &Config) -> Result<LearnedAnswer> {
         let entries: Vec<_> = self.shown.iter().map(|shown| shown.entry.clone()).collect();
         let profile = self
             .profile
             .map(|profile| (profile.content.as_str(), profile.block.max_tokens));
         let instructions = self.settings.instructions.as_deref();
         let prompt = render_order(&entries, profile, instructions);
-        let LearnedAnswer { text, model } = ask(self.memory, config, self.settings, prompt).await?;
-        Ok((read_order(&text, self.block.label.as_str())?, model))
+        ask(self.memory, config, self.settings, prompt).await
+    }
+
+    /// How far the steps have come after this one. `now`: what is stored now.
+    fn state_after(&self, now: &Consolidation, now_ms: i64) -> Consolidation {
+        let is_over = self.next.is_none() && self.is_into;
+        let due_at = match is_over {
+            // What was learnt while the model thought waits for the next time.
+            true => now
+                .due_at
+                .filter(|due_at| self.state.due_at != Some(*due_at))
+                .map(|due_at| due_at.max(now_ms + PAUSE_MS)),
+            false => now.due_at,
+        };
+        Consolidation {
+            block: self.next.map(|_| self.block.label.key()),
+            below: self.next.unwrap_or(0),
+            steps: now.steps + 1,
+            due_at,
+            ended_at: if is_over { Some(now_ms) } else { now.ended_at },
+            failure: None,
+        }
     }
 
     /// Stores the proposal, applies what counts at once, and how far the steps have come.
     fn store(self, read: &ReadAnswer, model: Option<String>) -> Result<Ordered> {
         let (db, host) = (self.memory.db, self.memory.host);
         atomically(db, || {
-            if find_progress(db, self.block)?.as_ref() != self.progress {
+            let now = find_consolidation(db)?;
+            if now.steps != self.state.steps {
                 // Another step was here.
                 return Ok(Ordered {
                     proposal: None,
@@ -219,10 +262,10 @@ impl OrderTask<'_> {
                     has_applied = true;
                 }
             }
-            match &self.next {
-                Some(next) => write_stored(db, CONSOLIDATION, next)?,
-                None if self.progress.is_some() => delete_stored(db, CONSOLIDATION)?,
-                None => {}
+            // Nothing to do is no step.
+            let idles = model.is_none() && now.block.is_none() && now.due_at.is_none();
+            if !idles || self.next.is_some() {
+                write_consolidation(db, &self.state_after(&now, host.now_ms()))?;
             }
             let is_complete = self.next.is_none();
             if changes.is_empty() {

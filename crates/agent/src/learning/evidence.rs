@@ -77,6 +77,13 @@ const ENDING: &[&str] = &[
     "false",
 ];
 
+/// Words by which somebody takes back what they told, and words for the telling.
+const RETRACTING: &[&str] = &["forget", "untrue", "wrong", "false", "retract"];
+const TELLING: &[&str] = &["said", "told", "mentioned", "memory", "noted", "saved"];
+
+/// What else a sentence may hold that takes something back.
+const POLITE: &[&str] = &["please", "true"];
+
 /// What a text says, in words: the stems of those that say something, and whether it denies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gist {
@@ -111,11 +118,50 @@ impl Gist {
     }
 }
 
+/// Words that a full stop shortens, so that it ends no sentence.
+const SHORTENED: &[&str] = &[
+    "mr", "mrs", "ms", "dr", "prof", "st", "mt", "jr", "sr", "vs", "e.g", "i.e", "approx",
+];
+
+const ENDS: [char; 8] = ['.', '!', '?', '\n', ';', '。', '！', '？'];
+
+/// Whether the full stop between these two ends no sentence: in `3.5`, `example.com`, `Dr. No`
+/// and `J. Doe`.
+fn is_inside(before: &str, after: &str) -> bool {
+    if after.starts_with(|next: char| !next.is_whitespace()) {
+        return true;
+    }
+    let word = before
+        .rsplit(char::is_whitespace)
+        .next()
+        .unwrap_or_default();
+    let word = word.trim_start_matches(|sign: char| !sign.is_alphanumeric());
+    let mut letters = word.chars();
+    let is_initial = match (letters.next(), letters.next()) {
+        (Some(letter), None) => letter.is_uppercase() && letter != 'I',
+        _ => false,
+    };
+    is_initial || SHORTENED.contains(&word.to_lowercase().as_str())
+}
+
 /// The sentences of a text that claim something.
-fn claims(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(['.', '!', '?', '\n', ';', '。', '！', '？'])
-        .map(str::trim)
+fn claims(text: &str) -> Vec<&str> {
+    let mut sentences: Vec<&str> = Vec::new();
+    let mut begin = 0;
+    for (at, sign) in text.char_indices() {
+        let end = at + sign.len_utf8();
+        let around = text.get(begin..at).zip(text.get(end..));
+        let is_inside = |(before, after)| sign == '.' && is_inside(before, after);
+        if ENDS.contains(&sign) && !around.is_some_and(is_inside) {
+            sentences.extend(text.get(begin..end));
+            begin = end;
+        }
+    }
+    sentences.extend(text.get(begin..));
+    let sentences = sentences.into_iter().map(str::trim);
+    sentences
         .filter(|sentence| !sentence.is_empty() && !sentence.ends_with(['?', '？']))
+        .collect()
 }
 
 /// Whether a sentence of one of these texts bears `text` out.
@@ -123,21 +169,27 @@ pub fn is_borne_out<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) ->
     if text.stems.is_empty() {
         return false;
     }
-    said.into_iter()
-        .any(|said| claims(said).any(|claim| Gist::of(claim).bears_out(text)))
+    said.into_iter().any(|said| {
+        claims(said)
+            .into_iter()
+            .any(|claim| Gist::of(claim).bears_out(text))
+    })
 }
 
 /// Whether a sentence of one of these texts is about `text`: they share a word.
 pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
-    said.into_iter()
-        .any(|said| claims(said).any(|claim| Gist::of(claim).shares_a_word(text)))
+    said.into_iter().any(|said| {
+        claims(said)
+            .into_iter()
+            .any(|claim| Gist::of(claim).shares_a_word(text))
+    })
 }
 
 /// Whether a sentence of one of these texts is about `text`, and says that it is over, or
 /// denies something.
 pub fn is_ended<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
     said.into_iter().any(|said| {
-        claims(said).any(|claim| {
+        claims(said).into_iter().any(|claim| {
             let gist = Gist::of(claim);
             let ends = || {
                 words(claim)
@@ -147,6 +199,32 @@ pub fn is_ended<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> boo
             gist.shares_a_word(text) && (gist.denies || ends())
         })
     })
+}
+
+/// Whether a sentence of one of these texts takes back what was told of `text`, and says
+/// nothing else: all its other words stand there. "Forget the recipe with nuts" takes back no
+/// allergy to nuts.
+pub fn is_retracted<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
+    let takes_back = |claim: &str| {
+        let all = words(claim);
+        let has = |list: &[&str]| all.iter().any(|word| list.contains(&word.as_str()));
+        let gist = Gist::of(claim);
+        let is_untrue = gist.denies && has(&["true"]);
+        let rest = all.iter().filter(|word| {
+            let word = word.as_str();
+            ![RETRACTING, TELLING, POLITE, DENYING, REPORTING]
+                .iter()
+                .any(|list| list.contains(&word))
+                && !is_stop_word(word)
+        });
+        let rest: BTreeSet<String> = rest.map(|word| stem(word)).collect();
+        (is_untrue || has(RETRACTING))
+            && has(TELLING)
+            && !rest.is_empty()
+            && rest.is_subset(&text.stems)
+    };
+    said.into_iter()
+        .any(|said| claims(said).into_iter().any(takes_back))
 }
 
 #[cfg(test)]
@@ -174,6 +252,22 @@ mod tests {
             (
                 "Transfer money to Bob",
                 "I got money. Bob wants a transfer.",
+                false,
+            ),
+            // Not each full stop ends a sentence.
+            (
+                "The user's dentist is Dr. Kel",
+                "By the way, my dentist is Dr. Kel.",
+                true,
+            ),
+            (
+                "The user pays 3.5 at J. Doe",
+                "Hi. I pay 3.5 at J. Doe",
+                true,
+            ),
+            (
+                "Transfer money to Bob",
+                "Money for Bob and I. Transfer it",
                 false,
             ),
             // A question claims nothing.
@@ -228,6 +322,22 @@ mod tests {
             ("Is my dog dead?", false),
         ] {
             assert_eq!(is_ended(&fact, [said]), expected, "{said}");
+        }
+        for (said, expected) in [
+            ("What I told you about my dog is not true.", true),
+            (
+                "Hi! Please forget what I said about Rex; I made it up.",
+                true,
+            ),
+            // This may be about something else, or is no retraction.
+            ("Forget what I said about the recipe for my dog.", false),
+            ("Forget the dog.", false),
+            ("I have no dog any more.", false),
+            ("I told you that I have a dog.", false),
+            ("What I told you is not true.", false),
+            ("Is what I told you about my dog wrong?", false),
+        ] {
+            assert_eq!(is_retracted(&fact, [said]), expected, "{said}");
         }
     }
 }

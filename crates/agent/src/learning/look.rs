@@ -4,35 +4,29 @@
 
 use super::answer::{self, ReadAnswer, WantedAction, WantedChange, key_for};
 use super::ask::{LearnedAnswer, ask};
-use super::marks::{MAX_NONSENSE, Mark, find_mark, move_mark, note_failure, put_off};
-use super::material::{Material, MaterialEvent, load_material};
+use super::marks::{Mark, find_mark, move_mark, note_failure, put_off};
+use super::material::{Material, load_material};
 use super::prompt::render_look;
+use super::touched::find_touched;
 use super::trust::{Judgement, brings_foreign_words, judge};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
-use crate::memory::entry::Entry;
-use crate::memory::entry_query::EntryQuery;
 use crate::memory::entry_rows;
 use crate::memory::numbered_entries::find_with_version;
-use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, entries_of};
 use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
 use crate::memory::proposals::{
     ChangeAction, ChangeStatus, DecidedBy, EvidenceEvent, MemoryChange, ProposalKind, ProposalNote,
 };
-use crate::recall::entries::search;
-use crate::search::query::MAX_QUERIES;
 use crate::search::words::words;
 use crate::store::config::{Config, load_config};
+use crate::store::consolidation::ask_when_idle;
 use crate::store::learn_due::IDLE_MS;
+use crate::store::learn_failure::is_enough;
 use crate::store::learn_settings::{LearnAfter, LearnSettings};
-
-/// The most entries that a look shows beside the events, and the most bytes of their texts.
-const MAX_ENTRIES: i64 = 30;
-const MAX_ENTRY_BYTES: usize = 12 << 10;
 
 /// How many keys are tried for a fact whose key is taken.
 const MAX_KEYS: usize = 50;
@@ -52,12 +46,22 @@ pub fn get_settings(memory: &Memory<'_>) -> Result<(Config, LearnSettings)> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     match config.learn.clone() {
         Some(settings) => Ok((config, settings)),
-        None => Err(Error::new(
-            Code::NotConfigured,
-            "This agent does not learn. Set `learn` with `configureAgent`: at least `{\"into\": \"facts\"}`, the label of a searchable block.",
-        )
-        .with("binding", "learn")),
+        None => Err(learns_nothing()),
     }
+}
+
+/// The block that is learnt into.
+pub fn into_block(memory: &Memory<'_>, settings: &LearnSettings) -> Result<Definition> {
+    let into = settings.into.as_ref().ok_or_else(learns_nothing)?;
+    entries_of(memory, into.as_str())
+}
+
+fn learns_nothing() -> Error {
+    Error::new(
+        Code::NotConfigured,
+        "This agent does not learn. Set `learn` with `configureAgent`: at least `{\"into\": \"facts\"}`, the label of a searchable block.",
+    )
+    .with("binding", "learn")
 }
 
 /// Takes a look at a session, and notes its failure.
@@ -73,10 +77,11 @@ pub async fn look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked> {
     }
 }
 
-/// Why a look failed.
-struct LookError {
-    error: Error,
-    is_nonsense: bool,
+/// Why a look, or a step of consolidation, failed.
+pub struct LookError {
+    pub error: Error,
+    /// Whether the model's answer was not what it was asked for.
+    pub is_nonsense: bool,
 }
 
 impl From<Error> for LookError {
@@ -90,7 +95,7 @@ impl From<Error> for LookError {
 
 async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookError> {
     let (config, settings) = get_settings(memory)?;
-    let block = entries_of(memory, settings.into.as_str())?;
+    let block = into_block(memory, &settings)?;
     let db = memory.db;
     let Some(mark) = find_mark(db, session_id)? else {
         return Ok(Looked::default());
@@ -118,10 +123,11 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
     let prompt = render_look(&touched, &material.shown, settings.instructions.as_deref());
     let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt).await?;
     // The block may have been defined anew meanwhile.
-    let block = entries_of(memory, settings.into.as_str())?;
+    let block = into_block(memory, &settings)?;
     let read = match answer::read(&text, block.label.as_str(), &material.shown) {
         Ok(read) => read,
-        Err(_) if has_failed_enough(&mark) => ReadAnswer {
+        // These events are passed over, so that what is said after them is learnt.
+        Err(_) if is_enough(mark.failure.as_ref()) => ReadAnswer {
             refused: 1,
             ..ReadAnswer::default()
         },
@@ -140,54 +146,6 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
         material: &material,
     };
     Ok(task.store(&read, Some(model))?)
-}
-
-/// Whether the model has answered nonsense about these events often enough: they are passed
-/// over, so that what is said after them is learnt.
-fn has_failed_enough(mark: &Mark) -> bool {
-    let nonsense = mark.failure.as_ref().map_or(0, |failure| failure.nonsense);
-    nonsense + 1 >= MAX_NONSENSE
-}
-
-/// The entries that the events touch: those that a search for their words finds.
-async fn find_touched(
-    memory: &Memory<'_>,
-    block: &Definition,
-    shown: &[MaterialEvent],
-) -> Result<Vec<Entry>> {
-    let said = shown
-        .iter()
-        .rev()
-        .filter(|event| matches!(event.voice, Origin::User | Origin::Import));
-    let queries: Vec<String> = said
-        .filter(|event| !words(&event.text).is_empty())
-        .take(MAX_QUERIES)
-        // A quotation mark would ask for a phrase.
-        .map(|event| event.text.replace(['"', '*'], " "))
-        .collect();
-    if queries.is_empty() {
-        return Ok(Vec::new());
-    }
-    let asked = EntryQuery {
-        queries: &queries,
-        limit: MAX_ENTRIES,
-        as_of: None,
-        filter: None,
-    };
-    let found = search(memory, std::slice::from_ref(block), &asked).await?;
-    let mut touched = Vec::new();
-    let mut bytes = 0;
-    for found in found.results {
-        let Some(key) = found.key else { continue };
-        if let Some(entry) = entry_rows::find_entry(memory.db, block, &key)? {
-            bytes += entry.content.len().min(MAX_ENTRY_BYTES / 4);
-            if bytes > MAX_ENTRY_BYTES {
-                break;
-            }
-            touched.push(entry);
-        }
-    }
-    Ok(touched)
 }
 
 /// A look whose answer has come.
@@ -262,6 +220,9 @@ impl LookTask<'_> {
                     )?)
                 }
             };
+            if has_applied {
+                ask_when_idle(db, self.settings, host.now_ms())?;
+            }
             let has_more = mark.newest_seq > self.material.to_seq;
             let due_at = match (has_more, self.settings.after) {
                 (false, _) => None,

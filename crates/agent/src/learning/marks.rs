@@ -2,22 +2,14 @@
 //! from, and when the next look is due. The rows outlive the object, so that no look is
 //! forgotten whatever dies.
 
-use serde::{Deserialize, Serialize};
-
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::store::learn_due::NEVER_MS;
-
-/// The pause after a look that failed. It doubles with each failure in a row.
-const RETRY_MS: i64 = 60_000;
-const MAX_RETRY_MS: i64 = 3_600_000;
-
-/// How often a model may answer nonsense about the same events, until they are passed over.
-pub const MAX_NONSENSE: u32 = 3;
+use crate::store::learn_failure::LearnFailure;
 
 /// A session that waits for a look.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,22 +57,7 @@ pub struct Mark {
     /// The newest event, and when it was written; 0: the log is empty.
     pub newest_seq: i64,
     pub newest_at: i64,
-    pub failure: Option<LookFailure>,
-}
-
-/// How the last looks at a session failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct LookFailure {
-    pub code: String,
-    pub message: String,
-    pub at: i64,
-    /// How many looks failed in a row.
-    pub attempts: u32,
-    /// How many of them failed because the model answered nonsense.
-    #[serde(default)]
-    pub nonsense: u32,
+    pub failure: Option<LearnFailure>,
 }
 
 impl FromRow<'_> for Mark {
@@ -154,25 +131,11 @@ pub fn note_failure(
     let Some(mark) = find_mark(db, session_id)? else {
         return Ok(());
     };
-    let now_ms = host.now_ms();
-    let before = mark.failure.as_ref();
-    let attempts = before.map_or(0, |before| before.attempts).saturating_add(1);
-    let nonsense = before.map_or(0, |before| before.nonsense) + u32::from(is_nonsense);
-    let failure = LookFailure {
-        code: error.code.name().to_owned(),
-        message: error.message.clone(),
-        at: now_ms,
-        attempts,
-        nonsense,
-    };
-    let pause_ms = match error.details.get("retryAfter").and_then(|s| s.as_i64()) {
-        Some(seconds) if error.code == Code::RateLimited => seconds.saturating_mul(1_000),
-        _ => (RETRY_MS << (attempts - 1).min(6)).min(MAX_RETRY_MS),
-    };
+    let failure = LearnFailure::new(mark.failure.as_ref(), error, is_nonsense, host.now_ms());
     // A look that waits for somebody's call goes on waiting for it.
     let due_at = match mark.due_at {
         Some(NEVER_MS) => NEVER_MS,
-        _ => now_ms.saturating_add(pause_ms),
+        _ => failure.retry_at(error),
     };
     db.run(
         "UPDATE cf_agents_sessions

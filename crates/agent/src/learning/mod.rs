@@ -18,5 +18,6 @@ pub mod marks;
 pub mod material;
 pub mod prompt;
 pub mod rounds;
+pub mod touched;
 pub mod tracker;
 pub mod trust;

@@ -1,15 +1,20 @@
-//! Which conversation is looked at next: by the alarm when its look is due, or by hand.
+//! Which conversation is looked at next: by the alarm when its look is due, or by hand. The
+//! alarm also takes the steps of consolidation, where the agent's settings say so.
 
+use super::consolidate::{OrderWish, step};
 use super::look::{Looked, get_settings, look};
-use super::marks::{count_waiting, find_mark, find_next, find_next_timed, put_off};
+use super::marks::{DueSession, count_waiting, find_mark, find_next, find_next_timed, put_off};
 use super::tracker::LearningTracker;
+use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::log::sessions::session_exists;
 use crate::memory::Memory;
 use crate::memory::proposals::rows::StoredProposal;
+use crate::store::consolidation::{Consolidation, find_consolidation, write_consolidation};
 use crate::store::learn_due::IDLE_MS;
-use crate::store::learn_settings::LearnAfter;
+use crate::store::learn_failure::LearnFailure;
+use crate::store::learn_settings::{LearnAfter, LearnOrder};
 
 /// How many looks one call, or one alarm, takes.
 const MAX_LOOKS: usize = 8;
@@ -80,29 +85,61 @@ fn is_busy() -> Error {
     .with("retryAfter", 5)
 }
 
-/// When the next look is due by itself. `None`: none is.
+/// What is due by itself.
+#[derive(Debug, Default)]
+struct DueWork {
+    look: Option<DueSession>,
+    /// When a step of consolidation is due.
+    order_at: Option<i64>,
+}
+
+impl DueWork {
+    /// What waits goes on waiting until its setting is switched on again.
+    fn load(memory: &Memory<'_>) -> Result<Self> {
+        let waiting = Self {
+            look: find_next_timed(memory.db)?,
+            order_at: find_consolidation(memory.db)?.due_at,
+        };
+        // An agent that does not learn reads no setting for it.
+        if waiting.first_at().is_none() {
+            return Ok(waiting);
+        }
+        let Ok((_, settings)) = get_settings(memory) else {
+            return Ok(Self::default());
+        };
+        Ok(Self {
+            look: waiting
+                .look
+                .filter(|_| settings.after != LearnAfter::Manual),
+            order_at: waiting
+                .order_at
+                .filter(|_| settings.consolidate == LearnOrder::Idle),
+        })
+    }
+
+    fn first_at(&self) -> Option<i64> {
+        let look_at = self.look.as_ref().map(|due| due.due_at);
+        [look_at, self.order_at].into_iter().flatten().min()
+    }
+}
+
+/// When the next look, or the next step of consolidation, is due by itself. `None`: none is.
 pub fn find_due_time(memory: &Memory<'_>) -> Result<Option<i64>> {
-    let Some(due) = find_next_timed(memory.db)? else {
-        return Ok(None);
-    };
-    Ok(match get_settings(memory) {
-        Ok((_, settings)) if settings.after != LearnAfter::Manual => Some(due.due_at),
-        // What waits goes on waiting until learning is switched on again.
-        Ok(_) | Err(_) => None,
-    })
+    Ok(DueWork::load(memory)?.first_at())
 }
 
 /// What the alarm's looks came to.
 #[derive(Debug, Default)]
 pub struct TimedRound {
-    /// When the next look is due.
+    /// When the next one is due.
     pub next_at: Option<i64>,
     pub failure: Option<Error>,
     /// Whether a proposal was made.
     pub has_learnt: bool,
 }
 
-/// Takes the looks that are due.
+/// Takes the looks and the steps of consolidation that are due. What was said is learnt
+/// before memory is put in order.
 pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Result<TimedRound> {
     let mut round = TimedRound::default();
     let Some(due_at) = find_due_time(memory)? else {
@@ -118,23 +155,48 @@ pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Res
         return Ok(round);
     };
     for _ in 0..MAX_LOOKS {
-        round.next_at = find_due_time(memory)?;
-        let Some(due) = find_next_timed(memory.db)? else {
-            break;
+        let now_ms = memory.host.now_ms();
+        let due = DueWork::load(memory)?;
+        let learnt = match due.look.filter(|look| look.due_at <= now_ms) {
+            Some(look) if !is_quiet(memory, &look.id)? => continue,
+            Some(session) => look(memory, &session.id)
+                .await
+                .map(|looked| looked.proposal.is_some()),
+            None if due.order_at.is_some_and(|at| at <= now_ms) => put_in_order(memory).await,
+            None => break,
         };
-        if round.next_at.is_none_or(|at| at > memory.host.now_ms()) {
-            break;
-        }
-        if !is_quiet(memory, &due.id)? {
-            continue;
-        }
-        match look(memory, &due.id).await {
-            Ok(looked) => round.has_learnt |= looked.proposal.is_some(),
+        match learnt {
+            Ok(has_learnt) => round.has_learnt |= has_learnt,
             Err(error) => round.failure = Some(error),
         }
     }
     round.next_at = find_due_time(memory)?;
     Ok(round)
+}
+
+/// Takes a step of consolidation that is due, and notes its failure.
+async fn put_in_order(memory: &Memory<'_>) -> Result<bool> {
+    let wish = OrderWish {
+        is_timed: true,
+        ..OrderWish::default()
+    };
+    let failed = match step(memory, wish).await {
+        Ok(ordered) => return Ok(ordered.proposal.is_some()),
+        Err(failed) => failed,
+    };
+    atomically(memory.db, || {
+        let state = find_consolidation(memory.db)?;
+        let before = state.failure.as_ref();
+        let now_ms = memory.host.now_ms();
+        let failure = LearnFailure::new(before, &failed.error, failed.is_nonsense, now_ms);
+        let state = Consolidation {
+            due_at: Some(failure.retry_at(&failed.error)),
+            failure: Some(failure),
+            ..state
+        };
+        write_consolidation(memory.db, &state)
+    })?;
+    Err(failed.error)
 }
 
 /// Whether a session may be looked at now. If the agent learns from idle conversations and

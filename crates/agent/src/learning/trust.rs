@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::learning::answer::{WantedAction, WantedChange};
-use crate::learning::evidence::{Gist, is_borne_out, is_ended, is_spoken_of};
+use crate::learning::evidence::{Gist, is_borne_out, is_ended, is_retracted, is_spoken_of};
 use crate::learning::material::MaterialEvent;
 use crate::memory::entry::Entry;
 use crate::memory::origin::Origin;
@@ -104,12 +104,16 @@ fn find_source(
             (find_foreign(&gist, shown, &others), Some(NOT_BORNE_OUT))
         }
         // These write no words that could be held against the user's. So where a tool or a
-        // file spoke, nothing is taken away in the user's name.
+        // file spoke, only a sentence that takes back this entry and says nothing else counts.
         WantedAction::Retire | WantedAction::Forget => {
             let about = changed
                 .map(|entry| whole_text(Some(&entry.key), entry.title.as_deref(), &entry.content));
+            let is_retracted = |about: &Gist| is_users_alone && is_retracted(about, said());
             if let Some(other) = others.first() {
-                return (other.voice, Some(TAINTED));
+                return match about.as_ref().is_some_and(is_retracted) {
+                    true => (Origin::User, None),
+                    false => (other.voice, Some(TAINTED)),
+                };
             }
             let is_meant = about.is_some_and(|about| is_ended(&about, said()));
             match is_users_alone && is_meant {

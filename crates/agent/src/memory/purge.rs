@@ -22,7 +22,7 @@ use super::proposals::erase::erase_of_block;
 use super::replacing::{forget_replacement, give_back};
 use super::skills::{check_loadable, check_skill_key};
 use super::source::BlockHome;
-use super::told::forget_calls;
+use super::told::{Told, forget_calls};
 use super::{BlockScope, Memory};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically};
@@ -192,7 +192,7 @@ pub fn purge_block(
             erase_of_block(db, &label.key(), None)?;
         }
         db.merge_index(ENTRY_INDEX);
-        forget_calls(db, scope.column(), &label.key(), None)?;
+        forget_calls(db, scope.column(), &label.key(), None, Told::All)?;
         forget_prompts(db, scope.column())?;
         Ok(was_there)
     })
@@ -404,7 +404,7 @@ fn erase_versions(db: &dyn Database, item: &ItemPlace<'_>, mut counts: CountChan
             AND key = ?3",
         &params_of(item),
     )?;
-    forget_calls(db, item.scope, item.block, Some(item.key))?;
+    forget_calls(db, item.scope, item.block, Some(item.key), Told::All)?;
     counts.deleted -= deletions.unwrap_or(0);
     counts.write(db, item.scope, item.block)
 }

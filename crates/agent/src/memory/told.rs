@@ -3,7 +3,8 @@
 //! row.
 //!
 //! What the operator brings or erases is told to nobody: an import, a fork, retention, a purge.
-//! A purge also takes back the calls that wait for its text, since they name its key.
+//! A purge and retention also take back the calls that wait for a text which is gone, since
+//! they name its key.
 
 use serde::{Deserialize, Serialize};
 
@@ -126,16 +127,42 @@ impl ToldChange {
     }
 }
 
-/// Takes back the calls that name a purged block, or one of its items. Part of a transaction.
-pub fn forget_calls(db: &dyn Database, scope: &str, block: &str, key: Option<&str>) -> Result<()> {
+/// Which calls that name a text are meant.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    All,
+    /// Those that tell of these versions.
+    Versions(&'a [i64]),
+    /// Those that tell of this version, or of one before.
+    UpTo(i64),
+}
+
+/// Takes back the calls that name a block, or one of its items, whose text is gone. Part of a
+/// transaction.
+pub fn forget_calls(
+    db: &dyn Database,
+    scope: &str,
+    block: &str,
+    key: Option<&str>,
+    told: Told<'_>,
+) -> Result<()> {
     let sql = "SELECT number
                  FROM cf_agents_callbacks
                 WHERE session_id = ?1
                   AND message_id = ''
                   AND report ->> '$.block' = ?2
-                  AND (?3 IS NULL OR report ->> '$.key' = ?3)";
+                  AND (?3 IS NULL OR report ->> '$.key' = ?3)
+                  AND (?4 IS NULL
+                       OR report ->> '$.version' IN (SELECT value FROM json_each(?4)))
+                  AND (?5 IS NULL OR report ->> '$.version' <= ?5)";
     let key = key.map_or(SqlValue::Null, SqlValue::from);
-    let numbers: Vec<i64> = load_values(db, sql, &[scope.into(), block.into(), key])?;
+    let (versions, up_to) = match told {
+        Told::All => (SqlValue::Null, SqlValue::Null),
+        Told::Versions(versions) => (json::encode(&versions)?.into(), SqlValue::Null),
+        Told::UpTo(version) => (SqlValue::Null, version.into()),
+    };
+    let params = [scope.into(), block.into(), key, versions, up_to];
+    let numbers: Vec<i64> = load_values(db, sql, &params)?;
     if numbers.is_empty() {
         return Ok(());
     }

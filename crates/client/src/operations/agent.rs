@@ -281,6 +281,19 @@ pub struct FailedCallback {
     pub session_id: Option<String>,
 }
 
+/// A look at a session that failed.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct FailedLook {
+    pub session_id: String,
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// How many attempts have failed in a row.
+    pub attempts: i64,
+}
+
 /// What `loadForeignRows` answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -311,6 +324,33 @@ words! {
         /// The index holds every event.
         Complete = "complete",
     }
+}
+
+/// Why learning failed.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LearnError {
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// How many attempts have failed in a row.
+    pub attempts: i64,
+}
+
+/// A part of `Stats`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LearningStats {
+    /// The sessions that wait for a look, of which 1,000 are counted at most.
+    pub waiting: i64,
+    /// The looks that failed last and are tried again, newest first: 20 at most.
+    pub failures: Vec<FailedLook>,
+    /// When the next step of consolidation is due by itself. `null`: none is.
+    pub consolidation_due_at: Option<i64>,
+    /// Why the last step of consolidation that was due by itself failed. `null`: it did not.
+    pub consolidation_error: Option<LearnError>,
 }
 
 /// The limits in force, in bytes unless stated otherwise.
@@ -388,6 +428,8 @@ pub struct Stats {
     /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
     /// `onMemoryChange`).
     pub callbacks: CallbackStats,
+    /// What waits to be learnt, and what fails. `getProposals` shows what was learnt.
+    pub learning: LearningStats,
     pub limits: LimitStats,
 }
 

@@ -57,7 +57,8 @@ pub struct Consolidate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// A writable block of the agent, which the first step writes anew from the newest
-    /// entries, within its budget.
+    /// entries, within its budget. Left out: `learn.profile`, if the block is the one that the
+    /// agent learns into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
 }

@@ -77,6 +77,18 @@ pub struct LastCompactionError {
     pub seq: i64,
 }
 
+/// Why the last attempt to learn failed. Removed when an attempt succeeds.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct LastLearningError {
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// How many attempts have failed in a row.
+    pub attempts: i64,
+}
+
 /// Why something failed: a code of this Worker's errors, and a sentence.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -107,6 +119,9 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
+    /// Present while the last look at the session, by an agent that learns, is a failed one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_learning_error: Option<LastLearningError>,
     /// Present where it is `true`: retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::later_shapes::{Retention, WhenBusy};
 use super::settings_shapes::{
     BackupPlanInput, CallbackTarget, LearnSettingsInput, Prices, PromptRefresh, ReasoningEffort,
-    ShownConfig,
+    ShownConfig, SummaryService,
 };
 use super::shapes::Limits;
 use crate::operation::Operation;
@@ -39,6 +39,7 @@ pub struct ConfigureAgent {
     )]
     pub keep_media: Option<Option<i64>>,
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    /// `{}` switches off what is deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -91,7 +92,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub model: Option<Option<String>>,
-    /// Who is called when an entry, a block's text or a document has changed.
+    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
+    /// also where a default is deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -99,7 +101,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub on_memory_change: Option<Option<CallbackTarget>>,
-    /// Who is called when a turn is over.
+    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -156,6 +158,15 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub session_search: Option<Option<bool>>,
+    /// A service that writes summaries in place of a model. `{}`: none, also where a default
+    /// is deployed.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub summarize: Option<Option<SummaryService>>,
     /// The model that writes summaries; `null`: the agent's model.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -223,6 +234,7 @@ setters! {
     or null reserved_metadata_keys: Vec<String>;
     or null retention: Retention;
     or null session_search: bool;
+    or null summarize: SummaryService;
     or null summary_model: impl Into<String>;
     or null system_instructions: Vec<String>;
     or null temperature: f64;

@@ -50,7 +50,7 @@ setters! {
 }
 
 /// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
-/// the two.
+/// the two; `{}`: nobody.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +94,7 @@ words! {
 pub struct ConfigOrigins {
     pub model: ConfigOrigin,
     pub summary_model: ConfigOrigin,
+    pub summarize: ConfigOrigin,
     pub max_output_tokens: ConfigOrigin,
     pub temperature: ConfigOrigin,
     pub reasoning_effort: ConfigOrigin,
@@ -140,6 +141,16 @@ words! {
 }
 
 words! {
+    /// When the block that is learnt into is put in order.
+    pub enum LearnOrder {
+        /// When `consolidate` is called.
+        Manual = "manual",
+        /// Ten minutes after the last change that was learnt, and once a day at most.
+        Idle = "idle",
+    }
+}
+
+words! {
     /// What becomes of the changes that a model proposes.
     pub enum LearnReview {
         /// Changes that the user's own words bear out count at once. The others wait.
@@ -154,8 +165,6 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct LearnSettings {
-    /// The label of the agent's searchable block that the facts go to.
-    pub into: String,
     /// Default: `"turn"`.
     pub after: LearnAfter,
     /// Default: `"propose"`.
@@ -164,12 +173,22 @@ pub struct LearnSettings {
     /// midnight UTC.
     /// Default: `200000`.
     pub max_tokens_per_day: i64,
+    /// When the block is put in order by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consolidate: Option<LearnOrder>,
     /// What else the model is told, such as which facts matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The model that is asked. Left out: `summaryModel`, or the agent's model.
+    /// The label of the agent's searchable block that the facts go to. `{}`, without it and
+    /// all else, switches learning off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
+    /// The model that is asked. Left out: the agent's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// A writable block of the agent that consolidation writes anew, from the newest entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// With `review: "auto"`, the sources beside the user whose facts count without
     /// anybody's word.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,26 +196,34 @@ pub struct LearnSettings {
 }
 
 /// How the agent learns from its conversations.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct LearnSettingsInput {
-    /// The label of the agent's searchable block that the facts go to.
-    pub into: String,
     /// Default: `"turn"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<LearnAfter>,
+    /// When the block is put in order by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consolidate: Option<LearnOrder>,
     /// What else the model is told, such as which facts matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// The label of the agent's searchable block that the facts go to. `{}`, without it and
+    /// all else, switches learning off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
     /// How many tokens models may read and write for learning in a day, which ends at
     /// midnight UTC.
     /// Default: `200000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_day: Option<i64>,
-    /// The model that is asked. Left out: `summaryModel`, or the agent's model.
+    /// The model that is asked. Left out: the agent's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// A writable block of the agent that consolidation writes anew, from the newest entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// Default: `"propose"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<LearnReview>,
@@ -208,25 +235,20 @@ pub struct LearnSettingsInput {
 
 impl LearnSettingsInput {
     #[must_use]
-    pub fn new(into: impl Into<String>) -> Self {
-        Self {
-            into: into.into(),
-            after: None,
-            instructions: None,
-            max_tokens_per_day: None,
-            model: None,
-            review: None,
-            trust: None,
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 }
 
 setters! {
     LearnSettingsInput:
     after: LearnAfter;
+    consolidate: LearnOrder;
     instructions: impl Into<String>;
+    into: impl Into<String>;
     max_tokens_per_day: i64;
     model: impl Into<String>;
+    profile: impl Into<String>;
     review: LearnReview;
     trust: Vec<TrustedSource>;
 }
@@ -331,6 +353,9 @@ pub struct ShownConfig {
     pub model: Option<String>,
     /// The model that writes summaries; `null`: the agent's model.
     pub summary_model: Option<String>,
+    /// A service that writes summaries in place of a model. `{}`: none, also where a default
+    /// is deployed.
+    pub summarize: Option<SummaryService>,
     /// The most tokens of one answer of the model; `null`: the model's own limit, or
     /// what the provider needs to be told.
     pub max_output_tokens: Option<i64>,
@@ -361,9 +386,10 @@ pub struct ShownConfig {
     pub reserved_metadata_keys: Vec<String>,
     /// What becomes of a message that comes while a turn of its session runs.
     pub when_busy: WhenBusy,
-    /// Who is called when a turn is over.
+    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
     pub on_turn_end: Option<CallbackTarget>,
-    /// Who is called when an entry, a block's text or a document has changed.
+    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
+    /// also where a default is deployed.
     pub on_memory_change: Option<CallbackTarget>,
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
@@ -375,11 +401,34 @@ pub struct ShownConfig {
     /// `{}` lifts the schedule that is deployed.
     pub backups: Option<BackupPlan>,
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    /// `{}` switches off what is deployed.
     pub learn: Option<LearnSettings>,
     /// The layer that each setting's value comes from.
     pub origins: ConfigOrigins,
     /// What is written wrong in the deployed defaults. The Worker leaves it out.
     pub problems: Vec<DeployedProblem>,
+}
+
+/// The service that writes summaries. `{}`: none, also where a default is deployed.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct SummaryService {
+    /// The service binding's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+}
+
+impl SummaryService {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    SummaryService:
+    service: impl Into<String>;
 }
 
 words! {

@@ -44,6 +44,9 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
+    /// Present while the last look at the session, by an agent that learns, is a failed one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_learning_error: Option<LastLearningError>,
     /// Present where there are any.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
@@ -82,6 +85,18 @@ pub struct LastCompactionError {
     pub attempts: u32,
     /// The newest event's `seq` at the time of the failure.
     pub seq: i64,
+}
+
+/// Why the last attempt to learn failed. Removed when an attempt succeeds.
+#[cfg(feature = "testing")]
+#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LastLearningError {
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// How many attempts have failed in a row.
+    pub attempts: u32,
 }
 
 /// SQL: when session `s` was last written to. Costs one seek into the log and one
@@ -137,6 +152,9 @@ pub const USAGE_JSON: &str = r#"
     || iif(s.used_cached_tokens = 0, '', ',"cachedInputTokens":' || s.used_cached_tokens)
     || '}'
     || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')
+    || coalesce(',"lastLearningError":' || iif(json_valid(s.learn_failure),
+                                               json_remove(s.learn_failure, '$.nonsense'),
+                                               NULL), '')
     || coalesce(',"tags":' || iif(json_valid(s.tags), s.tags, NULL), '')
     || iif(coalesce(s.retention, '{}') = '{}', '', ',"retention":' || s.retention)
     || iif(s.pinned = 1, ',"pinned":true', '')"#;

@@ -31,7 +31,7 @@ pub const MAX_FAILED: i64 = 64;
 const MAX_PENDING: i64 = 512;
 
 /// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
-/// the two.
+/// the two; `{}`: nobody.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -44,6 +44,10 @@ pub struct CallbackTarget {
 }
 
 impl CallbackTarget {
+    pub fn is_somebody(&self) -> bool {
+        self.service.is_some() || self.url.is_some()
+    }
+
     /// As a caller without the secret sees it.
     pub fn conceal(&mut self) {
         if let Some(url) = &mut self.url {

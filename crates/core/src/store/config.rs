@@ -27,6 +27,7 @@ use crate::store::model_settings::{
 use crate::store::retention::Retention;
 use crate::store::retention_progress;
 use crate::store::stored::{AGENT, find_stored, write_stored};
+use crate::store::summary_service::SummaryService;
 use crate::store::when_busy::WhenBusy;
 
 /// The most steps of a turn, unless the agent's configuration says otherwise.
@@ -161,12 +162,13 @@ macro_rules! settings {
         impl ConfigLayer {
             /// The configuration that holds with these defaults.
             fn resolve(self, defaults: &Self) -> Config {
-                Config {
+                let config = Config {
                     $($name: self
                         .$name
                         .or_else(|| defaults.$name.clone())
                         .unwrap_or_else(|| $built_in),)*
-                }
+                };
+                config.without_lifted()
             }
 
             fn origins(&self, defaults: &Self) -> ConfigOrigins {
@@ -184,6 +186,9 @@ settings! {
     model: Option<Id> = None;
     /// The model that writes summaries; `null`: the agent's model.
     summary_model: Option<Id> = None;
+    /// A service that writes summaries in place of a model. `{}`: none, also where a default
+    /// is deployed.
+    summarize: Option<SummaryService> = None;
     /// The most tokens of one answer of the model; `null`: the model's own limit, or
     /// what the provider needs to be told.
     max_output_tokens: Option<OutputLimit> = None;
@@ -212,9 +217,10 @@ settings! {
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
     /// What becomes of a message that comes while a turn of its session runs.
     when_busy: WhenBusy = WhenBusy::Reject;
-    /// Who is called when a turn is over.
+    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
     on_turn_end: Option<CallbackTarget> = None;
-    /// Who is called when an entry, a block's text or a document has changed.
+    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
+    /// also where a default is deployed.
     on_memory_change: Option<CallbackTarget> = None;
     /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
     /// limits. `{}` lifts those that are deployed.
@@ -226,7 +232,22 @@ settings! {
     /// `{}` lifts the schedule that is deployed.
     backups: Option<BackupPlan> = None;
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    /// `{}` switches off what is deployed.
     learn: Option<LearnSettings> = None;
+}
+
+impl Config {
+    /// `{}` lifts a default that is deployed: nothing is learnt then, and nobody is called or
+    /// asked.
+    fn without_lifted(self) -> Self {
+        Self {
+            on_turn_end: self.on_turn_end.filter(CallbackTarget::is_somebody),
+            on_memory_change: self.on_memory_change.filter(CallbackTarget::is_somebody),
+            learn: self.learn.filter(|learn| !learn.is_off()),
+            summarize: self.summarize.filter(|named| named.service.is_some()),
+            ..self
+        }
+    }
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {

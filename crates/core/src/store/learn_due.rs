@@ -14,7 +14,7 @@ const SETTLE_MS: i64 = 3_000;
 /// A conversation is idle when nothing was said in it for so long.
 pub const IDLE_MS: i64 = 600_000;
 
-/// `after: "manual"`: no alarm ever comes to this time.
+/// Nobody but a caller of `learn` looks: no alarm ever comes to this time.
 pub const NEVER_MS: i64 = MAX_INTEGER;
 
 /// What asks for a look.

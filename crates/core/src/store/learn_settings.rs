@@ -1,6 +1,8 @@
 //! The setting `learn`: whether the agent draws facts out of its conversations, into which
 //! block, when, and what of it counts without anybody's word. Each type checks its value
 //! when it is parsed. `learning/` in the agent's crate does the work.
+//!
+//! Settings without `into` switch learning off, also where a default is deployed.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,13 +20,15 @@ const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
 const MAX_TRUSTED: usize = 3;
 
 /// How the agent learns from its conversations.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LearnSettings {
-    /// The label of the agent's searchable block that the facts go to.
-    pub into: Id,
-    /// The model that is asked. Left out: `summaryModel`, or the agent's model.
+    /// The label of the agent's searchable block that the facts go to. `{}`, without it and
+    /// all else, switches learning off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<Id>,
+    /// The model that is asked. Left out: the agent's model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Id>,
     /// What else the model is told, such as which facts matter.
@@ -42,6 +46,19 @@ pub struct LearnSettings {
     /// anybody's word.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub trust: List<TrustedSource, 0, MAX_TRUSTED>,
+    /// When the block is put in order by itself.
+    #[serde(default, skip_serializing_if = "LearnOrder::is_manual")]
+    pub consolidate: LearnOrder,
+    /// A writable block of the agent that consolidation writes anew, from the newest entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Id>,
+}
+
+impl LearnSettings {
+    /// Whether they say nothing: an agent of its own does not learn, whatever is deployed.
+    pub fn is_off(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 fn is_empty<T, const MIN: usize, const MAX: usize>(list: &List<T, MIN, MAX>) -> bool {
@@ -60,6 +77,24 @@ pub enum LearnAfter {
     Idle,
     /// When `learn` is called.
     Manual,
+}
+
+/// When the block that is learnt into is put in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LearnOrder {
+    /// When `consolidate` is called.
+    #[default]
+    Manual,
+    /// Ten minutes after the last change that was learnt, and once a day at most.
+    Idle,
+}
+
+impl LearnOrder {
+    fn is_manual(&self) -> bool {
+        *self == Self::Manual
+    }
 }
 
 /// What becomes of the changes that a model proposes.
@@ -102,9 +137,14 @@ mod tests {
             serde_json::to_value(&least).unwrap(),
             json!({"into": "facts", "after": "turn", "review": "propose", "maxTokensPerDay": 200_000})
         );
+        let off = read("{}").ok().unwrap();
+        assert!(off.is_off());
+        // As it is stored.
+        let stored = serde_json::to_string(&off).unwrap();
+        assert!(read(&stored).ok().unwrap().is_off(), "{stored}");
         for wrong in [
-            "{}",
             r#"{"into": ""}"#,
+            r#"{"into": "facts", "consolidate": "turn"}"#,
             r#"{"into": "facts", "after": "later"}"#,
             r#"{"into": "facts", "review": "never"}"#,
             r#"{"into": "facts", "maxTokensPerDay": 0}"#,

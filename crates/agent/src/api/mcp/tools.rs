@@ -93,6 +93,7 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
 }
 
 fn search_tool() -> Result<Tool, Error> {
+    let tags = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
     let schema = json!({
         "type": "object",
         "properties": {
@@ -105,7 +106,20 @@ fn search_tool() -> Result<Tool, Error> {
             "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
             "roles": {"type": "array", "items": {"type": "string", "enum": Role::ALL.map(Role::name)}},
             "since": {"type": "integer", "description": "Milliseconds since the epoch."},
-            "until": {"type": "integer", "description": "Milliseconds since the epoch."}
+            "until": {"type": "integer", "description": "Milliseconds since the epoch."},
+            "where": {
+                "type": "object",
+                "properties": {
+                    "tags": {
+                        "type": "object",
+                        "properties": {"all": &tags, "any": &tags, "none": &tags},
+                        "additionalProperties": false
+                    },
+                    "metadata": {"type": "object", "description": "A value for each key, or {in: [values]}, {gt: value}, {lt: value}."}
+                },
+                "additionalProperties": false,
+                "description": "Only sessions with these tags and metadata."
+            }
         },
         "additionalProperties": false
     });

@@ -7,7 +7,8 @@ use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::issue;
 use crate::base::error::{Error, Result};
-use crate::chat::run::callbacks::{check_shapes, check_targets};
+use crate::base::outbound::CallFailure;
+use crate::chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
 use crate::directory::membership::{self, Member};
 use crate::lifecycle::receipt::Receipt;
 use crate::memory::BlockScope;
@@ -15,14 +16,17 @@ use crate::memory::definitions::load_definitions;
 use crate::memory::label::Label;
 use crate::memory::source::BlockHome;
 use crate::models::choice::ModelName;
+use crate::store::callbacks::CallbackTarget;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
 use crate::store::config::{
-    ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, show_config,
+    ConfigLayer, ConfigureAgent, MAX_INSTRUCTIONS_BYTES, SettingChange, change_config,
+    check_instructions, show_config,
 };
 use crate::store::erasing::count_all;
 use crate::store::learn_settings::{LearnSettings, MAX_LEARN_INSTRUCTIONS_BYTES};
 use crate::store::schema;
+use crate::store::summary_service::SummaryService;
 
 impl Operation for ConfigureAgent {
     const NAME: &'static str = "configureAgent";
@@ -36,7 +40,16 @@ impl Operation for ConfigureAgent {
 impl RunAtOnce for ConfigureAgent {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_change(&self)?;
+        check_lifted(&self, &agent.deployed.memory.config.defaults)?;
         check_targets(agent.outbound, &self)?;
+        if let Some(Some(SummaryService {
+            service: Some(binding),
+        })) = self.summarize.given()
+            && !agent.outbound.is_bound(binding.as_str())
+        {
+            let error = CallFailure::not_configured(binding.as_str());
+            return Err(error.with("field", "summarize"));
+        }
         let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
         let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
         agent.keep_soon(has_new_rules);
@@ -64,10 +77,51 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     Ok(())
 }
 
+/// Checks that each `{}` lifts a default that is deployed. Where none is, something is
+/// missing in it.
+pub fn check_lifted(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<()> {
+    let is_nobody = |change: &SettingChange<Option<CallbackTarget>>| matches!(change.given(), Some(Some(target)) if !target.is_somebody());
+    let is_there = |deployed: &Option<Option<CallbackTarget>>| matches!(deployed, Some(Some(_)));
+    if is_nobody(&change.on_turn_end) && !is_there(&deployed.on_turn_end) {
+        return Err(nobody(TURN_END));
+    }
+    if is_nobody(&change.on_memory_change) && !is_there(&deployed.on_memory_change) {
+        return Err(nobody(MEMORY_CHANGE));
+    }
+    if matches!(change.learn.given(), Some(Some(learn)) if learn.is_off())
+        && !matches!(deployed.learn, Some(Some(_)))
+    {
+        return Err(needs_into());
+    }
+    if matches!(change.summarize.given(), Some(Some(named)) if named.service.is_none())
+        && !matches!(deployed.summarize, Some(Some(_)))
+    {
+        let message = "`summarize.service` is missing: the name of a service binding.";
+        return Err(Error::invalid("summarize.service", message));
+    }
+    Ok(())
+}
+
+fn needs_into() -> Error {
+    let message = "`learn.into` is missing: the label of a searchable block. `null`, or `{}` where a default is deployed, switches learning off.";
+    Error::invalid("learn.into", message)
+}
+
 fn check_learn(learn: &LearnSettings) -> Result<()> {
-    if let Err(problem) = Label::parse(learn.into.as_str()) {
-        let message = format!("`learn.into` {problem}.");
-        return Err(Error::invalid("learn.into", message));
+    if learn.is_off() {
+        return Ok(());
+    }
+    let Some(into) = &learn.into else {
+        return Err(needs_into());
+    };
+    let labels = [
+        ("learn.into", Some(into)),
+        ("learn.profile", learn.profile.as_ref()),
+    ];
+    for (field, label) in labels {
+        if let Some(Err(problem)) = label.map(|label| Label::parse(label.as_str())) {
+            return Err(Error::invalid(field, format!("`{field}` {problem}.")));
+        }
     }
     if let Some(model) = &learn.model {
         ModelName::parse("learn.model", model.as_str())?;

@@ -434,7 +434,7 @@ pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
             .clone()
             .flatten()
     };
-    let learn = own.or_else(deployed)?;
+    let learn = own.or_else(deployed).filter(|learn| !learn.is_off())?;
     Some(due_at(&learn, Occasion::Append, agent.host.now_ms()))
 }
 

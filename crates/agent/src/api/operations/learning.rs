@@ -9,7 +9,7 @@ use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, MAX_INTEGER, optional_list};
-use crate::learning::consolidate::consolidate;
+use crate::learning::consolidate::{OrderWish, consolidate};
 use crate::learning::rounds::learn_by_hand;
 use crate::memory::label::Label;
 use crate::memory::proposals::apply::find_standing;
@@ -92,7 +92,8 @@ pub struct Consolidate {
     /// The agent's searchable block. Left out: the block that the agent learns into.
     label: Option<Label>,
     /// A writable block of the agent, which the first step writes anew from the newest
-    /// entries, within its budget.
+    /// entries, within its budget. Left out: `learn.profile`, if the block is the one that the
+    /// agent learns into.
     profile: Option<Label>,
 }
 
@@ -116,9 +117,12 @@ impl Operation for Consolidate {
 impl RunWaiting for Consolidate {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let memory = agent.memory();
-        let label = self.label.as_ref().map(Label::as_str);
-        let profile = self.profile.as_ref().map(Label::as_str);
-        let ordered = consolidate(&memory, label, profile).await?;
+        let wish = OrderWish {
+            label: self.label.as_ref().map(Label::as_str),
+            profile: self.profile.as_ref().map(Label::as_str),
+            is_timed: false,
+        };
+        let ordered = consolidate(&memory, wish).await?;
         let proposal = ordered.proposal;
         Reply::json(&Consolidated {
             proposal: proposal.map(|proposal| show(agent, proposal)).transpose()?,

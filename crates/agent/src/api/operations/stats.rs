@@ -7,15 +7,18 @@ use crate::api::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::allocator::usage;
 use crate::base::budget::{ByteBudget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
-use crate::base::columns::{find_value, load_values};
+use crate::base::columns::{find_value, load, load_values};
 use crate::base::database::Database;
 use crate::base::error::Result;
-use crate::base::json::MAX_INTEGER;
+use crate::base::json::{self, MAX_INTEGER};
 use crate::chat::request::delivery::Delivery;
 use crate::chat::run::running_turns::MAX_TURNS;
+use crate::learning::marks::count_waiting;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::search::index::{IndexState, find_index_state};
 use crate::store::callbacks::{FailedCallback, load_failed};
+use crate::store::consolidation::find_consolidation;
+use crate::store::learn_failure::LearnFailure;
 
 /// The most rows that are counted per table. All tables together cost at most some
 /// 40,000 rows read, however long they are.
@@ -23,6 +26,9 @@ const MAX_COUNTED_ROWS: i64 = 1_000;
 
 /// The most tables that are shown. There are about forty, the index's own included.
 const MAX_TABLES: i64 = 100;
+
+/// The most failed looks that are shown.
+const MAX_FAILED_LOOKS: i64 = 20;
 
 /// Shows how large the agent is, how much memory is used, and what runs.
 ///
@@ -52,7 +58,87 @@ pub struct Stats {
     /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
     /// `onMemoryChange`).
     callbacks: CallbackStats,
+    /// What waits to be learnt, and what fails. `getProposals` shows what was learnt.
+    learning: LearningStats,
     limits: LimitStats,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct LearningStats {
+    /// The sessions that wait for a look, of which 1,000 are counted at most.
+    waiting: i64,
+    /// The looks that failed last and are tried again, newest first: 20 at most.
+    failures: Vec<FailedLook>,
+    /// When the next step of consolidation is due by itself. `null`: none is.
+    consolidation_due_at: Option<i64>,
+    /// Why the last step of consolidation that was due by itself failed. `null`: it did not.
+    consolidation_error: Option<LearnError>,
+}
+
+/// A look at a session that failed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct FailedLook {
+    session_id: String,
+    #[serde(flatten)]
+    error: LearnError,
+}
+
+/// Why learning failed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct LearnError {
+    code: String,
+    message: String,
+    at: i64,
+    /// How many attempts have failed in a row.
+    attempts: u32,
+}
+
+impl From<LearnFailure> for LearnError {
+    fn from(failure: LearnFailure) -> Self {
+        Self {
+            code: failure.code,
+            message: failure.message,
+            at: failure.at,
+            attempts: failure.attempts,
+        }
+    }
+}
+
+impl LearningStats {
+    fn load(agent: &Agent<'_>) -> Result<Self> {
+        let failed: Vec<(String, String)> = load(
+            agent.db,
+            "SELECT id, learn_failure
+               FROM (SELECT id, learn_failure
+                       FROM cf_agents_sessions
+                      WHERE learn_due_at IS NOT NULL
+                      LIMIT ?1)
+              WHERE json_valid(learn_failure)
+              ORDER BY learn_failure -> '$.at' DESC, id
+              LIMIT ?2",
+            &[MAX_COUNTED_ROWS.into(), MAX_FAILED_LOOKS.into()],
+        )?;
+        let failures = failed.into_iter().filter_map(|(session_id, failure)| {
+            let failure: LearnFailure = json::decode(&failure).ok()?;
+            Some(FailedLook {
+                session_id,
+                error: failure.into(),
+            })
+        });
+        let consolidation = find_consolidation(agent.db)?;
+        Ok(Self {
+            waiting: count_waiting(agent.db, MAX_COUNTED_ROWS)?,
+            failures: failures.collect(),
+            consolidation_due_at: consolidation.due_at,
+            consolidation_error: consolidation.failure.map(LearnError::from),
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -164,6 +250,7 @@ impl RunAtOnce for GetStats {
             requests: held(&REQUESTS),
             search_index: find_index_state(agent.db)?,
             callbacks: CallbackStats::load(agent)?,
+            learning: LearningStats::load(agent)?,
             limits: LimitStats {
                 event_bytes: MAX_EVENT_BYTES,
                 answer_bytes: MAX_ANSWER_BYTES,

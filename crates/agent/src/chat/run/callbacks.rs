@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 
 use self::message::CallbackMessage;
-pub use self::target::{check_shapes, check_targets};
+pub use self::target::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
 pub use self::turn_end::insert;
 use crate::access::Policy;
 use crate::base::error::{Error, Result};

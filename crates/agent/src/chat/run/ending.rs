@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::store::config::load_config;
 use crate::store::kept_turns::{self, KeptFor, KeptTurn};
 use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
-use crate::store::learn_due::{Occasion, due_at, mark_due};
+use crate::store::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
 use crate::store::spending::TurnSpending;
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
@@ -99,22 +99,25 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
-    note_news(memory, &turn.session_id)?;
+    note_news(memory, turn)?;
     let answer = answer.map(|seq| (seq, message_id.as_str()));
     keep_record(memory, turn, report, (ended_at, answer))?;
     callbacks::insert(memory, turn, &message_id, report)
 }
 
-/// If the agent learns, what was said in the turn is looked at soon.
-fn note_news(memory: &Memory<'_>, session_id: &Id) -> Result<()> {
+/// If the agent learns, what was said in the turn is looked at soon. A turn that answers a
+/// callback has no look of its own: what is learnt is told, and the receiver's next turn would
+/// be learnt from. The session's next turn, or `learn`, has its events looked at.
+fn note_news(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
     let config = load_config(memory.db, &memory.deployed.config)?;
-    match &config.learn {
-        Some(learn) => {
-            let due_at = due_at(learn, Occasion::TurnEnd, memory.host.now_ms());
-            mark_due(memory.db, session_id, due_at)
-        }
-        None => Ok(()),
-    }
+    let Some(learn) = &config.learn else {
+        return Ok(());
+    };
+    let due_at = match turn.calls_nobody_back {
+        true => NEVER_MS,
+        false => due_at(learn, Occasion::TurnEnd, memory.host.now_ms()),
+    };
+    mark_due(memory.db, &turn.session_id, due_at)
 }
 
 /// Keeps the record of a turn that failed, or that no event tells of. `answer`: the event

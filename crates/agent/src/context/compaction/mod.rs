@@ -13,6 +13,7 @@ pub mod configure;
 pub mod estimate;
 pub mod fixed;
 pub mod journal;
+pub mod service;
 pub mod settings;
 pub mod summariser;
 pub mod summary;

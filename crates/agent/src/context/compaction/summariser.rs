@@ -1,8 +1,9 @@
-//! Summaries written by the agent's model, or by the model for summaries.
+//! Summaries written by the agent's model, by the model for summaries, or by a service.
 
 use std::cell::Cell;
 
 use super::act::{CompactionOutcome, CompactionReason, Summarised, Summariser};
+use super::service;
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -14,6 +15,7 @@ use crate::memory::frozen::find_frozen;
 use crate::memory::view::read_view;
 use crate::memory::{BlockScope, Memory};
 use crate::models::call::{CompletedCall, choose_model, complete};
+use crate::models::choice::ModelChoice;
 use crate::models::message::ContextMessage;
 use crate::models::metered::{CallOutcome, EndedCall, settle};
 use crate::models::{ModelRequest, TokenUsage};
@@ -92,6 +94,22 @@ impl Summariser for ModelSummariser<'_> {
     }
 }
 
+/// Who writes the summary.
+enum Writer<'a> {
+    Model(ModelChoice),
+    Service(&'a str),
+}
+
+impl Writer<'_> {
+    /// Under which name its tokens are counted.
+    fn name(&self) -> String {
+        match self {
+            Self::Model(choice) => choice.name.to_string(),
+            Self::Service(binding) => format!("service:{binding}"),
+        }
+    }
+}
+
 impl ModelSummariser<'_> {
     fn config(&self) -> Result<Config> {
         load_config(self.memory.db, &self.memory.deployed.config)
@@ -105,16 +123,16 @@ impl ModelSummariser<'_> {
     ) -> Result<String> {
         let config = self.config()?;
         let outbound = self.memory.outbound;
-        let named = config.summary_model.as_ref().or(config.model.as_ref());
-        let choice = choose_model(outbound, named.map(Id::as_str))?;
-        let model = choice.name.to_string();
-        let sent = tokens::estimate(&prompt);
-        let messages = [ContextMessage::of_text(Role::User, prompt)];
-        let request = ModelRequest {
-            messages: &messages,
-            max_output_tokens: Some(max_tokens),
-            ..ModelRequest::default()
+        let named = config.summarize.as_ref();
+        let writer = match named.and_then(|named| named.service.as_ref()) {
+            Some(binding) => Writer::Service(binding.as_str()),
+            None => {
+                let named = config.summary_model.as_ref().or(config.model.as_ref());
+                Writer::Model(choose_model(outbound, named.map(Id::as_str))?)
+            }
         };
+        let model = writer.name();
+        let sent = tokens::estimate(&prompt);
         let meter = Meter {
             db: self.memory.db,
             host: self.memory.host,
@@ -124,7 +142,20 @@ impl ModelSummariser<'_> {
         let reserved = meter.reserve(&model, sent)?;
         self.under_way.replace(Some((model.clone(), sent)));
         let mut call = CompletedCall::default();
-        let answer = complete(outbound, &choice, &request, &mut call).await;
+        let answer = match &writer {
+            Writer::Service(binding) => {
+                service::ask(&self.memory, binding, &prompt, max_tokens).await
+            }
+            Writer::Model(choice) => {
+                let messages = [ContextMessage::of_text(Role::User, prompt)];
+                let request = ModelRequest {
+                    messages: &messages,
+                    max_output_tokens: Some(max_tokens),
+                    ..ModelRequest::default()
+                };
+                complete(outbound, choice, &request, &mut call).await
+            }
+        };
         let model = call.model.unwrap_or(model);
         let ended = EndedCall {
             usage: call.usage,

@@ -23,6 +23,7 @@ const TABLES: &[&str] = &[
     "cf_agents_prompts",
     "cf_agents_sessions",
     "cf_agents_last_turns",
+    "cf_agents_callbacks",
 ];
 
 /// Deletes an entry and all its versions; `false`: it is not there. Part of a transaction.

@@ -13,6 +13,7 @@ use crate::memory::counts::CountChange;
 use crate::memory::deployed::DeployedMemory;
 use crate::memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
 use crate::memory::proposals::rows::forget_before;
+use crate::memory::told::{Told, forget_calls};
 use crate::store::erasing::ErasingDatabase;
 use crate::store::retention::{BlockRetention, MemoryRules};
 use crate::store::retention_progress::{RunPlace, RunStage};
@@ -252,6 +253,13 @@ impl<'a> KeptMemory<'a> {
                 AND version IN (SELECT value FROM json_each(?3))",
             &[scope, key, json::encode(&gone)?.into()],
         )?;
+        forget_calls(
+            self.db,
+            self.scope,
+            &place.block,
+            None,
+            Told::Versions(&gone),
+        )?;
         Ok(true)
     }
 
@@ -346,6 +354,13 @@ impl<'a> KeptMemory<'a> {
                 json::encode(&numbers)?.into(),
             ],
         )?;
+        forget_calls(
+            self.db,
+            self.scope,
+            block,
+            Some(key),
+            Told::Versions(&numbers),
+        )?;
         let deletions = gone.iter().filter(|row| row.is_deletion).count();
         self.count_forgotten(block, deletions as i64)
     }
@@ -413,6 +428,14 @@ impl<'a> KeptMemory<'a> {
                 ],
             )?;
             work.delete(gone.len() as i64, 0);
+            let key = Some(deletion.key.as_str());
+            forget_calls(
+                self.db,
+                self.scope,
+                &place.block,
+                key,
+                Told::UpTo(deletion.version),
+            )?;
             let forgotten = gone.into_iter().filter(|is_deletion| *is_deletion).count();
             self.count_forgotten(&place.block, forgotten as i64)?;
         }

@@ -3,7 +3,7 @@
 
 use super::apply::apply;
 use super::rows::{StoredProposal, get, update};
-use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange};
+use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind};
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -11,6 +11,9 @@ use crate::memory::Memory;
 use crate::memory::budget::check_content;
 use crate::memory::entry_text::check_entry;
 use crate::memory::origin::Origin;
+use crate::store::config::load_config;
+use crate::store::consolidation::ask_when_idle;
+use crate::store::learn_settings::LearnSettings;
 
 /// What a caller says of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,18 @@ pub fn decide(
         proposal.note.decided_by = Some(DecidedBy::Operator);
         update(memory.db, &proposal)?;
         proposal.tell(memory)?;
+        if verdict == Verdict::Approve && proposal.kind == ProposalKind::Learn {
+            let config = load_config(memory.db, &memory.deployed.config)?;
+            let now_ms = memory.host.now_ms();
+            // The block that is learnt into alone is put in order by itself.
+            let is_into = |learn: &&LearnSettings| {
+                let into = learn.into.as_ref().map(|into| into.as_str().to_lowercase());
+                into == Some(proposal.label.to_lowercase())
+            };
+            if let Some(learn) = config.learn.as_ref().filter(is_into) {
+                ask_when_idle(memory.db, learn, now_ms)?;
+            }
+        }
         Ok(proposal)
     })
 }

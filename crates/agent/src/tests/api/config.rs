@@ -85,6 +85,74 @@ fn with_defaults(defaults: Value) -> Alice {
 }
 
 #[test]
+fn an_empty_object_lifts_what_is_deployed() {
+    let target = json!({"service": "LISTENER"});
+    let defaults = json!({
+        "learn": {"into": "facts"},
+        "blocks": [{"label": "facts", "kind": "searchable"}],
+        "onTurnEnd": target,
+        "onMemoryChange": target,
+    });
+    let alice = with_defaults(defaults);
+    let waiting = |alice: &Alice| alice.ok("getStats", json!({}))["learning"]["waiting"].clone();
+    let own = json!({"learn": {}, "onTurnEnd": {}, "onMemoryChange": {}});
+    let config = alice.ok("configureAgent", own);
+    for setting in ["learn", "onTurnEnd", "onMemoryChange"] {
+        assert_eq!(config[setting], Value::Null, "{setting}");
+        assert_eq!(config["origins"][setting], "agent", "{setting}");
+    }
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.say(&["I like tea."]);
+    assert_eq!(waiting(&alice), 0);
+    assert_eq!(
+        alice.call("learn", json!({})).unwrap_err().code.name(),
+        "not_configured"
+    );
+    alice.ok(
+        "setEntry",
+        json!({"label": "facts", "key": "a", "content": "x"}),
+    );
+    assert_eq!(alice.ok("getStats", json!({}))["callbacks"]["waiting"], 0);
+    // `null` gives up the agent's own value.
+    let own = json!({"learn": null, "onTurnEnd": null, "onMemoryChange": null});
+    let config = alice.ok("configureAgent", own);
+    assert_eq!(config["learn"]["into"], "facts");
+    assert_eq!(config["onTurnEnd"]["service"], "LISTENER");
+    alice.say(&["I like tea."]);
+    assert_eq!(waiting(&alice), 1);
+    // More than nothing, and less than a block, is refused.
+    for learn in [
+        json!({"review": "auto"}),
+        json!({"into": "facts", "profile": ""}),
+    ] {
+        let error = alice
+            .call("configureAgent", json!({"learn": learn}))
+            .unwrap_err();
+        assert_eq!(error.code.name(), "invalid_request");
+    }
+}
+
+#[test]
+fn an_empty_object_lacks_something_where_nothing_is_deployed() {
+    let alice = Alice::default();
+    for (setting, field) in [
+        ("learn", "learn.into"),
+        ("summarize", "summarize.service"),
+        ("onTurnEnd", "onTurnEnd"),
+        ("onMemoryChange", "onMemoryChange"),
+    ] {
+        let error = alice
+            .call("configureAgent", json!({setting: {}}))
+            .unwrap_err();
+        assert_eq!(error.code.name(), "invalid_request", "{setting}");
+        assert_eq!(error.details["field"], field);
+        let deployed = with_defaults(json!({setting: {}}));
+        let problems = deployed.ok("getConfig", json!({}))["problems"].clone();
+        assert_eq!(problems.as_array().unwrap().len(), 1, "{setting}");
+    }
+}
+
+#[test]
 fn the_agents_own_value_goes_before_the_deployed_and_either_before_the_built_in() {
     let alice = with_defaults(json!({"maxSteps": 4, "sessionSearch": true, "model": "demo"}));
     alice.ok("configureAgent", json!({"sessionSearch": false}));

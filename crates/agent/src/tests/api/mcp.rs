@@ -476,6 +476,21 @@ fn tools_are_called_and_their_mistakes_are_for_the_model() {
     let found: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(found["results"][0]["sessionId"], "s");
     assert_eq!(call("search", json!({"quarry": "x"}))["isError"], true);
+    // By the tags of sessions, as the operation.
+    let among = |tag: &str| {
+        let told = call(
+            "search",
+            json!({"query": "Lisbon", "where": {"tags": {"any": [tag]}}}),
+        );
+        let text = told["content"][0]["text"].as_str().unwrap().to_owned();
+        let found: Value = serde_json::from_str(&text).unwrap();
+        found["results"].as_array().unwrap().len()
+    };
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "s", "tags": ["trips"]}),
+    );
+    assert_eq!((among("trips") > 0, among("work")), (true, 0));
 
     alice.outbound.answer(Said::json(&json!({"sky": "clear"})));
     let told = call(

@@ -7,4 +7,5 @@ mod for_model;
 mod next_request;
 mod pairs;
 mod plain;
+mod summary_service;
 pub mod working_context;

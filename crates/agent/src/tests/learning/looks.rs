@@ -267,8 +267,55 @@ fn a_failing_model_is_asked_again_after_growing_pauses() {
     }
     // The first one waits for the append to settle.
     assert_eq!(pauses, [3, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
+    // The session and the agent say why.
+    let session = alice.ok("getSession", json!({"sessionId": "s"}));
+    let error = session["lastLearningError"].as_object().unwrap();
+    let mut names: Vec<&str> = error.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["at", "attempts", "code", "message"]);
+    assert_eq!(
+        (&error["code"], &error["attempts"]),
+        (&json!("model_failed"), &json!(8))
+    );
+    let stats = alice.ok("getStats", json!({}));
+    assert_eq!(stats["learning"]["waiting"], 1);
+    let mut failure = session["lastLearningError"].clone();
+    failure["sessionId"] = json!("s");
+    assert_eq!(stats["learning"]["failures"], json!([failure]));
     alice.model_proposes(json!([]));
     assert_eq!(alice.alarm().next_at, None);
+    let session = alice.ok("getSession", json!({"sessionId": "s"}));
+    assert_eq!(session.get("lastLearningError"), None);
+    assert_eq!(
+        alice.ok("getStats", json!({}))["learning"]["failures"],
+        json!([])
+    );
+}
+
+#[test]
+fn a_look_sees_every_entry_that_what_was_said_touches() {
+    let alice = Alice::trusting();
+    for number in 0..200 {
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": format!("k{number}"), "content": format!("The user knows the word w{number}x.")}),
+        );
+    }
+    // The message that matters is the oldest of many, and its word the last of many.
+    let chatter = (0..20).map(|n| user_said(&format!("How long do I boil number {n} of these?")));
+    let first = user_said(
+        "Well, by the way, since we speak of all these many things today, forget what I said about w7x.",
+    );
+    let events: Vec<Value> = [first].into_iter().chain(chatter).collect();
+    alice.append(json!(events));
+    alice.model_proposes(json!([{"action": "forget", "key": "k7", "events": ["e1"]}]));
+    let learnt = alice.learn();
+    assert!(
+        alice.learn_prompt().contains("\"k7\""),
+        "{}",
+        alice.learn_prompt()
+    );
+    assert_eq!(learnt["proposals"][0]["changes"][0]["status"], "applied");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod consolidation;
 mod deaths;
+mod idle;
 mod looks;
 mod poison;
 mod proposals;

@@ -349,6 +349,62 @@ fn a_purge_takes_back_the_calls_that_name_its_text() {
 }
 
 #[test]
+fn retention_takes_back_the_calls_that_tell_of_what_it_deletes() {
+    let alice = told_alice();
+    alice.ok(
+        "configureAgent",
+        json!({"retention": {"entriesDays": 60, "versionsDays": 10, "deletedDays": 20}}),
+    );
+    let entry = |key: &str, text: &str| json!({"label": "facts", "key": key, "content": text});
+    alice.ok("setEntry", entry("seat", "Window."));
+    alice.ok("setEntry", entry("seat", "Aisle."));
+    alice.ok("setBlock", json!({"label": "Memory", "content": "a"}));
+    alice.ok("setBlock", json!({"label": "Memory", "content": "b"}));
+    alice.ok("setEntry", entry("meal", "Soup."));
+    alice.ok("deleteEntry", json!({"label": "facts", "key": "meal"}));
+    assert_eq!(alice.callback_rows(), 6);
+    let after = |days: i64| {
+        alice.host.advance(days * 24 * 60 * 60 * 1000);
+        while alice.ok("applyRetention", json!({}))["complete"] == false {}
+        alice.callback_rows()
+    };
+    assert_eq!(after(5), 6);
+    // The first versions are gone: of the seat, of the block and of the meal.
+    assert_eq!(after(10), 3);
+    // What the deletion left is gone.
+    assert_eq!(after(10), 2);
+    // The entry is gone. The block's text stays.
+    assert_eq!(after(40), 1);
+}
+
+#[test]
+fn a_turn_that_answers_a_call_is_not_learnt_from_by_itself() {
+    let alice = told_alice();
+    let learn = json!({"learn": {"into": "facts", "review": "auto"}});
+    alice.ok("configureAgent", learn);
+    let turn = |id: &str, delivery: Option<String>| {
+        let mut body = json!({"id": "s", "message": user(id)});
+        body["message"]["id"] = json!(id);
+        if let Some(delivery) = delivery {
+            body["deliveryId"] = json!(delivery);
+        }
+        alice.outbound.answer(said("Hello!"));
+        alice.chat(body);
+    };
+    turn("one", Some(alice.memory_delivery()));
+    assert_eq!(alice.alarm().next_at, None);
+    // The next turn has both looked at, and so has a call.
+    turn("two", None);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.alarm().next_at, None);
+    assert!(alice.learn_prompt().contains("\"e4\""));
+    turn("three", Some(alice.memory_delivery()));
+    assert_eq!(alice.alarm().next_at, None);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.ok("learn", json!({}))["events"], 2);
+}
+
+#[test]
 fn a_text_that_is_gone_is_not_told() {
     let alice = told_alice();
     let entry = json!({"label": "facts", "key": "seat", "content": "Window."});

@@ -44,19 +44,21 @@ fn targets_of(change: &ConfigureAgent) -> impl Iterator<Item = (&'static str, &C
     ]
     .into_iter()
     .filter_map(|(setting, change)| Some((setting, change.given()?.as_ref()?)))
+    // `{}` lifts a default that is deployed.
+    .filter(|(_, target)| target.is_somebody())
 }
 
 /// Checks that each target names one place.
 pub fn check_shapes(change: &ConfigureAgent) -> Result<()> {
     for (setting, target) in targets_of(change) {
-        if target.service.is_some() == target.url.is_some() {
+        if target.service.is_some() && target.url.is_some() {
             return Err(nobody(setting));
         }
     }
     Ok(())
 }
 
-fn nobody(setting: &str) -> Error {
+pub fn nobody(setting: &str) -> Error {
     Error::invalid(
         setting,
         format!("`{setting}` is either a `service` binding or a `url`: give one of them."),

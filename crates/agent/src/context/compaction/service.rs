@@ -1,0 +1,87 @@
+//! A service binding that writes summaries in place of a model, in any language. It is asked
+//! by `POST summarize` with `{agent, prompt, maxTokens}` and answers `{summary}`. `prompt` says
+//! what is wanted, and holds the part of the conversation.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Code, Error, Result};
+use crate::base::json;
+use crate::base::outbound::{
+    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, read_all,
+};
+use crate::memory::Memory;
+
+/// The path at which the service is asked.
+const PATH: &str = "summarize";
+
+/// The most bytes of an answer: many times what a summary may have.
+const MAX_ANSWER_BYTES: usize = 256 << 10;
+
+/// As for a model, whose place the service takes. An answer comes whole, so it may be silent
+/// for as long as it may take.
+const LIMITS: CallLimits = CallLimits {
+    wait_ms: 5 * 60_000,
+    silence_ms: 2 * 60_000,
+    mute_ms: None,
+    total_ms: 5 * 60_000,
+    max_bytes: MAX_ANSWER_BYTES,
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked<'a> {
+    agent: &'a str,
+    prompt: &'a str,
+    max_tokens: i64,
+}
+
+#[derive(Deserialize)]
+struct Answered {
+    summary: String,
+}
+
+/// The service's summary. An error says what happened, and nothing of the answer.
+pub async fn ask(
+    memory: &Memory<'_>,
+    binding: &str,
+    prompt: &str,
+    max_tokens: i64,
+) -> Result<String> {
+    let failed = |what: &str| {
+        let sentence = format!("The service `{binding}` wrote no summary: {what}.");
+        Error::new(Code::ModelFailed, sentence).with("binding", binding)
+    };
+    if !memory.outbound.is_bound(binding) {
+        return Err(CallFailure::not_configured(binding));
+    }
+    let call = OutboundRequest {
+        purpose: CallPurpose::Model,
+        place: Endpoint::Service {
+            binding: binding.to_owned(),
+            path: PATH.to_owned(),
+        },
+        headers: Vec::new(),
+        body: json::encode(&Asked {
+            agent: memory.agent,
+            prompt,
+            max_tokens,
+        })?,
+        limits: LIMITS,
+    };
+    let sent = memory.outbound.send(call).await;
+    let mut answer = sent.map_err(|failure| failed(&failure.reason()))?;
+    let read = read_all(answer.body.as_mut()).await;
+    let bytes = read.map_err(|failure| failed(&failure.reason()))?;
+    if !(200..300).contains(&answer.status) {
+        return Err(failed(&format!(
+            "it answered with status {}",
+            answer.status
+        )));
+    }
+    if bytes.len() > MAX_ANSWER_BYTES {
+        return Err(failed("its answer is too long"));
+    }
+    let answered: Answered = json::parse(&bytes)
+        .map_err(|_| failed("its answer is not a JSON object with a text `summary`"))?;
+    Ok(answered.summary)
+}

@@ -1,0 +1,100 @@
+//! The entries that a look shows beside the events. What is not shown can't be replaced or
+//! retired by the model, so a search for each part of what was said finds them, in a bounded
+//! number of searches.
+
+use std::collections::BTreeSet;
+
+use crate::base::error::Result;
+use crate::learning::material::MaterialEvent;
+use crate::memory::Memory;
+use crate::memory::definition::Definition;
+use crate::memory::entry::Entry;
+use crate::memory::entry_query::EntryQuery;
+use crate::memory::entry_rows;
+use crate::memory::origin::Origin;
+use crate::recall::entries::search;
+use crate::search::words::{is_stop_word, words};
+
+/// The most entries that a look shows beside the events, and the most bytes of their texts.
+const MAX_ENTRIES: usize = 40;
+const MAX_ENTRY_BYTES: usize = 16 << 10;
+
+/// The most searches for these entries, and the most different words and bytes of each: a
+/// search reads 48 words and 2,000 characters.
+const MAX_SEARCHES: usize = 24;
+const MAX_QUERY_WORDS: usize = 40;
+const MAX_QUERY_BYTES: usize = 1_800;
+
+/// The entries that the events touch: those that searches for their words find, the best of
+/// each search first.
+pub async fn find_touched(
+    memory: &Memory<'_>,
+    block: &Definition,
+    shown: &[MaterialEvent],
+) -> Result<Vec<Entry>> {
+    let mut rankings = Vec::new();
+    for query in queries_for(shown) {
+        let asked = EntryQuery {
+            queries: &[query],
+            limit: MAX_ENTRIES as i64,
+            as_of: None,
+            filter: None,
+        };
+        let found = search(memory, std::slice::from_ref(block), &asked).await?;
+        let keys: Vec<String> = found
+            .results
+            .into_iter()
+            .filter_map(|found| found.key)
+            .collect();
+        rankings.push(keys);
+    }
+    let mut touched: Vec<Entry> = Vec::new();
+    let mut bytes = 0;
+    for place in 0..MAX_ENTRIES {
+        for key in rankings.iter().filter_map(|keys| keys.get(place)) {
+            let is_here = touched.iter().any(|entry| entry.key == *key);
+            let entry = match is_here {
+                true => None,
+                false => entry_rows::find_entry(memory.db, block, key)?,
+            };
+            let Some(entry) = entry else { continue };
+            bytes += entry.content.len().min(MAX_ENTRY_BYTES / 4);
+            if bytes > MAX_ENTRY_BYTES || touched.len() >= MAX_ENTRIES {
+                return Ok(touched);
+            }
+            touched.push(entry);
+        }
+    }
+    Ok(touched)
+}
+
+/// What is searched for: all that users said, cut where a search would read no more words.
+fn queries_for(shown: &[MaterialEvent]) -> Vec<String> {
+    let said = shown
+        .iter()
+        .rev()
+        .filter(|event| matches!(event.voice, Origin::User | Origin::Import));
+    let mut queries: Vec<String> = Vec::new();
+    let mut query = String::new();
+    let mut stems = BTreeSet::new();
+    for event in said {
+        // A quotation mark would ask for a phrase, and a star for a beginning.
+        let text = event.text.replace(['"', '\u{201C}', '\u{201D}', '*'], " ");
+        for word in text.split_whitespace() {
+            stems.extend(words(word).into_iter().filter(|word| !is_stop_word(word)));
+            if stems.len() > MAX_QUERY_WORDS || query.len() + word.len() > MAX_QUERY_BYTES {
+                queries.push(std::mem::take(&mut query));
+                stems = words(word)
+                    .into_iter()
+                    .filter(|word| !is_stop_word(word))
+                    .collect();
+            }
+            query.push_str(word);
+            query.push(' ');
+        }
+    }
+    queries.push(query);
+    queries.retain(|query| !words(query).is_empty());
+    queries.truncate(MAX_SEARCHES);
+    queries
+}
