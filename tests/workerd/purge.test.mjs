@@ -31,15 +31,47 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-/** The files of all objects that hold the text, with its place in them. */
-async function filesWith(text) {
+/** What was searched so far. */
+const searched = { searches: 0, files: 0, bytes: 0, logBytes: 0 };
+
+after(() => {
+  const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+  console.log(
+    `purge: ${searched.searches} searches of ${searched.files} files, ${mib(searched.bytes)} in all, of them ${mib(searched.logBytes)} of write-ahead logs`,
+  );
+});
+
+/** The files of all objects that hold one of the texts, with its place in them. */
+async function filesWith(...texts) {
   const found = [];
+  searched.searches += 1;
   for (const entry of await readdir(storage, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !/\.sqlite(-wal)?$/.test(entry.name)) continue;
     const bytes = await readFile(join(entry.parentPath, entry.name));
-    for (const form of [text, text.toUpperCase()]) {
+    searched.files += 1;
+    searched.bytes += bytes.length;
+    if (entry.name.endsWith("-wal")) searched.logBytes += bytes.length;
+    for (const form of texts.flatMap((text) => [text, text.toUpperCase()])) {
       const at = bytes.indexOf(form);
       if (at >= 0) found.push(`${entry.name} at ${at}: ${bytes.subarray(at - 40, at + 40).toString("latin1")}`);
+    }
+  }
+  return found;
+}
+
+/** The tables, and their columns, that hold the text. An index of words shows what its shadow tables hold. */
+async function columnsWith(agent, text) {
+  const sql = (statement) => server.sql(agent, statement);
+  const tables = await sql(
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
+  );
+  const found = [];
+  for (const { name: table } of tables.filter(({ name }) => !name.startsWith("_cf_"))) {
+    for (const { name: column } of await sql(`SELECT name FROM pragma_table_info('${table}')`)) {
+      const [{ n }] = await sql(
+        `SELECT count(*) AS n FROM "${table}" WHERE instr(lower(CAST("${column}" AS TEXT)), '${text}')`,
+      );
+      if (n > 0) found.push(`${table}.${column}`);
     }
   }
   return found;
@@ -117,6 +149,9 @@ test("after_purges_no_byte_of_the_text_is_in_the_files", async () => {
   const agent = "bytes";
   const ids = await fill(agent);
   assert.notDeepEqual(await filesWith(END), [], "the text was written");
+  const columns = await columnsWith(agent, END);
+  console.log(`purge: the text stands in ${columns.length} columns: ${columns.join(", ")}`);
+  assert.ok(columns.length > 12, columns.join());
   const { sessions } = await ok(agent, "listSessions", {});
   for (const purge of [
     ["deleteEvents", { sessionId: "s", eventIds: ids }],
@@ -132,6 +167,7 @@ test("after_purges_no_byte_of_the_text_is_in_the_files", async () => {
   }
   const left = await ok(agent, "findMentions", { query: NEEDLE });
   assert.deepEqual(left, { places: [], cursor: null });
+  assert.deepEqual(await columnsWith(agent, END), []);
   await server.kill9();
   assert.deepEqual(await filesWith(END), []);
   await ok(agent, "getStats", {});
@@ -158,6 +194,36 @@ test("what_is_found_and_erased_leaves_no_byte_in_the_files", async () => {
   await ok(agent, "erase", { places });
   await server.kill9();
   assert.deepEqual(await filesWith(END), []);
+});
+
+/** A file of one session with so many events that say the needle. */
+function fileOf(count) {
+  const time = Date.now();
+  const head = {
+    ...{ type: "session", format: 1, id: "s", agentId: "a", name: null, parentSessionId: null, metadata: null },
+    ...{ createdAt: time, updatedAt: time, usage: { inputTokens: 0, outputTokens: 0, cost: 0 }, seqFloor: count },
+  };
+  const event = (n) => ({
+    ...{ type: "event", seq: n, id: `e${n}`, parentId: n === 1 ? null : `e${n - 1}`, action: "user_message" },
+    ...{ content: `${NEEDLE} ${n} ${"and so on ".repeat(n % 9)}`, createdAt: time, writtenAt: time },
+  });
+  const lines = [head, ...Array.from({ length: count }, (_, n) => event(n + 1))];
+  lines.push({ type: "end", events: count, leafId: null });
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+}
+
+// The feed says that each event is gone. Its rows took pages that the purge had just freed.
+test("what_a_purge_writes_itself_takes_no_page_with_the_text", async () => {
+  const agent = "imported";
+  const path = `/agents/session-agent/${agent}/sessions/s/import`;
+  const imported = await server.fetch(path, { method: "POST", headers, body: fileOf(400) });
+  assert.equal(imported.status, 200, await imported.text());
+  const eventIds = Array.from({ length: 400 }, (_, n) => `e${n + 1}`);
+  const { deleted } = await ok(agent, "deleteEvents", { sessionId: "s", eventIds, purge: true });
+  assert.equal(deleted, 400);
+  assert.deepEqual(await filesWith(END), []);
+  const notes = await server.sql(agent, "SELECT value FROM cf_agents_config WHERE key = 'purged'");
+  assert.deepEqual(notes, []);
 });
 
 test("a_killed_purge_is_whole_or_has_not_begun", async () => {
@@ -239,4 +305,13 @@ test("a_killed_purge_is_whole_or_has_not_begun", async () => {
   await ok(agent, "deleteEntry", { label: "kb", key: "none", purge: true });
   const tables = await server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_zeros*'");
   assert.deepEqual(tables, []);
+  // What was asked for and has no answer is asked for again. A purge that died behind its
+  // transaction finds no rows, and clears their bytes.
+  const places = (name) => [
+    ...[0, 1, 2].map((n) => ({ kind: "event", sessionId: "s", id: `${name}-${n}` })),
+    { kind: "entry", label: "kb", key: name },
+  ];
+  const unanswered = [...asked].filter((name) => !acknowledged.has(name));
+  for (const name of unanswered) await ok(agent, "erase", { places: places(name) });
+  assert.deepEqual(await filesWith(...[...asked].flatMap((name) => [`It is ${name}.`, ` of ${name}.`])), []);
 });

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::erased::{Erased, Erasure, InPurge};
+use super::purged_pages;
 use super::tables::TABLES;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, Row, SqlValue, TextAndRow};
@@ -87,18 +88,33 @@ impl<'a> ErasingDatabase<'a> {
     /// What was erased. The words of deleted rows are in the indexes until these are merged
     /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
     /// others say, so it is no part of the purge's transaction.
-    pub fn finish(&self) -> Erasure {
-        let mut tables = self.tables.take();
+    pub fn finish(&self) -> Result<Erasure> {
+        let mut tables = purged_pages::note(self.db, self.tables.take())?;
+        // Each purge merges these, so no note needs to name them.
         tables.append(&mut self.indexes.borrow_mut());
-        Erasure {
+        Ok(Erasure {
             erased: self.erased.take(),
             tables: tables.into_iter().collect(),
+        })
+    }
+
+    /// Notes a table that takes rows. SQLite may give the table a page that this transaction
+    /// freed, and does not clear such a page: its unused bytes still hold deleted texts.
+    fn note_growth(&self, sql: &str) {
+        let Some(rest) = sql.trim_start().strip_prefix("INSERT INTO ") else {
+            return;
+        };
+        let name = rest.split([' ', '(', '\n']).next().unwrap_or_default();
+        let table = TABLES.iter().find(|table| table.name == name);
+        if let Some(table) = table.filter(|table| table.purge != InPurge::Merged) {
+            self.touch(table.name);
         }
     }
 
     /// Overwrites and counts the rows that this statement deletes.
     fn overwrite(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         let Some(deletion) = DeleteStatement::read(sql) else {
+            self.note_growth(sql);
             return Ok(());
         };
         let table = TABLES.iter().find(|table| table.name == deletion.table);

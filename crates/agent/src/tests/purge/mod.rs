@@ -6,9 +6,12 @@ mod tables;
 mod ways_in;
 
 use crate::base::database::Database as _;
+use crate::base::ids::Id;
+use crate::lifecycle::purge::purge_events;
 use crate::memory::purge::renew_tables;
 use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX};
 use crate::testing::Sqlite;
+use crate::tests::Alice;
 
 /// A word that nothing else says. The end of the word is looked for: an index of words
 /// leaves out beginnings that words share.
@@ -43,6 +46,21 @@ pub fn places_of_needle(db: &Sqlite) -> Vec<String> {
         }
     }
     places
+}
+
+/// SQLite gives a table that takes rows the pages that the same transaction freed, as they are.
+#[test]
+fn the_pages_of_a_table_that_took_rows_are_cleared_too() {
+    let alice = Alice::with_session();
+    let id = |text: &str| Id::parse(text.to_owned()).unwrap();
+    let said = alice.say(&["x"]).remove(0);
+    let (deleted, erasure) = purge_events(&alice.db, &alice.host, &id("s"), &[id(&said)]).unwrap();
+    assert_eq!(deleted, 1);
+    assert!(
+        erasure.tables.contains(&"cf_agents_changes"),
+        "{:?}",
+        erasure.tables
+    );
 }
 
 /// Virtual tables show what their shadow tables hold, or columns of which they keep none.
