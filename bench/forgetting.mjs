@@ -325,13 +325,24 @@ const WAYS = {
   },
 };
 
+/** How long the work of this way takes, so that deaths fall into all of it. */
+async function durationOf(way) {
+  const agent = `${way} measured`;
+  const { work } = await WAYS[way](agent);
+  const took = await timed(work);
+  for (const name of [agent, `${agent} again`]) await ok(name, "destroy", { confirm: name });
+  return took * 1000 * 1.1;
+}
+
 async function kills() {
   const found = {};
+  const lasting = {};
   const names = Object.keys(WAYS);
   for (let n = 0; n < KILLS; n += 1) {
     const way = names[n % names.length];
     const agent = `${way} ${n}`;
-    const { work, check, lasts = 250 } = await WAYS[way](agent);
+    lasting[way] ??= await durationOf(way);
+    const { work, check, lasts = lasting[way] } = await WAYS[way](agent);
     const dying = work().catch(() => null);
     await pause(roll(lasts));
     await server.kill9();

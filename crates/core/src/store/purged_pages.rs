@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::stored::{PURGED, find_stored, write_stored};
 use super::tables::TABLES;
 use crate::base::database::Database;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::json;
 use serde::{Deserialize, Serialize};
 
@@ -32,11 +32,11 @@ pub struct PagesToClear {
 pub fn note(db: &dyn Database, tables: BTreeSet<&'static str>) -> Result<BTreeSet<&'static str>> {
     let before = find_stored(db, PURGED)?;
     let is_new = !tables.is_empty();
-    let tables = joined(before.as_deref(), tables)?;
+    let tables = joined(before.as_deref(), tables);
     if !is_new {
         return Ok(tables);
     }
-    let Note { purges, .. } = read(before.as_deref())?;
+    let Note { purges, .. } = read(before.as_deref());
     let note = Note {
         purges: purges + 1,
         tables: tables.iter().map(|&table| table.to_owned()).collect(),
@@ -49,7 +49,7 @@ pub fn note(db: &dyn Database, tables: BTreeSet<&'static str>) -> Result<BTreeSe
 pub fn find(db: &dyn Database, tables: &[&'static str]) -> Result<PagesToClear> {
     let note = find_stored(db, PURGED)?;
     Ok(PagesToClear {
-        tables: joined(note.as_deref(), tables.iter().copied().collect())?
+        tables: joined(note.as_deref(), tables.iter().copied().collect())
             .into_iter()
             .collect(),
         note,
@@ -67,21 +67,17 @@ pub fn forget(db: &dyn Database, cleared: &PagesToClear) -> Result<()> {
     }
 }
 
-fn joined(
-    note: Option<&str>,
-    mut tables: BTreeSet<&'static str>,
-) -> Result<BTreeSet<&'static str>> {
-    let noted = read(note)?.tables;
+fn joined(note: Option<&str>, mut tables: BTreeSet<&'static str>) -> BTreeSet<&'static str> {
+    let noted = read(note).tables;
     let known = TABLES.iter().map(|table| table.name);
     tables.extend(known.filter(|name| noted.iter().any(|noted| noted == name)));
-    Ok(tables)
+    tables
 }
 
-fn read(note: Option<&str>) -> Result<Note> {
-    note.map_or_else(
-        || Ok(Note::default()),
-        |note| json::decode(note).map_err(Error::storage),
-    )
+/// A damaged note must not keep a text from being erased.
+fn read(note: Option<&str>) -> Note {
+    note.and_then(|note| json::decode(note).ok())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
