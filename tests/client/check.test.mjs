@@ -56,7 +56,10 @@ test("a_file_that_no_build_reads_and_a_missing_wrangler_are_said", async () => {
   const program = join(made.folder, "node_modules/.bin/session-agent");
   const failed = await runFile(program, ["check"], { cwd: other, env: quietly() }).catch((error) => error);
   assert.equal(failed.code, 1);
-  assert.match(failed.stderr, /^wrangler reads the configuration, and is not installed in .*: npm install --save-dev wrangler\n$/);
+  assert.match(
+    failed.stderr,
+    /^wrangler reads the configuration, and is not installed in .*: npm install --save-dev wrangler\n$/,
+  );
   await rm(other, { recursive: true });
   await rm(join(made.folder, "wrangler.toml"));
 });
