@@ -25,7 +25,7 @@ use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
 use session_agent_core::base::trace::run_in;
 use session_agent_core::store::purged_pages;
-use session_agent_core::store::schema::free_space::{empty_free_pages, fill_free_pages};
+use session_agent_core::store::schema::free_space::{FILLED_BYTES, empty_free_pages, fill_free_pages};
 
 impl Object {
     pub(super) async fn call(
@@ -163,27 +163,27 @@ impl Object {
             return Ok(());
         }
         let db = Sqlite::new(&self.storage);
-        let pages = purged_pages::find(&db, tables)?;
-        self.fill_free_pages(&db).await?;
+        let pages = purged_pages::begin(&db, tables)?;
+        self.fill_free_pages(&db, FILLED_BYTES).await?;
         // The storage may have been emptied meanwhile.
         if !self.is_migrated.get() {
             return Ok(());
         }
         renew_tables(&db, &pages.tables)?;
         self.outbound.sleep(0).await;
-        self.fill_free_pages(&db).await?;
-        self.fill_free_pages(&db).await?;
+        self.fill_free_pages(&db, pages.filled_bytes).await?;
+        self.fill_free_pages(&db, pages.filled_bytes).await?;
         match self.is_migrated.get() {
             true => purged_pages::forget(&db, &pages),
             false => Ok(()),
         }
     }
 
-    async fn fill_free_pages(&self, db: &Sqlite<'_>) -> Result<()> {
+    async fn fill_free_pages(&self, db: &Sqlite<'_>, bytes: i64) -> Result<()> {
         if !self.is_migrated.get() {
             return Ok(());
         }
-        fill_free_pages(db)?;
+        fill_free_pages(db, bytes)?;
         self.outbound.sleep(0).await;
         if !self.is_migrated.get() {
             return Ok(());

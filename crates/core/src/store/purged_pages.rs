@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::schema::free_space::filled_bytes;
 use super::stored::{PURGED, find_stored, write_stored};
 use super::tables::TABLES;
 use crate::base::database::Database;
@@ -16,12 +17,17 @@ use serde::{Deserialize, Serialize};
 struct Note {
     /// Counts up with each purge, so that no two notes are the same.
     purges: i64,
+    /// How often the clearing was begun. Only an object that died did not end it.
+    #[serde(default)]
+    clearings: i64,
     tables: Vec<String>,
 }
 
 /// The pages to clear now.
 pub struct PagesToClear {
     pub tables: Vec<&'static str>,
+    /// How many bytes of zeros write over the write-ahead log.
+    pub filled_bytes: i64,
     /// The stored note that names them.
     note: Option<String>,
 }
@@ -36,19 +42,31 @@ pub fn note(db: &dyn Database, tables: BTreeSet<&'static str>) -> Result<BTreeSe
     if !is_new {
         return Ok(tables);
     }
-    let Note { purges, .. } = read(before.as_deref());
+    let Note {
+        purges, clearings, ..
+    } = read(before.as_deref());
     let note = Note {
         purges: purges + 1,
+        clearings,
         tables: tables.iter().map(|&table| table.to_owned()).collect(),
     };
     write_stored(db, PURGED, &note)?;
     Ok(tables)
 }
 
-/// These tables, and those that purges noted.
-pub fn find(db: &dyn Database, tables: &[&'static str]) -> Result<PagesToClear> {
-    let note = find_stored(db, PURGED)?;
+/// Begins to clear the pages of these tables, and of those that purges noted.
+pub fn begin(db: &dyn Database, tables: &[&'static str]) -> Result<PagesToClear> {
+    let mut note = find_stored(db, PURGED)?;
+    let mut clearings = 1;
+    if note.is_some() {
+        let mut begun = read(note.as_deref());
+        begun.clearings += 1;
+        clearings = begun.clearings;
+        write_stored(db, PURGED, &begun)?;
+        note = find_stored(db, PURGED)?;
+    }
     Ok(PagesToClear {
+        filled_bytes: filled_bytes(clearings),
         tables: joined(note.as_deref(), tables.iter().copied().collect())
             .into_iter()
             .collect(),
@@ -100,7 +118,7 @@ mod tests {
         assert_eq!(note(&db, BTreeSet::new()).unwrap(), events);
         let both = BTreeSet::from([ENTRIES, EVENTS]);
         assert_eq!(note(&db, BTreeSet::from([ENTRIES])).unwrap(), both);
-        let pages = find(&db, &[]).unwrap();
+        let pages = begin(&db, &[]).unwrap();
         assert_eq!(pages.tables, [ENTRIES, EVENTS]);
         forget(&db, &pages).unwrap();
         assert_eq!(db.dump(), before);
@@ -110,9 +128,21 @@ mod tests {
     fn a_purge_that_comes_while_pages_are_cleared_keeps_its_note() {
         let db = migrated();
         note(&db, BTreeSet::from([EVENTS])).unwrap();
-        let pages = find(&db, &[EVENTS]).unwrap();
+        let pages = begin(&db, &[EVENTS]).unwrap();
         note(&db, BTreeSet::from([EVENTS])).unwrap();
         forget(&db, &pages).unwrap();
-        assert_eq!(find(&db, &[]).unwrap().tables, [EVENTS]);
+        assert_eq!(begin(&db, &[]).unwrap().tables, [EVENTS]);
+    }
+
+    #[test]
+    fn each_clearing_that_died_has_the_next_one_fill_more() {
+        let db = migrated();
+        let least = begin(&db, &[EVENTS]).unwrap().filled_bytes;
+        note(&db, BTreeSet::from([EVENTS])).unwrap();
+        assert_eq!(begin(&db, &[]).unwrap().filled_bytes, least);
+        let second = begin(&db, &[]).unwrap();
+        assert!(second.filled_bytes > 2 * least);
+        forget(&db, &second).unwrap();
+        assert_eq!(begin(&db, &[]).unwrap().filled_bytes, least);
     }
 }
