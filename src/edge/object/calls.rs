@@ -24,8 +24,7 @@ use session_agent_core::base::error::Result;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
 use session_agent_core::base::trace::run_in;
-use session_agent_core::store::purged_pages;
-use session_agent_core::store::schema::free_space::{FILLED_BYTES, empty_free_pages, fill_free_pages};
+use session_agent_core::store::schema::free_space::{empty_free_pages, fill_free_pages};
 
 impl Object {
     pub(super) async fn call(
@@ -155,35 +154,26 @@ impl Object {
     }
 
     /// Clears what a purge left of its text in pages of these tables, in free pages, and in
-    /// the write-ahead log. What an earlier purge could not clear is cleared, too. Each step
-    /// is committed before the next one begins. Filling has the log copied into the
-    /// database's file, and filling again writes over the log.
+    /// the write-ahead log. Each step is committed before the next one begins. Filling has
+    /// the log copied into the database's file, and filling again writes over the log.
     pub(super) async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
-        if !self.is_migrated.get() {
-            return Ok(());
-        }
         let db = Sqlite::new(&self.storage);
-        let pages = purged_pages::begin(&db, tables)?;
-        self.fill_free_pages(&db, FILLED_BYTES).await?;
+        self.fill_free_pages(&db).await?;
         // The storage may have been emptied meanwhile.
         if !self.is_migrated.get() {
             return Ok(());
         }
-        renew_tables(&db, &pages.tables)?;
+        renew_tables(&db, tables)?;
         self.outbound.sleep(0).await;
-        self.fill_free_pages(&db, pages.filled_bytes).await?;
-        self.fill_free_pages(&db, pages.filled_bytes).await?;
-        match self.is_migrated.get() {
-            true => purged_pages::forget(&db, &pages),
-            false => Ok(()),
-        }
+        self.fill_free_pages(&db).await?;
+        self.fill_free_pages(&db).await
     }
 
-    async fn fill_free_pages(&self, db: &Sqlite<'_>, bytes: i64) -> Result<()> {
+    async fn fill_free_pages(&self, db: &Sqlite<'_>) -> Result<()> {
         if !self.is_migrated.get() {
             return Ok(());
         }
-        fill_free_pages(db, bytes)?;
+        fill_free_pages(db)?;
         self.outbound.sleep(0).await;
         if !self.is_migrated.get() {
             return Ok(());

@@ -55,7 +55,7 @@ pub fn erase_places(
         }
         Ok(ErasedPlaces {
             found,
-            erasure: db.finish()?,
+            erasure: db.finish(),
         })
     })
 }

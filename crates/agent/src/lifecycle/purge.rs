@@ -77,7 +77,7 @@ fn erase<T>(
         let db = ErasingDatabase::new(db);
         db.merge_index(EVENT_INDEX);
         let deleted = delete(&db)?;
-        Ok((deleted, db.finish()?))
+        Ok((deleted, db.finish()))
     })
 }
 

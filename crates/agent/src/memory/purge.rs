@@ -240,7 +240,7 @@ fn erase(
         let was_here = delete(&db)?;
         Ok(Purged {
             was_there: was_here || home.as_ref().is_some_and(|home| home.deleted),
-            erasure: db.finish()?,
+            erasure: db.finish(),
             home,
         })
     })

@@ -11,7 +11,6 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::erased::{Erased, Erasure, InPurge};
-use super::purged_pages;
 use super::tables::TABLES;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, Row, SqlValue, TextAndRow};
@@ -88,14 +87,13 @@ impl<'a> ErasingDatabase<'a> {
     /// What was erased. The words of deleted rows are in the indexes until these are merged
     /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
     /// others say, so it is no part of the purge's transaction.
-    pub fn finish(&self) -> Result<Erasure> {
-        let mut tables = purged_pages::note(self.db, self.tables.take())?;
-        // Each purge merges these, so no note needs to name them.
+    pub fn finish(&self) -> Erasure {
+        let mut tables = self.tables.take();
         tables.append(&mut self.indexes.borrow_mut());
-        Ok(Erasure {
+        Erasure {
             erased: self.erased.take(),
             tables: tables.into_iter().collect(),
-        })
+        }
     }
 
     /// Notes a table that takes rows. SQLite may give the table a page that this transaction

@@ -20,7 +20,6 @@ pub mod learned_windows;
 pub mod limits;
 pub mod meter;
 pub mod model_settings;
-pub mod purged_pages;
 pub mod retention;
 pub mod retention_progress;
 pub mod schema;

@@ -27,9 +27,6 @@ pub const DIRECTORY: &str = "directory";
 /// lines yet; see `api/whole/import.rs`.
 pub const RESTORING: &str = "restoring";
 
-/// The key of the tables whose pages a purge has yet to clear; see `store/purged_pages.rs`.
-pub const PURGED: &str = "purged";
-
 /// The key of the deployed tools that the agent removed; see `chat/tools/rows.rs`.
 pub const REMOVED_TOOLS: &str = "removedTools";
 

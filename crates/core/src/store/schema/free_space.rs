@@ -17,18 +17,7 @@ const MAX_BYTES: i64 = 24 << 20;
 /// How much is filled: as much as a purge of a small database frees, and the 1,022 pages
 /// that SQLite's list of free pages may hold before them, since it takes the oldest of them
 /// first. The write-ahead log is copied into the file after 1,000 pages, too.
-pub const FILLED_BYTES: i64 = 8 << 20;
-
-/// How much more is filled for each clearing before that did not come to its end. The next
-/// life of the object goes on behind the frames that the log held, and its first filling
-/// makes the log longer by [`FILLED_BYTES`].
-const MORE_BYTES: i64 = 10 << 20;
-const MAX_DEATHS: i64 = 8;
-
-/// How much the clearing with this number fills, so that the whole log is written over.
-pub fn filled_bytes(clearings: i64) -> i64 {
-    FILLED_BYTES + (clearings - 1).clamp(0, MAX_DEATHS) * MORE_BYTES
-}
+const FILLED_BYTES: i64 = 8 << 20;
 
 /// The most pages of an index of words that one purge merges at once. A
 /// page has 4 KB.
@@ -145,12 +134,12 @@ fn write_anew(
 /// Fills free pages with zeros. The zeros have to be committed before
 /// [`empty_free_pages`] frees the pages again: SQLite does not write a page that one
 /// transaction both fills and frees.
-pub fn fill_free_pages(db: &dyn Database, bytes: i64) -> Result<()> {
+pub fn fill_free_pages(db: &dyn Database) -> Result<()> {
     atomically(db, || {
         // A step before this one may have died.
         db.run(&format!("DROP TABLE IF EXISTS {ZEROS}"), &[])?;
         db.run(&format!("CREATE TABLE {ZEROS} (zeros BLOB NOT NULL)"), &[])?;
-        let mut left = bytes;
+        let mut left = FILLED_BYTES;
         while left > 0 {
             let sql = format!("INSERT INTO {ZEROS} (zeros) VALUES (zeroblob(?1))");
             db.run(&sql, &[left.min(ROW_BYTES).into()])?;
@@ -207,8 +196,8 @@ mod tests {
     fn filling_leaves_no_table_behind() {
         let db = migrated();
         let before = db.dump();
-        fill_free_pages(&db, FILLED_BYTES).unwrap();
-        fill_free_pages(&db, FILLED_BYTES).unwrap();
+        fill_free_pages(&db).unwrap();
+        fill_free_pages(&db).unwrap();
         empty_free_pages(&db).unwrap();
         empty_free_pages(&db).unwrap();
         assert_eq!(db.dump(), before);
