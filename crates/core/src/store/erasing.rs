@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::erased::{Erased, Erasure, InPurge};
+use super::table_fates::SessionTable;
 use super::tables::TABLES;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, Row, SqlValue, TextAndRow};
@@ -87,8 +88,14 @@ impl<'a> ErasingDatabase<'a> {
     /// What was erased. The words of deleted rows are in the indexes until these are merged
     /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
     /// others say, so it is no part of the purge's transaction.
+    ///
+    /// A purge that touched nothing may repeat one whose object died before pages were
+    /// cleared, so it clears those of all tables.
     pub fn finish(&self) -> Erasure {
         let mut tables = self.tables.take();
+        if tables.is_empty() {
+            tables = all_tables().collect();
+        }
         tables.append(&mut self.indexes.borrow_mut());
         Erasure {
             erased: self.erased.take(),
@@ -153,6 +160,14 @@ impl<'a> ErasingDatabase<'a> {
         );
         self.db.run(&sql, params)
     }
+}
+
+/// The tables whose pages a purge may leave texts in: those with texts, and those that a
+/// purge writes to itself.
+pub fn all_tables() -> impl Iterator<Item = &'static str> {
+    let holds_texts = |table: &&SessionTable| !matches!(table.purge, InPurge::Nothing(_));
+    let texts = TABLES.iter().filter(holds_texts).map(|table| table.name);
+    texts.chain(["cf_agents_changes"])
 }
 
 /// SQL: the column with a text of the same length that says nothing.

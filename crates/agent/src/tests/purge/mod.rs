@@ -9,7 +9,8 @@ use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::lifecycle::purge::purge_events;
 use crate::memory::purge::renew_tables;
-use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX};
+use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
+use crate::store::schema::free_space::filled_bytes;
 use crate::testing::Sqlite;
 use crate::tests::Alice;
 
@@ -61,6 +62,19 @@ fn the_pages_of_a_table_that_took_rows_are_cleared_too() {
         "{:?}",
         erasure.tables
     );
+}
+
+/// It may repeat a purge whose object died behind its transaction.
+#[test]
+fn a_purge_that_finds_nothing_clears_the_pages_of_all_tables() {
+    let alice = Alice::with_session();
+    let before = alice.db.dump();
+    let id = |text: &str| Id::parse(text.to_owned()).unwrap();
+    let (deleted, erasure) = purge_events(&alice.db, &alice.host, &id("s"), &[id("gone")]).unwrap();
+    assert_eq!(deleted, 0);
+    assert!(all_tables().all(|table| erasure.tables.contains(&table)));
+    assert!(filled_bytes(&erasure.tables) > filled_bytes(&["cf_agents_events"]));
+    assert!(alice.db.dump() == before);
 }
 
 /// Virtual tables show what their shadow tables hold, or columns of which they keep none.
