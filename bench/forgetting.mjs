@@ -355,6 +355,7 @@ async function kills() {
     }
     found[way] ??= {};
     found[way][outcome] = (found[way][outcome] ?? 0) + 1;
+    if ((n + 1) % 10 === 0) console.error(`${n + 1} of ${KILLS}: ${JSON.stringify(found)}`);
     await ok(agent, "destroy", { confirm: agent });
   }
   say(`- ${KILLS} of kill -9 at random points, seed ${SEED}`);
