@@ -89,12 +89,12 @@ impl<'a> ErasingDatabase<'a> {
     /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
     /// others say, so it is no part of the purge's transaction.
     ///
-    /// A purge that touched nothing may repeat one whose object died before pages were
+    /// A purge that erased nothing may repeat one whose object died before pages were
     /// cleared, so it clears those of all tables.
     pub fn finish(&self) -> Erasure {
         let mut tables = self.tables.take();
-        if tables.is_empty() {
-            tables = all_tables().collect();
+        if *self.erased.borrow() == Erased::default() {
+            tables.extend(all_tables());
         }
         tables.append(&mut self.indexes.borrow_mut());
         Erasure {
