@@ -5,31 +5,36 @@
 //   npm run bench -- forgetting                 all of it
 //   PARTS=retention,kills KILLS=100 npm run …   some of it
 //
-// EVENTS, MIB and KILLS say how much.
+// EVENTS, MIB and KILLS say how much. A run writes the parts that it ran, if they had their whole
+// size, into bench/results/forgetting.md, and leaves the other parts there as they are.
 
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { startServer } from "../tests/workerd/harness.mjs";
-import { ROOT } from "../scripts/places.mjs";
+import { machine, report } from "./frame/report.mjs";
 
 const PARTS = (process.env.PARTS ?? "retention,whole,mentions,kills").split(",");
-const EVENTS = Number(process.env.EVENTS ?? 1_000_000);
-const MIB = Number(process.env.MIB ?? 300);
-const KILLS = Number(process.env.KILLS ?? 100);
+const WHOLE = { events: 1_000_000, mib: 300, kills: 100 };
+const EVENTS = Number(process.env.EVENTS ?? WHOLE.events);
+const MIB = Number(process.env.MIB ?? WHOLE.mib);
+const KILLS = Number(process.env.KILLS ?? WHOLE.kills);
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 const DAY_MS = 86_400_000;
 const MAX_WAITING_MS = 30 * 60_000;
 
 const storage = await mkdtemp(join(tmpdir(), "session-agent-forgetting-"));
 const server = await startServer({ storage });
-const report = [];
+
+/** The lines of the part that runs. */
+let said = [];
 
 function say(line) {
   console.log(line);
-  report.push(line);
+  said.push(line);
 }
 
 async function ok(agent, operation, input) {
@@ -98,7 +103,7 @@ async function retention() {
   );
   await ok(agent, "createSession", { id: "young" });
   await ok(agent, "appendEvents", { sessionId: "young", events: [{ action: "user_message", content: "young" }] });
-  say(`retention: ${EVENTS} events of one session, imported in ${written.toFixed(0)} s`);
+  say(`- ${EVENTS} events of one session, imported in ${written.toFixed(0)} s`);
   const dry = await ok(agent, "applyRetention", { dryRun: true, retention: { eventsDays: 30 } });
   say(
     `- dry run: at least ${dry.body.gone.events.count} events, ${dry.rowsRead} rows read, ${dry.rowsWritten} written`,
@@ -131,7 +136,7 @@ async function whole() {
   await ok(agent, "defineBlock", { label: "facts", kind: "searchable" });
   await ok(agent, "setEntry", { label: "facts", key: "k", content: "A fact." });
   const { databaseBytes } = (await ok(agent, "getStats", {})).body;
-  say(`whole: ${sessions} sessions of ${each} events, a database of ${mib(databaseBytes)} MiB`);
+  say(`- ${sessions} sessions of ${each} events, a database of ${mib(databaseBytes)} MiB`);
   const hash = async (name) => {
     const { createHash } = await import("node:crypto");
     const digest = createHash("sha256");
@@ -189,7 +194,7 @@ async function mentions() {
   };
   let took;
   const memory = await withMemory(async () => (took = await timed(find)));
-  say(`mentions: ${places.length} places in ${length} events`);
+  say(`- ${places.length} places in ${length} events`);
   say(
     `- found by ${requests} requests in ${took.toFixed(1)} s, the longest ${longest.toFixed(0)} ms and ${rows} rows; ${memory}`,
   );
@@ -228,12 +233,12 @@ async function isInFiles() {
   return false;
 }
 
-const said = (n) => `They said ${NEEDLE} as number ${n}. ${"And so on. ".repeat(n % 9)}`;
+const textOf = (n) => `They said ${NEEDLE} as number ${n}. ${"And so on. ".repeat(n % 9)}`;
 
 /** Each way to die: what is there before, what is killed, and what must hold afterwards. */
 const WAYS = {
   async purge(agent) {
-    await importSession(agent, { id: "s", count: 400, days: 1, text: said });
+    await importSession(agent, { id: "s", count: 400, days: 1, text: textOf });
     const { body } = await ok(agent, "loadEvents", { sessionId: "s", limit: 400 });
     const input = { sessionId: "s", eventIds: body.map(({ id }) => id), purge: true };
     return {
@@ -248,9 +253,9 @@ const WAYS = {
     };
   },
   async erase(agent) {
-    await importSession(agent, { id: "s", count: 90, days: 1, text: said });
+    await importSession(agent, { id: "s", count: 90, days: 1, text: textOf });
     await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
-    for (let n = 0; n < 9; n += 1) await ok(agent, "setEntry", { label: "kb", key: `k${n}`, content: said(n) });
+    for (let n = 0; n < 9; n += 1) await ok(agent, "setEntry", { label: "kb", key: `k${n}`, content: textOf(n) });
     const find = async () => (await ok(agent, "findMentions", { query: NEEDLE, limit: 100 })).body.places;
     const places = (await find()).map(({ snippet: _, ...place }) => place);
     return {
@@ -320,13 +325,24 @@ const WAYS = {
   },
 };
 
+/** How long the work of this way takes, so that deaths fall into all of it. */
+async function durationOf(way) {
+  const agent = `${way} measured`;
+  const { work } = await WAYS[way](agent);
+  const took = await timed(work);
+  for (const name of [agent, `${agent} again`]) await ok(name, "destroy", { confirm: name });
+  return took * 1000 * 1.1;
+}
+
 async function kills() {
   const found = {};
+  const lasting = {};
   const names = Object.keys(WAYS);
   for (let n = 0; n < KILLS; n += 1) {
     const way = names[n % names.length];
     const agent = `${way} ${n}`;
-    const { work, check, lasts = 250 } = await WAYS[way](agent);
+    lasting[way] ??= await durationOf(way);
+    const { work, check, lasts = lasting[way] } = await WAYS[way](agent);
     const dying = work().catch(() => null);
     await pause(roll(lasts));
     await server.kill9();
@@ -339,9 +355,10 @@ async function kills() {
     }
     found[way] ??= {};
     found[way][outcome] = (found[way][outcome] ?? 0) + 1;
+    if ((n + 1) % 10 === 0) console.error(`${n + 1} of ${KILLS}: ${JSON.stringify(found)}`);
     await ok(agent, "destroy", { confirm: agent });
   }
-  say(`kills: ${KILLS} of kill -9 at random points, seed ${SEED}`);
+  say(`- ${KILLS} of kill -9 at random points, seed ${SEED}`);
   for (const [way, outcomes] of Object.entries(found))
     say(
       `- ${way}: ${Object.entries(outcomes)
@@ -351,15 +368,33 @@ async function kills() {
   assert.doesNotMatch(JSON.stringify(found), /WRONG/);
 }
 
+const RESULTS = new URL("results/forgetting.md", import.meta.url);
+const BENCHES = {
+  retention: [retention, "Retention", EVENTS >= WHOLE.events],
+  whole: [whole, "A whole agent out and in", MIB >= WHOLE.mib],
+  mentions: [mentions, "A person found and erased", EVENTS >= 100_000],
+  kills: [kills, "Killed on the way", KILLS >= WHOLE.kills],
+};
+
+/** The parts of the file that earlier runs wrote: their lines by their headings. */
+function writtenBefore() {
+  if (!existsSync(RESULTS)) return new Map();
+  const [, ...parts] = readFileSync(RESULTS, "utf8").split("\n## ");
+  return new Map(parts.map((part) => part.split("\n\n")).map(([heading, lines]) => [heading, lines.trim()]));
+}
+
 try {
-  for (const part of PARTS) await { retention, whole, mentions, kills }[part]();
-  // A run of some parts alone takes no place of a whole one.
-  const isWhole = process.env.PARTS === undefined;
-  if (isWhole)
-    await writeFile(
-      join(ROOT, "bench/results/forgetting.md"),
-      `# Forgetting, keeping, moving\n\n${report.join("\n")}\n`,
+  for (const part of PARTS) {
+    const [run, heading, isWhole] = BENCHES[part];
+    said = [];
+    await run();
+    if (!isWhole) continue;
+    const parts = writtenBefore().set(heading, said.join("\n"));
+    const lines = Object.values(BENCHES).flatMap(([, name]) =>
+      parts.has(name) ? ["", `## ${name}`, "", parts.get(name)] : [],
     );
+    await report("forgetting", ["# Forgetting, keeping, moving", "", machine(), ...lines]);
+  }
 } finally {
   await server.stop();
   await rm(storage, { recursive: true, force: true });

@@ -41,6 +41,29 @@ async function check(...args) {
 
 const put = (name, text) => writeFile(join(made.folder, name), text);
 
+test("a_file_that_no_build_reads_and_a_missing_wrangler_are_said", async () => {
+  await put("wrangler.toml", `${HEAD}[vars]\nAGENT_DEFAULTS = '{}'\n`);
+  await put("agent-defaults.json", '{"retention": {"eventsDays": 30}}');
+  const unread = await check("check");
+  assert.equal(unread.code, 1);
+  assert.match(unread.said, /^agent-defaults\.json is read by the build of a clone .* AGENT_DEFAULTS\.$/);
+  await rm(join(made.folder, "agent-defaults.json"));
+
+  const other = await mkdtemp(join(tmpdir(), "session-agent-check-"));
+  await writeFile(join(other, "wrangler.toml"), `${HEAD}[vars]\nAGENT_DEFAULTS = '{}'\n`);
+  const bare = await check("check", "--config", join(other, "wrangler.toml"));
+  assert.deepEqual(bare, { code: 0, said: "The defaults for every agent can be used." });
+  const program = join(made.folder, "node_modules/.bin/session-agent");
+  const failed = await runFile(program, ["check"], { cwd: other, env: quietly() }).catch((error) => error);
+  assert.equal(failed.code, 1);
+  assert.match(
+    failed.stderr,
+    /^wrangler reads the configuration, and is not installed in .*: npm install --save-dev wrangler\n$/,
+  );
+  await rm(other, { recursive: true });
+  await rm(join(made.folder, "wrangler.toml"));
+});
+
 test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
   assert.deepEqual(await check("check"), { code: 1, said: `There is no wrangler.toml in ${made.folder}.` });
   await put("wrangler.toml", HEAD);

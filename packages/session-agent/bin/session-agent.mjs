@@ -6,7 +6,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { runAgents, USAGE as USAGE_AGENTS } from "./agents.mjs";
 import { findVariableFault } from "./defaults.mjs";
@@ -18,18 +18,49 @@ const USAGE = `Usage: session-agent check [--config wrangler.toml]\n${others.joi
 
 const readApi = () => JSON.parse(readFileSync(join(import.meta.dirname, "../worker/site/openapi.json"), "utf8"));
 
+class Missing extends Error {}
+
 /** The project's own wrangler, which reads its configuration. */
 function loadWrangler() {
   const { resolve: find } = createRequire(join(process.cwd(), "package.json"));
-  return import(pathToFileURL(find("wrangler")));
+  let wrangler;
+  try {
+    wrangler = find("wrangler");
+  } catch {
+    throw new Missing(
+      `wrangler reads the configuration, and is not installed in ${process.cwd()}: npm install --save-dev wrangler`,
+    );
+  }
+  return import(pathToFileURL(wrangler));
+}
+
+/** The file of defaults that a build of the repository deploys. */
+const FILE = "agent-defaults.json";
+
+/** Whether this folder is a clone of the repository: its build reads the file, and says what is wrong with it. */
+function isClone(folder) {
+  try {
+    return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).name === "session-agent";
+  } catch {
+    return false;
+  }
 }
 
 async function check(given) {
   const config = given ?? CONFIGS.find((name) => existsSync(name));
   if (config === undefined || !existsSync(config))
     return `There is no ${config ?? "wrangler.toml"} in ${process.cwd()}.`;
+  const folder = dirname(resolve(config));
+  // Rules that hold nowhere are worse than none: retention that was set there would delete nothing.
+  if (existsSync(join(folder, FILE)) && !isClone(folder))
+    return `${FILE} is read by the build of a clone of the repository alone, and has no effect here. Put its JSON into the variable AGENT_DEFAULTS.`;
   const tooLong = "Give your class `blocks()` and `tools()` for what is longer.";
-  return await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
+  try {
+    return await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
+  } catch (error) {
+    if (error instanceof Missing) return error.message;
+    throw error;
+  }
 }
 
 /** Runs `export` or `import` until it ends, or until Ctrl-C. */

@@ -24,7 +24,9 @@ use session_agent_core::base::error::Result;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
 use session_agent_core::base::trace::run_in;
-use session_agent_core::store::schema::free_space::{empty_free_pages, fill_free_pages};
+use session_agent_core::store::schema::free_space::{
+    empty_free_pages, fill_free_pages, filled_bytes,
+};
 
 impl Object {
     pub(super) async fn call(
@@ -162,22 +164,23 @@ impl Object {
     /// the log copied into the database's file, and filling again writes over the log.
     pub(super) async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
         let db = Sqlite::new(&self.storage);
-        self.fill_free_pages(&db).await?;
+        self.fill_free_pages(&db, filled_bytes(&[])).await?;
         // The storage may have been emptied meanwhile.
         if !self.is_migrated.get() {
             return Ok(());
         }
         renew_tables(&db, tables)?;
         self.outbound.sleep(0).await;
-        self.fill_free_pages(&db).await?;
-        self.fill_free_pages(&db).await
+        let bytes = filled_bytes(tables);
+        self.fill_free_pages(&db, bytes).await?;
+        self.fill_free_pages(&db, bytes).await
     }
 
-    async fn fill_free_pages(&self, db: &Sqlite<'_>) -> Result<()> {
+    async fn fill_free_pages(&self, db: &Sqlite<'_>, bytes: i64) -> Result<()> {
         if !self.is_migrated.get() {
             return Ok(());
         }
-        fill_free_pages(db)?;
+        fill_free_pages(db, bytes)?;
         self.outbound.sleep(0).await;
         if !self.is_migrated.get() {
             return Ok(());

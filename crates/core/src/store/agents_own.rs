@@ -3,6 +3,7 @@
 
 use super::table_fates::{InAgentFile, RowOwner};
 use super::tables::TABLES;
+use crate::base::columns::find_value;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::store::stored::IN_AGENT_FILE;
@@ -51,4 +52,11 @@ pub fn is_agent_empty(db: &dyn Database) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Whether the agent has more than `known` sessions. Reads no row beyond the first one more.
+pub fn has_more_sessions(db: &dyn Database, known: i64) -> Result<bool> {
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM cf_agents_sessions LIMIT {known} + 1)");
+    let count: Option<i64> = find_value(db, &sql, &[])?;
+    Ok(count.unwrap_or(0) > known)
 }

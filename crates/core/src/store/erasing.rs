@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::erased::{Erased, Erasure, InPurge};
+use super::table_fates::SessionTable;
 use super::tables::TABLES;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, Row, SqlValue, TextAndRow};
@@ -87,8 +88,14 @@ impl<'a> ErasingDatabase<'a> {
     /// What was erased. The words of deleted rows are in the indexes until these are merged
     /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
     /// others say, so it is no part of the purge's transaction.
+    ///
+    /// A purge that erased nothing may repeat one whose object died before pages were
+    /// cleared, so it clears those of all tables.
     pub fn finish(&self) -> Erasure {
         let mut tables = self.tables.take();
+        if *self.erased.borrow() == Erased::default() {
+            tables.extend(all_tables());
+        }
         tables.append(&mut self.indexes.borrow_mut());
         Erasure {
             erased: self.erased.take(),
@@ -96,9 +103,23 @@ impl<'a> ErasingDatabase<'a> {
         }
     }
 
+    /// Notes a table that takes rows. SQLite may give the table a page that this transaction
+    /// freed, and does not clear such a page: its unused bytes still hold deleted texts.
+    fn note_growth(&self, sql: &str) {
+        let Some(rest) = sql.trim_start().strip_prefix("INSERT INTO ") else {
+            return;
+        };
+        let name = rest.split([' ', '(', '\n']).next().unwrap_or_default();
+        let table = TABLES.iter().find(|table| table.name == name);
+        if let Some(table) = table.filter(|table| table.purge != InPurge::Merged) {
+            self.touch(table.name);
+        }
+    }
+
     /// Overwrites and counts the rows that this statement deletes.
     fn overwrite(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         let Some(deletion) = DeleteStatement::read(sql) else {
+            self.note_growth(sql);
             return Ok(());
         };
         let table = TABLES.iter().find(|table| table.name == deletion.table);
@@ -139,6 +160,14 @@ impl<'a> ErasingDatabase<'a> {
         );
         self.db.run(&sql, params)
     }
+}
+
+/// The tables whose pages a purge may leave texts in: those with texts, and those that a
+/// purge writes to itself.
+pub fn all_tables() -> impl Iterator<Item = &'static str> {
+    let holds_texts = |table: &&SessionTable| !matches!(table.purge, InPurge::Nothing(_));
+    let texts = TABLES.iter().filter(holds_texts).map(|table| table.name);
+    texts.chain(["cf_agents_changes"])
 }
 
 /// SQL: the column with a text of the same length that says nothing.

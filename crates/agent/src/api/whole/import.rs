@@ -7,7 +7,9 @@
 //!
 //! So an import that broke off is repeated with the same file. Lines that are there already
 //! are compared and not written. An agent that holds something else is left as it is, and
-//! the import is refused.
+//! the import is refused: two agents' sessions are never mixed. Sessions that an import
+//! brought are the first ones of the file, so before the first one that is new, the agent
+//! may hold no others.
 
 use serde::Serialize;
 
@@ -23,7 +25,7 @@ use crate::api::file_import::FileImport;
 use crate::api::operation::{Agent, Reply};
 use crate::api::operations::agent::check_change;
 use crate::base::database::{Database, MAX_LIST_BYTES, atomically};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
@@ -40,6 +42,8 @@ use crate::lifecycle::transfer::lines::{LineKind, SessionLine};
 use crate::lifecycle::transfer::memory::import::MemoryImport;
 use crate::lifecycle::transfer::rights::ImportSender;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
+use crate::log::sessions::session_exists;
+use crate::store::agents_own::has_more_sessions;
 use crate::store::backup_plan;
 use crate::store::config::{ConfigureAgent, change_config};
 use crate::store::stored::{REMOVED_TOOLS, RESTORING, delete_stored, write_stored};
@@ -105,6 +109,8 @@ pub struct AgentImport<'a> {
     /// What this import has written under [`RESTORING`], until all of the agent's own lines
     /// are there.
     mark: Option<String>,
+    /// Whether the agent's sessions are known to be those of the file.
+    sessions_are_known: bool,
 }
 
 impl<'a> AgentImport<'a> {
@@ -121,6 +127,7 @@ impl<'a> AgentImport<'a> {
             servers: 0,
             proposals: 0,
             mark: None,
+            sessions_are_known: false,
         }
     }
 
@@ -207,6 +214,8 @@ impl<'a> AgentImport<'a> {
         let head: AgentLine = json::parse(line)?;
         head.check()?;
         if head.continued {
+            // The part before this one was held against the agent.
+            self.sessions_are_known = true;
             return Ok(());
         }
         self.mark = mark::begin(db, host)?;
@@ -456,6 +465,7 @@ impl<'a> AgentImport<'a> {
             }
             AgentLineKind::Other if is_session(&line)? => {
                 let session: SessionLine = json::parse(&line)?;
+                self.check_sessions(db, &session.id)?;
                 let target = self.target(Some(session.id))?;
                 let mut import = Box::new(Import::begin_at(target, number));
                 import.push_line(db, host, line, number)?;
@@ -464,6 +474,24 @@ impl<'a> AgentImport<'a> {
             }
             _ => Err(out_of_place()),
         }
+    }
+
+    /// Refuses the file if the agent holds a session that the file did not bring: one that is
+    /// there although this one, the first that is new, is not.
+    fn check_sessions(&mut self, db: &dyn Database, id: &Id) -> Result<()> {
+        if self.sessions_are_known || session_exists(db, id)? {
+            return Ok(());
+        }
+        if has_more_sessions(db, self.outcome.skipped)? {
+            return Err(Error::new(
+                Code::AlreadyExists,
+                format!(
+                    "This agent holds other sessions than the file, so session `{id}` was not imported: two agents' sessions would be mixed. Import the file into an agent of another name, or `destroy` this one first."
+                ),
+            ));
+        }
+        self.sessions_are_known = true;
+        Ok(())
     }
 
     /// Takes a line within a session.

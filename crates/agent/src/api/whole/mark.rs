@@ -8,7 +8,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::json;
 use crate::lifecycle::transfer::memory::import::MemoryImport;
-use crate::store::agents_own::{delete_agents_own, is_agent_empty};
+use crate::store::agents_own::{delete_agents_own, has_more_sessions, is_agent_empty};
 use crate::store::stored::{RESTORING, delete_stored, find_stored, write_stored};
 
 /// Marks the agent, if it is empty or an import did not come to its end. `None`: the agent
@@ -18,6 +18,13 @@ pub fn begin(db: &dyn Database, host: &dyn Host) -> Result<Option<String>> {
         let is_restoring = find_stored(db, RESTORING)?.is_some();
         if !is_restoring && !is_agent_empty(db)? {
             return Ok(None);
+        }
+        // The sessions come after the agent's own rows, so somebody wrote these since.
+        if is_restoring && has_more_sessions(db, 0)? {
+            return Err(Error::new(
+                Code::AlreadyExists,
+                "An import into this agent broke off, and sessions were written here since. Import the file into an agent of another name, or `destroy` this one first.",
+            ));
         }
         delete_agents_own(db)?;
         let id = Id::mint_life(host);

@@ -154,6 +154,29 @@ fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
     );
 }
 
+/// Neither has anything but sessions, so only these tell the agents apart.
+#[test]
+fn a_backup_is_not_restored_among_another_agents_sessions() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let other = Alice::default();
+    let shelf = other.outbound.shelf.get_or_init(Shelf::default);
+    *shelf.objects.borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    other.ok("createSession", json!({"id": "others"}));
+    let before = other.db.dump();
+    let error = other
+        .call("restoreBackup", json!({"key": key}))
+        .unwrap_err();
+    assert_eq!(error.code.name(), "already_exists");
+    assert!(
+        error.message.contains("other sessions than the file"),
+        "{}",
+        error.message
+    );
+    assert!(other.db.dump() == before);
+}
+
 #[test]
 fn a_key_that_no_backup_has_is_refused_and_nothing_is_written() {
     let bob = Alice::default();

@@ -271,6 +271,62 @@ fn an_agent_that_holds_something_else_is_left_as_it_is() {
     }
 }
 
+/// Settings, blocks and the like would differ. Sessions alone have to be told apart, too.
+#[test]
+fn an_agent_that_holds_other_sessions_alone_is_left_as_it_is() {
+    let alice = Alice::default();
+    for id in ["first", "second"] {
+        alice.ok("createSession", json!({"id": id}));
+    }
+    let file = alice.export_agent();
+    let bob = Alice::default();
+    bob.ok("createSession", json!({"id": "bobs"}));
+    let before = bob.db.dump();
+    let error = bob.import_agent(&file).unwrap_err();
+    assert_eq!(error.code.name(), "already_exists");
+    assert!(error.message.contains("`first`"), "{}", error.message);
+    assert!(error.message.contains("destroy"), "{}", error.message);
+    assert!(bob.db.dump() == before);
+
+    // The same where an import of this file broke off, and somebody used the agent since.
+    let bob = Alice::default();
+    let second = file.find("{\"type\":\"session\",\"format\":1,\"id\":\"second\"");
+    let cut = &file[..second.unwrap()];
+    bob.import_agent(cut).unwrap_err();
+    bob.ok("createSession", json!({"id": "bobs"}));
+    let before = bob.db.dump();
+    let error = bob.import_agent(&file).unwrap_err();
+    assert_eq!(error.code.name(), "already_exists");
+    assert!(bob.db.dump() == before);
+
+    // An import that is complete writes nothing, so it mixes nothing.
+    let bob = Alice::default();
+    bob.import_agent(&file).unwrap();
+    bob.ok("createSession", json!({"id": "bobs"}));
+    assert_eq!(bob.import_agent(&file).unwrap().skipped, 2);
+}
+
+#[test]
+fn an_import_that_broke_off_among_the_agents_own_lines_spares_what_was_written_since() {
+    let alice = small();
+    alice.ok("configureAgent", json!({"maxSteps": 4}));
+    alice.ok("defineBlock", json!({"label": "soul", "kind": "writable"}));
+    let file = alice.export_agent();
+    let bob = Alice::default();
+    let agent = bob.agent(&bob.db);
+    let mut import = begin_agent_import(&agent, true).unwrap();
+    let lines: Vec<&str> = file.split_inclusive('\n').collect();
+    let own = lines[..2].concat();
+    import.push(&bob.db, &bob.host, own.as_bytes()).unwrap();
+    // The object dies: nothing is tidied up.
+    drop(import);
+    bob.ok("createSession", json!({"id": "bobs"}));
+    let before = bob.db.dump();
+    let error = bob.import_agent(&file).unwrap_err();
+    assert_eq!(error.code.name(), "already_exists");
+    assert!(bob.db.dump() == before);
+}
+
 #[test]
 fn a_newer_format_and_a_broken_file_are_refused_with_their_line() {
     let file = small().export_agent();

@@ -30,9 +30,11 @@ fn agent() -> Alice {
     alice
 }
 
-fn is_there(alice: &Alice) {
+/// Where the text stands. `cargo test purge -- --nocapture` shows it for each way in.
+fn is_there(alice: &Alice) -> Vec<String> {
     let places = places_of_needle(&alice.db);
     assert!(!places.is_empty(), "the way in wrote nothing");
+    places
 }
 
 fn is_gone(alice: &Alice) {
@@ -41,7 +43,10 @@ fn is_gone(alice: &Alice) {
 }
 
 fn purge(alice: &Alice, operation: &str, mut body: Value) -> Value {
-    is_there(alice);
+    let places = is_there(alice);
+    let test = std::thread::current();
+    let way = test.name().unwrap_or_default().rsplit("::").next();
+    println!("purge: {way:?} by {operation}: {}", places.join(", "));
     body["purge"] = json!(true);
     let gone = alice.ok(operation, body);
     is_gone(alice);
