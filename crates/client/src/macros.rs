@@ -67,7 +67,7 @@ macro_rules! setters {
         #[doc = concat!("Sends the field `", stringify!($field), "`.")]
         #[must_use]
         pub fn $field(mut self, $field: $type) -> Self {
-            self.$field = Some(Some($field.into()));
+            self.$field = Some(Some(Into::into($field)));
             self
         }
 
@@ -77,7 +77,7 @@ macro_rules! setters {
         #[doc = concat!("Sends the field `", stringify!($field), "`.")]
         #[must_use]
         pub fn $field(mut self, $field: $type) -> Self {
-            self.$field = Some($field.into());
+            self.$field = Some(Into::into($field));
             self
         }
 
