@@ -114,7 +114,10 @@ await report(
     "The peer takes a query for one phrase, and finds what holds it word for word. This Worker also finds other forms of the words and messages that hold some of them, ranks what it finds, and marks the words. So the two don't do the same work: `found` says how many of the 20 there were.",
     machine(),
     "",
-    ...table(["messages", "search for", "this Worker, ms", "its CPU, ms", "rows", "found", "the peer, ms", "rows", "found"], rows),
+    ...table(
+      ["messages", "search for", "this Worker, ms", "its CPU, ms", "rows", "found", "the peer, ms", "rows", "found"],
+      rows,
+    ),
   ],
   {
     "": bars({
