@@ -29,14 +29,14 @@ const LIMITS: CallLimits = CallLimits {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked<'a> {
+struct SummaryRequest<'a> {
     agent: &'a str,
     prompt: &'a str,
     max_tokens: i64,
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct SummaryAnswer {
     summary: String,
 }
 
@@ -61,7 +61,7 @@ pub async fn ask(
             path: PATH.to_owned(),
         },
         headers: Vec::new(),
-        body: json::encode(&Asked {
+        body: json::encode(&SummaryRequest {
             agent: memory.agent,
             prompt,
             max_tokens,
@@ -81,7 +81,7 @@ pub async fn ask(
     if bytes.len() > MAX_ANSWER_BYTES {
         return Err(failed("its answer is too long"));
     }
-    let answered: Answered = json::parse(&bytes)
+    let answered: SummaryAnswer = json::parse(&bytes)
         .map_err(|_| failed("its answer is not a JSON object with a text `summary`"))?;
     Ok(answered.summary)
 }

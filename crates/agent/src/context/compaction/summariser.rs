@@ -95,12 +95,12 @@ impl Summariser for ModelSummariser<'_> {
 }
 
 /// Who writes the summary.
-enum Writer<'a> {
+enum SummaryWriter<'a> {
     Model(ModelChoice),
     Service(&'a str),
 }
 
-impl Writer<'_> {
+impl SummaryWriter<'_> {
     /// Under which name its tokens are counted.
     fn name(&self) -> String {
         match self {
@@ -125,10 +125,10 @@ impl ModelSummariser<'_> {
         let outbound = self.memory.outbound;
         let named = config.summarize.as_ref();
         let writer = match named.and_then(|named| named.service.as_ref()) {
-            Some(binding) => Writer::Service(binding.as_str()),
+            Some(binding) => SummaryWriter::Service(binding.as_str()),
             None => {
                 let named = config.summary_model.as_ref().or(config.model.as_ref());
-                Writer::Model(choose_model(outbound, named.map(Id::as_str))?)
+                SummaryWriter::Model(choose_model(outbound, named.map(Id::as_str))?)
             }
         };
         let model = writer.name();
@@ -143,10 +143,10 @@ impl ModelSummariser<'_> {
         self.under_way.replace(Some((model.clone(), sent)));
         let mut call = CompletedCall::default();
         let answer = match &writer {
-            Writer::Service(binding) => {
+            SummaryWriter::Service(binding) => {
                 service::ask(&self.memory, binding, &prompt, max_tokens).await
             }
-            Writer::Model(choice) => {
+            SummaryWriter::Model(choice) => {
                 let messages = [ContextMessage::of_text(Role::User, prompt)];
                 let request = ModelRequest {
                     messages: &messages,

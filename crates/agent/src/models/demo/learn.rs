@@ -20,7 +20,7 @@ const MAX_PROFILE_CHARS: usize = 1_200;
 
 /// A sentence that tells a fact.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Lesson {
     /// A fact under this key, which another one of the same key takes the place of.
     Fact { key: String, content: String },
     /// What the user wants forgotten.
@@ -41,7 +41,7 @@ pub fn learn(request: &str) -> String {
         let name = text(&event, "event");
         for told in sentences(&text(&event, "text")).filter_map(read) {
             let change = match told {
-                Told::Fact { key, content } => {
+                Lesson::Fact { key, content } => {
                     let action = match known.get(&key) {
                         Some(before) if *before == content => continue,
                         Some(_) => "replace",
@@ -51,7 +51,7 @@ pub fn learn(request: &str) -> String {
                     changes.retain(|change| text(change, "key") != key);
                     json!({"action": action, "key": key, "content": content, "events": [name]})
                 }
-                Told::Forget { key } => {
+                Lesson::Forget { key } => {
                     changes.retain(|change| text(change, "key") != key);
                     if !known.contains_key(&key) {
                         continue;
@@ -99,13 +99,13 @@ fn after_any<'a>(sentence: &'a str, beginnings: &[&str]) -> Option<&'a str> {
     beginnings.iter().find_map(|words| after(sentence, words))
 }
 
-fn fact(key: &str, content: String) -> Option<Told> {
+fn fact(key: &str, content: String) -> Option<Lesson> {
     let key = slug(key);
-    (!key.is_empty()).then_some(Told::Fact { key, content })
+    (!key.is_empty()).then_some(Lesson::Fact { key, content })
 }
 
 /// Reads one sentence. `None`: it tells no fact that the demo knows the form of.
-fn read(sentence: &str) -> Option<Told> {
+fn read(sentence: &str) -> Option<Lesson> {
     let sentence =
         after_any(sentence, &["please", "actually", "by the way", "oh"]).unwrap_or(sentence);
     if let Some(what) = after_any(
@@ -113,7 +113,7 @@ fn read(sentence: &str) -> Option<Told> {
         &["forget that my", "forget my", "forget about my"],
     ) {
         let subject = what.split(" is ").next().unwrap_or(what);
-        return Some(Told::Forget { key: slug(subject) });
+        return Some(Lesson::Forget { key: slug(subject) });
     }
     if let Some(what) = after_any(
         sentence,
@@ -137,7 +137,7 @@ fn read(sentence: &str) -> Option<Told> {
     read_claim(sentence)
 }
 
-fn read_claim(claim: &str) -> Option<Told> {
+fn read_claim(claim: &str) -> Option<Lesson> {
     if let Some(name) = after_any(
         claim,
         &["call me", "my name is now", "my name is", "I am called"],
@@ -311,7 +311,7 @@ mod tests {
             ("I like", None),
             ("Hello", None),
         ] {
-            let expected = expected.map(|(key, content)| Told::Fact {
+            let expected = expected.map(|(key, content)| Lesson::Fact {
                 key: key.to_owned(),
                 content: content.to_owned(),
             });
@@ -319,7 +319,7 @@ mod tests {
         }
         assert_eq!(
             read("Forget my favourite colour"),
-            Some(Told::Forget {
+            Some(Lesson::Forget {
                 key: "favourite-colour".to_owned()
             })
         );
