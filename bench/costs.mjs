@@ -1,6 +1,7 @@
 // The rows that operations cost, as the `x-rows-*` headers tell: rows.mjs writes them
 // down, and a test compares them with what is written.
 
+import { setTimeout as pause } from "node:timers/promises";
 import { startChatServer } from "../tests/workerd/chat_server.mjs";
 import { callTools, say } from "../tests/workerd/model_server.mjs";
 
@@ -150,19 +151,7 @@ export async function costsOfTurns() {
   const agent = "of turns";
   const turn = async (sessionId, ...answers) => {
     model.next(...answers);
-    const costs = await server.metered(agent, async () => {
-      const body = JSON.stringify({
-        id: sessionId,
-        message: message(crypto.randomUUID(), "What is the weather like?"),
-      });
-      const response = await server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, {
-        method: "POST",
-        body,
-      });
-      const said = await response.text();
-      if (!said.endsWith("data: [DONE]\n\n") || said.includes('"error"')) throw new Error(said);
-    });
-    return `${costs.read} / ${costs.written}`;
+    return costsOf(await server.metered(agent, () => chat(server, agent, sessionId, "What is the weather like?")));
   };
   const weather = (city) => ["weather", { city }];
   const kinds = {
@@ -183,6 +172,58 @@ export async function costsOfTurns() {
   } finally {
     await stop();
   }
+}
+
+/** A look that follows a turn has ended by then: the model answers at once. */
+const LOOK_MS = 1_000;
+
+/** The cost of a turn of an agent with a block of facts, and of what the agent learns of it. */
+export async function costsOfLearning() {
+  const { server, model, stop } = await startChatServer();
+  const nothing = JSON.stringify({ changes: [] });
+  const fact = { action: "add", key: "tea", content: "The user likes tea.", events: ["e1"] };
+  const kinds = {
+    off: { learn: null },
+    '`after: "manual"`': { learn: { into: "facts", after: "manual" } },
+    '`after: "idle"`, until its look': { learn: { into: "facts", after: "idle" } },
+    '`after: "turn"`, with a look that learns nothing': { learn: { into: "facts", review: "auto" }, look: nothing },
+    '`after: "turn"`, with a look that adds a fact': {
+      learn: { into: "facts", review: "auto" },
+      look: JSON.stringify({ changes: [fact] }),
+    },
+  };
+  const table = new Map();
+  try {
+    for (const [name, { learn, look }] of Object.entries(kinds)) {
+      const agent = `that learns: ${name}`;
+      const turn = async (sessionId, look) => {
+        model.next(say("It rains."), ...(look ? [say(look)] : []));
+        const costs = await server.metered(agent, async () => {
+          await chat(server, agent, sessionId, "I like tea.");
+          if (look) await pause(LOOK_MS);
+        });
+        return costsOf(costs);
+      };
+      await server.call(agent, "defineBlock", { label: "facts", kind: "searchable" });
+      await turn("awake");
+      await server.call(agent, "configureAgent", { learn });
+      table.set(name, [await turn("s", look && nothing), await turn("s", look)]);
+    }
+    return table;
+  } finally {
+    await stop();
+  }
+}
+
+const costsOf = ({ read, written }) => `${read} / ${written}`;
+
+/** Asks by the chat's door, and reads the answer to its end. */
+async function chat(server, agent, sessionId, text) {
+  const body = JSON.stringify({ id: sessionId, message: message(crypto.randomUUID(), text) });
+  const path = `/agents/session-agent/${encodeURIComponent(agent)}/chat`;
+  const response = await server.fetch(path, { method: "POST", body });
+  const said = await response.text();
+  if (!said.endsWith("data: [DONE]\n\n") || said.includes('"error"')) throw new Error(said);
 }
 
 function meter(server, agent, always = {}, table = new Map()) {

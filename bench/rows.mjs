@@ -12,6 +12,7 @@ import {
   costsInAnAgentOf,
   costsInASessionOf,
   costsOfEntries,
+  costsOfLearning,
   costsOfListing,
   costsOfLongSession,
   costsOfTurns,
@@ -33,7 +34,9 @@ const entries = tableOf(MANY, await columnsOf(MANY, (length) => costsOfEntries(s
 const listing = tableOf(MANY, await columnsOf(MANY, (length) => costsOfListing(server, length)));
 await server.stop();
 const ourTurns = await costsOfTurns();
-const turns = [...ourTurns].map(([name, costs]) => `| ${name} | ${costs.join(" | ")} |`);
+const turnRows = (costs) => [...costs].map(([name, pair]) => `| ${name} | ${pair.join(" | ")} |`);
+const turns = turnRows(ourTurns);
+const learning = turnRows(await costsOfLearning());
 
 const wasm = await readFile(new URL("../build/index_bg.wasm", import.meta.url));
 const kib = (bytes) => `${Math.round(bytes / 1024)} KiB`;
@@ -55,6 +58,12 @@ const lines = [
   "| turn | first of its session | later |",
   "|---|---|---|",
   ...turns,
+  "",
+  "The same of an agent with a block of facts, and what it learns of the turn. The look after a session's first turn learns nothing:",
+  "",
+  "| `learn` | first of its session | later |",
+  "|---|---|---|",
+  ...learning,
   "",
   "What grows and what does not, with the time that a caller waits on the machine that wrote this. A session of so many events:",
   "",
