@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
 use super::ask::{LearnedAnswer, ask};
-use super::evidence::Gist;
 use super::look::{LookError, get_settings, into_block};
+use super::order_trust::{OrderTrust, find_title};
 use super::prompt::render_order;
+use super::trust::Judgement;
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -20,7 +21,6 @@ use crate::memory::definition::Definition;
 use crate::memory::entry_text::MAX_SUPERSEDED;
 use crate::memory::kind::BlockKind;
 use crate::memory::numbered_entries::{NumberedEntry, find_with_version, load_below};
-use crate::memory::origin::Origin;
 use crate::memory::proposals::apply::{apply, block_of, entries_of};
 use crate::memory::proposals::rows::{StoredProposal, check_room, insert};
 use crate::memory::proposals::{
@@ -32,16 +32,11 @@ use crate::store::consolidation::{
     Consolidation, PAUSE_MS, find_consolidation, write_consolidation,
 };
 use crate::store::learn_failure::is_enough;
-use crate::store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
+use crate::store::learn_settings::LearnSettings;
 
 /// The most entries of one step, and the most bytes of their texts.
 const MAX_ENTRIES: i64 = 100;
 const MAX_BYTES: usize = 24 << 10;
-
-const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
-const OTHER_WORDS: &str = "It says more than the entries that it comes from.";
-const UNTRUSTED: &str = "It comes from an entry that is not the user's or the operator's.";
-const LESS_TRUSTED: &str = "The newer entry comes from somebody who is trusted less.";
 
 /// What a step did.
 #[derive(Debug)]
@@ -343,19 +338,17 @@ impl OrderTask<'_> {
                 None => return Ok(None),
             }
         }
-        let least = sources.iter().map(|shown| shown.entry.source);
-        let (source, waits) = match content {
-            Some(content) if says_no_more(content, &sources) => {
-                (least.max_by_key(doubt), self.judge_merge(&sources))
-            }
-            Some(_) => (
-                least.chain([Origin::Agent]).max_by_key(doubt),
-                self.or_reviewed(OTHER_WORDS),
-            ),
-            None => match self.judge_retired(&sources) {
-                Some(waits) => (Some(kept.entry.source), waits),
+        let judgement = match content {
+            Some(content) => self.trust().judge_merge(content, &sources),
+            None => match self.trust().judge_retired(&sources) {
+                Some(judgement) => judgement,
                 None => return Ok(None),
             },
+        };
+        // An entry that retires another one takes no word from it.
+        let titling = match content {
+            Some(_) => sources.as_slice(),
+            None => &[kept],
         };
         let mut supersedes = kept.entry.validity.supersedes.clone();
         supersedes.extend(merged);
@@ -371,44 +364,19 @@ impl OrderTask<'_> {
             ChangeAction::Replace,
             ChangeParts {
                 key: Some(stays.clone()),
-                title: wanted.title.clone().or_else(|| kept.entry.title.clone()),
+                title: find_title(wanted.title.as_ref(), titling),
                 content: content.unwrap_or(&kept.entry.content).clone(),
                 supersedes,
-                source: source.unwrap_or(Origin::Agent),
-                waits,
+                judgement,
                 made_for: kept.version,
             },
         )))
     }
 
-    /// Why a merged text waits that says what its entries say.
-    fn judge_merge(&self, sources: &[&NumberedEntry]) -> Option<&'static str> {
-        let is_trusted = |shown: &&NumberedEntry| self.trusts(shown.entry.source);
-        match sources.iter().all(is_trusted) {
-            true => self.reviewed(),
-            false => self.or_reviewed(UNTRUSTED),
+    fn trust(&self) -> OrderTrust<'_> {
+        OrderTrust {
+            settings: self.settings,
         }
-    }
-
-    /// Why a retired entry waits. `None`: the other one is not newer, so it retires nothing.
-    fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<Option<&'static str>> {
-        let [newer, older] = sources else {
-            return None;
-        };
-        let order = |shown: &NumberedEntry| {
-            let validity = &shown.entry.validity;
-            let since = validity.valid_from.unwrap_or(shown.entry.updated_at);
-            (since, shown.number)
-        };
-        if order(newer) <= order(older) {
-            return None;
-        }
-        let is_trusted = self.trusts(newer.entry.source)
-            && doubt(&newer.entry.source) <= doubt(&older.entry.source);
-        Some(match is_trusted {
-            true => self.reviewed(),
-            false => self.or_reviewed(LESS_TRUSTED),
-        })
     }
 
     fn profile_change(&self, text: Option<&str>, index: i64) -> Result<ProfileChange> {
@@ -426,26 +394,6 @@ impl OrderTask<'_> {
         if text.is_empty() || is_long || stands != profile.version {
             return Ok(ProfileChange::Refused);
         }
-        let stems_of = |is_meant: &dyn Fn(Origin) -> bool| -> BTreeSet<String> {
-            self.shown
-                .iter()
-                .filter(|shown| is_meant(shown.entry.source))
-                .flat_map(|shown| Gist::of(&shown.entry.content).stems)
-                .collect()
-        };
-        let gist = Gist::of(text);
-        let (source, waits) = if gist
-            .stems
-            .is_subset(&stems_of(&|source| self.trusts(source)))
-        {
-            (Origin::User, self.reviewed())
-        } else if gist.stems.is_subset(&stems_of(&|_| true)) {
-            let least = self.shown.iter().map(|shown| shown.entry.source);
-            let least = least.max_by_key(doubt).unwrap_or(Origin::Agent);
-            (least, self.or_reviewed(UNTRUSTED))
-        } else {
-            (Origin::Agent, self.or_reviewed(OTHER_WORDS))
-        };
         let mut change = self.change(
             index,
             ChangeAction::Write,
@@ -454,32 +402,12 @@ impl OrderTask<'_> {
                 title: None,
                 content: text.to_owned(),
                 supersedes: Vec::new(),
-                source,
-                waits,
+                judgement: self.trust().judge_profile(text, self.shown),
                 made_for: profile.version,
             },
         );
         change.label = profile.block.label.as_str().to_owned();
         Ok(ProfileChange::Wanted(Box::new(change)))
-    }
-
-    fn reviewed(&self) -> Option<&'static str> {
-        (self.settings.review == LearnReview::Propose).then_some(REVIEWED)
-    }
-
-    /// The reason, unless nothing counts by itself anyway.
-    fn or_reviewed(&self, reason: &'static str) -> Option<&'static str> {
-        Some(self.reviewed().unwrap_or(reason))
-    }
-
-    fn trusts(&self, source: Origin) -> bool {
-        let names = |trusted| self.settings.trust.0.contains(&trusted);
-        match source {
-            Origin::User | Origin::Operator => true,
-            Origin::Agent => names(TrustedSource::Agent),
-            Origin::Tool => names(TrustedSource::Tool),
-            Origin::Import => names(TrustedSource::Import),
-        }
     }
 
     fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> MemoryChange {
@@ -492,12 +420,12 @@ impl OrderTask<'_> {
             content: Some(parts.content),
             supersedes: parts.supersedes,
             events: Vec::new(),
-            source: parts.source,
-            status: match parts.waits {
+            source: parts.judgement.source,
+            status: match parts.judgement.waits {
                 None => ChangeStatus::Applied,
                 Some(_) => ChangeStatus::Pending,
             },
-            reason: parts.waits.map(str::to_owned),
+            reason: parts.judgement.waits.map(str::to_owned),
             made_for: parts.made_for,
             version: None,
             before: None,
@@ -516,30 +444,6 @@ struct ChangeParts {
     title: Option<String>,
     content: String,
     supersedes: Vec<String>,
-    source: Origin,
-    waits: Option<&'static str>,
+    judgement: Judgement,
     made_for: i64,
-}
-
-/// Whether a text says nothing that these entries don't say.
-fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
-    let gist = Gist::of(content);
-    let gists: Vec<Gist> = sources
-        .iter()
-        .map(|shown| Gist::of(&shown.entry.content))
-        .collect();
-    let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
-    let denies = gists.iter().any(|said| said.denies);
-    gist.stems.iter().all(|word| said.contains(word)) && gist.denies == denies
-}
-
-/// How much a source is doubted.
-fn doubt(source: &Origin) -> u8 {
-    match source {
-        Origin::Operator => 0,
-        Origin::User => 1,
-        Origin::Agent => 2,
-        Origin::Import => 3,
-        Origin::Tool => 4,
-    }
 }

@@ -56,7 +56,6 @@ const ENDING: &[&str] = &[
     "remove",
     "erase",
     "retire",
-    "longer",
     "over",
     "ended",
     "gone",
@@ -77,12 +76,8 @@ const ENDING: &[&str] = &[
     "false",
 ];
 
-/// Words by which somebody takes back what they told, and words for the telling.
-const RETRACTING: &[&str] = &["forget", "untrue", "wrong", "false", "retract"];
-const TELLING: &[&str] = &["said", "told", "mentioned", "memory", "noted", "saved"];
-
-/// What else a sentence may hold that takes something back.
-const POLITE: &[&str] = &["please", "true"];
+/// The word that says that something is over only where it is denied: "no longer".
+const LONGER: &str = "longer";
 
 /// What a text says, in words: the stems of those that say something, and whether it denies.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,6 +106,11 @@ impl Gist {
     /// Whether this sentence bears the text out.
     fn bears_out(&self, text: &Self) -> bool {
         text.stems.is_subset(&self.stems) && text.denies == self.denies
+    }
+
+    /// Whether all that this text says stands in the other one, whatever is denied.
+    pub fn stands_in(&self, other: &Self) -> bool {
+        !self.stems.is_empty() && self.stems.is_subset(&other.stems)
     }
 
     pub fn shares_a_word(&self, other: &Self) -> bool {
@@ -144,8 +144,8 @@ fn is_inside(before: &str, after: &str) -> bool {
     is_initial || SHORTENED.contains(&word.to_lowercase().as_str())
 }
 
-/// The sentences of a text that claim something.
-fn claims(text: &str) -> Vec<&str> {
+/// The sentences of a text.
+fn sentences(text: &str) -> Vec<&str> {
     let mut sentences: Vec<&str> = Vec::new();
     let mut begin = 0;
     for (at, sign) in text.char_indices() {
@@ -159,9 +159,14 @@ fn claims(text: &str) -> Vec<&str> {
     }
     sentences.extend(text.get(begin..));
     let sentences = sentences.into_iter().map(str::trim);
+    sentences.filter(|sentence| !sentence.is_empty()).collect()
+}
+
+/// The sentences of a text that claim something.
+pub fn claims(text: &str) -> Vec<&str> {
+    let mut sentences = sentences(text);
+    sentences.retain(|sentence| !sentence.ends_with(['?', '？']));
     sentences
-        .filter(|sentence| !sentence.is_empty() && !sentence.ends_with(['?', '？']))
-        .collect()
 }
 
 /// Whether a sentence of one of these texts bears `text` out.
@@ -185,46 +190,77 @@ pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) ->
     })
 }
 
-/// Whether a sentence of one of these texts is about `text`, and says that it is over, or
-/// denies something.
-pub fn is_ended<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
-    said.into_iter().any(|said| {
-        claims(said).into_iter().any(|claim| {
-            let gist = Gist::of(claim);
-            let ends = || {
-                words(claim)
-                    .iter()
-                    .any(|word| ENDING.contains(&word.as_str()))
-            };
-            gist.shares_a_word(text) && (gist.denies || ends())
-        })
-    })
+/// Whether a sentence of these texts bears out each sentence of `text`, or each part of it
+/// between commas and the word `and`. What says nothing needs no evidence.
+pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> bool {
+    let known: Vec<Gist> = said.into_iter().flat_map(claims).map(Gist::of).collect();
+    let stands = |part: &str| {
+        let gist = Gist::of(part);
+        match gist.stems.is_empty() {
+            true => !gist.denies,
+            false => known.iter().any(|claim| claim.bears_out(&gist)),
+        }
+    };
+    let parts_stand = |sentence: &str| {
+        let mut parts = sentence.split(',').flat_map(|part| part.split(" and "));
+        parts.all(stands)
+    };
+    let says_something = !Gist::of(text).stems.is_empty();
+    says_something
+        && sentences(text)
+            .into_iter()
+            .all(|sentence| stands(sentence) || parts_stand(sentence))
 }
 
-/// Whether a sentence of one of these texts takes back what was told of `text`, and says
-/// nothing else: all its other words stand there. "Forget the recipe with nuts" takes back no
-/// allergy to nuts.
-pub fn is_retracted<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
-    let takes_back = |claim: &str| {
-        let all = words(claim);
-        let has = |list: &[&str]| all.iter().any(|word| list.contains(&word.as_str()));
-        let gist = Gist::of(claim);
-        let is_untrue = gist.denies && has(&["true"]);
-        let rest = all.iter().filter(|word| {
+/// How a sentence speaks of an end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It says that something is over.
+    Said,
+    /// It denies that: "Don't forget my allergy."
+    Denied,
+    None,
+}
+
+impl Ending {
+    fn of(claim: &str) -> Self {
+        let mut ending = Self::None;
+        let mut is_denied = false;
+        for word in words(claim) {
             let word = word.as_str();
-            ![RETRACTING, TELLING, POLITE, DENYING, REPORTING]
-                .iter()
-                .any(|list| list.contains(&word))
-                && !is_stop_word(word)
-        });
-        let rest: BTreeSet<String> = rest.map(|word| stem(word)).collect();
-        (is_untrue || has(RETRACTING))
-            && has(TELLING)
-            && !rest.is_empty()
-            && rest.is_subset(&text.stems)
+            if DENYING.contains(&word) {
+                is_denied = true;
+            } else if ENDING.contains(&word) {
+                if is_denied {
+                    return Self::Denied;
+                }
+                ending = Self::Said;
+            } else if word == LONGER && is_denied {
+                ending = Self::Said;
+            }
+        }
+        ending
+    }
+}
+
+/// The sentences of these texts that are about `text` and say that it is over.
+/// `or_denies`: a sentence that denies something will do.
+pub fn find_endings<'a>(
+    text: &Gist,
+    said: impl IntoIterator<Item = &'a str>,
+    or_denies: bool,
+) -> Vec<Gist> {
+    let ends = |claim: &str| {
+        let gist = Gist::of(claim);
+        let is_end = match Ending::of(claim) {
+            Ending::Said => true,
+            Ending::Denied => false,
+            Ending::None => or_denies && gist.denies,
+        };
+        (is_end && gist.shares_a_word(text)).then_some(gist)
     };
-    said.into_iter()
-        .any(|said| claims(said).into_iter().any(takes_back))
+    let claims = said.into_iter().flat_map(claims);
+    claims.filter_map(ends).collect()
 }
 
 #[cfg(test)]
@@ -313,31 +349,22 @@ mod tests {
         assert!(is_spoken_of(&fact, ["I have no dog any more."]));
         assert!(!is_spoken_of(&fact, ["I have a cat."]));
         assert!(!is_spoken_of(&fact, ["Do I have a dog?"]));
-        for (said, expected) in [
-            ("I have no dog any more.", true),
-            ("My dog has died.", true),
-            ("Forget about Rex!", true),
-            ("I walk my dog.", false),
-            ("I have no cat.", false),
-            ("Is my dog dead?", false),
+        for (said, ends, ends_or_denies) in [
+            ("I have no dog any more.", false, true),
+            ("My dog has died.", true, true),
+            ("Forget about Rex!", true, true),
+            ("I no longer have a dog.", true, true),
+            ("I don't have the dog any longer.", true, true),
+            ("I walk my dog.", false, false),
+            ("I walk my dog longer.", false, false),
+            ("I have no cat.", false, false),
+            ("Is my dog dead?", false, false),
+            ("Don't forget my dog.", false, false),
+            ("My dog is not dead.", false, false),
         ] {
-            assert_eq!(is_ended(&fact, [said]), expected, "{said}");
-        }
-        for (said, expected) in [
-            ("What I told you about my dog is not true.", true),
-            (
-                "Hi! Please forget what I said about Rex; I made it up.",
-                true,
-            ),
-            // This may be about something else, or is no retraction.
-            ("Forget what I said about the recipe for my dog.", false),
-            ("Forget the dog.", false),
-            ("I have no dog any more.", false),
-            ("I told you that I have a dog.", false),
-            ("What I told you is not true.", false),
-            ("Is what I told you about my dog wrong?", false),
-        ] {
-            assert_eq!(is_retracted(&fact, [said]), expected, "{said}");
+            let is_ended = |or_denies| !find_endings(&fact, [said], or_denies).is_empty();
+            assert_eq!(is_ended(false), ends, "{said}");
+            assert_eq!(is_ended(true), ends_or_denies, "{said}");
         }
     }
 }

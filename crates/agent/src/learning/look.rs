@@ -7,13 +7,15 @@ use super::ask::{LearnedAnswer, ask};
 use super::marks::{Mark, find_mark, move_mark, note_failure, put_off};
 use super::material::{Material, load_material};
 use super::prompt::render_look;
-use super::touched::find_touched;
+use super::retraction::find_retractions;
+use super::touched::{find_alike, find_touched};
 use super::trust::{Judgement, brings_foreign_words, judge};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
+use crate::memory::entry::Entry;
 use crate::memory::entry_rows;
 use crate::memory::numbered_entries::find_with_version;
 use crate::memory::proposals::apply::{apply, entries_of};
@@ -297,7 +299,8 @@ impl LookTask<'_> {
         {
             return Ok(None);
         }
-        let Judgement { source, waits } = judge(wanted, entry, shown, self.settings);
+        let Judgement { source, waits } =
+            judge(wanted, entry, &self.alike(wanted)?, shown, self.settings);
         Ok(Some(MemoryChange {
             index: before.len() as i64,
             action: match wanted.action {
@@ -325,6 +328,20 @@ impl LookTask<'_> {
             version: None,
             before: None,
         }))
+    }
+
+    /// The entries that a sentence may mean which takes something back.
+    fn alike(&self, wanted: &WantedChange) -> Result<Vec<Entry>> {
+        if !matches!(wanted.action, WantedAction::Retire | WantedAction::Forget) {
+            return Ok(Vec::new());
+        }
+        let shown = &self.material.shown;
+        let named = wanted.events.iter().filter_map(|place| shown.get(*place));
+        let mut alike = Vec::new();
+        for taken in find_retractions(named.map(|event| event.text.as_str())) {
+            alike.extend(find_alike(self.memory, self.block, &taken.subject)?);
+        }
+        Ok(alike)
     }
 
     fn evidence(&self, wanted: &WantedChange) -> Vec<EvidenceEvent> {

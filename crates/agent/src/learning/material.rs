@@ -11,7 +11,7 @@ use crate::learning::marks::Mark;
 use crate::log::row::find_event_text;
 use crate::log::tool::RenderedTool;
 use crate::memory::origin::Origin;
-use crate::search::document::{EventText, text_of};
+use crate::search::document::{EventText, text_of, written_text_of};
 
 /// The most events of one look, and the most bytes of their texts: some 6,000 tokens. A
 /// longer history is learnt in several looks.
@@ -108,7 +108,19 @@ fn load_event(
     let is_copied = seq <= copied_seq;
     let mut text = row.content.trim().to_owned();
     let (voice, chars) = match action {
-        Action::UserMessage => (Origin::User, USER_CHARS),
+        Action::UserMessage => {
+            let message = row.message.as_deref().filter(|_| text.is_empty());
+            if let Some(message) = message {
+                // The row of a long message has no room for the text beside the message.
+                let written = written_text_of(message, MAX_READ_BYTES);
+                text = written.trim().to_owned();
+            }
+            match message.filter(|_| text.is_empty()) {
+                // What a file is called, and what data holds, is no word of the user's.
+                Some(_) => (Origin::Import, USER_CHARS),
+                None => (Origin::User, USER_CHARS),
+            }
+        }
         Action::AgentMessage => {
             // A message of the agent may hold what its tools answered.
             let whole = text_of(

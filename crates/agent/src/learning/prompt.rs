@@ -83,6 +83,11 @@ pub fn render_order(
     )
 }
 
+/// Whether the model is shown only the beginning of an entry's text.
+pub fn is_cut(entry: &Entry) -> bool {
+    entry.content.len() > ENTRY_CHARS && entry.content.chars().nth(ENTRY_CHARS).is_some()
+}
+
 fn entry_line(entry: &Entry, is_dated: bool) -> serde_json::Value {
     let content: String = entry.content.chars().take(ENTRY_CHARS).collect();
     let mut line = json!({"key": entry.key, "content": content});

@@ -9,8 +9,10 @@ use crate::learning::material::MaterialEvent;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entry::Entry;
-use crate::memory::entry_query::EntryQuery;
+use crate::memory::entry_query::{EntryQuery, Moment};
 use crate::memory::entry_rows;
+use crate::memory::entry_search;
+use crate::memory::found_entry::FoundEntry;
 use crate::memory::origin::Origin;
 use crate::recall::entries::search;
 use crate::search::words::{is_stop_word, words};
@@ -25,6 +27,10 @@ const MAX_SEARCHES: usize = 24;
 const MAX_QUERY_WORDS: usize = 40;
 const MAX_QUERY_BYTES: usize = 1_800;
 
+/// How long the searches of a look ask for meanings. What is under way then comes to its end,
+/// and the searches after it go by words alone.
+const MEANINGS_MS: i64 = 10_000;
+
 /// The entries that the events touch: those that searches for their words find, the best of
 /// each search first.
 pub async fn find_touched(
@@ -32,20 +38,23 @@ pub async fn find_touched(
     block: &Definition,
     shown: &[MaterialEvent],
 ) -> Result<Vec<Entry>> {
+    let begun_at = memory.host.now_ms();
+    let mut asks_meanings = true;
     let mut rankings = Vec::new();
     for query in queries_for(shown) {
-        let asked = EntryQuery {
-            queries: &[query],
-            limit: MAX_ENTRIES as i64,
-            as_of: None,
-            filter: None,
+        let found = match asks_meanings {
+            true => {
+                let asked = asked_for(std::slice::from_ref(&query));
+                let found = search(memory, std::slice::from_ref(block), &asked).await?;
+                // A model that fails once would fail each search of this look.
+                let has_failed = found.vectors.is_some_and(|told| told.error.is_some());
+                let has_time = memory.host.now_ms() - begun_at < MEANINGS_MS;
+                asks_meanings = has_time && !has_failed;
+                found.results
+            }
+            false => search_words(memory, block, query)?,
         };
-        let found = search(memory, std::slice::from_ref(block), &asked).await?;
-        let keys: Vec<String> = found
-            .results
-            .into_iter()
-            .filter_map(|found| found.key)
-            .collect();
+        let keys: Vec<String> = found.into_iter().filter_map(|found| found.key).collect();
         rankings.push(keys);
     }
     let mut touched: Vec<Entry> = Vec::new();
@@ -66,6 +75,35 @@ pub async fn find_touched(
         }
     }
     Ok(touched)
+}
+
+/// The entries that have words of what is taken back.
+pub fn find_alike(memory: &Memory<'_>, block: &Definition, subject: &str) -> Result<Vec<Entry>> {
+    let found = search_words(memory, block, subject.to_owned())?;
+    let mut alike = Vec::new();
+    for key in found.into_iter().filter_map(|found| found.key) {
+        alike.extend(entry_rows::find_entry(memory.db, block, &key)?);
+    }
+    Ok(alike)
+}
+
+fn search_words(memory: &Memory<'_>, block: &Definition, query: String) -> Result<Vec<FoundEntry>> {
+    let moment = Moment {
+        now_ms: memory.host.now_ms(),
+        as_of: None,
+    };
+    let blocks = std::slice::from_ref(block);
+    let found = entry_search::find(memory.db, blocks, &asked_for(&[query]), &[], moment)?;
+    Ok(found.results)
+}
+
+fn asked_for(queries: &[String]) -> EntryQuery<'_> {
+    EntryQuery {
+        queries,
+        limit: MAX_ENTRIES as i64,
+        as_of: None,
+        filter: None,
+    }
 }
 
 /// What is searched for: all that users said, cut where a search would read no more words.

@@ -9,8 +9,9 @@
 use std::collections::BTreeSet;
 
 use crate::learning::answer::{WantedAction, WantedChange};
-use crate::learning::evidence::{Gist, is_borne_out, is_ended, is_retracted, is_spoken_of};
+use crate::learning::evidence::{Gist, find_endings, is_borne_out, is_spoken_of};
 use crate::learning::material::MaterialEvent;
+use crate::learning::retraction::{Retraction, find_retractions};
 use crate::memory::entry::Entry;
 use crate::memory::origin::Origin;
 use crate::store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
@@ -28,14 +29,18 @@ const NOT_USERS: &str = "It does not come from the user's own words alone.";
 const NOT_BORNE_OUT: &str = "No sentence of the user's among its events says it in these words.";
 const TAINTED: &str = "A tool or a file spoke beside the user, and it would change another fact than the user spoke of.";
 
-/// Judges a change. `changed`: the entry that it replaces, retires or forgets.
+const NAMED_BY_AGENT: &str = "The agent named this fact, and the user did not.";
+
+/// Judges a change. `changed`: the entry that it replaces, retires or forgets. `alike`: the
+/// entries that have words of what the user takes back.
 pub fn judge(
     change: &WantedChange,
     changed: Option<&Entry>,
+    alike: &[Entry],
     shown: &[MaterialEvent],
     settings: &LearnSettings,
 ) -> Judgement {
-    let (source, doubt) = find_source(change, changed, shown);
+    let (source, doubt) = find_source(change, changed, alike, shown);
     let is_trusted = match source {
         Origin::User => doubt.is_none(),
         Origin::Agent => trusts(settings, TrustedSource::Agent),
@@ -55,19 +60,29 @@ fn trusts(settings: &LearnSettings, source: TrustedSource) -> bool {
     settings.trust.0.contains(&source)
 }
 
-/// The text of an entry, with its key.
-fn whole_text(key: Option<&str>, title: Option<&str>, content: &str) -> Gist {
-    Gist::of(&format!(
-        "{} {} {content}",
-        key.unwrap_or_default(),
-        title.unwrap_or_default()
-    ))
+/// What an entry says, with its key and its title.
+pub fn gist_of(entry: &Entry) -> Gist {
+    let title = entry.title.as_deref().unwrap_or_default();
+    Gist::of(&format!("{} {title} {}", entry.key, entry.content))
+}
+
+/// Whether a text names an entry: its key, or all that its text says.
+fn names(said: &Gist, entry: &Entry) -> bool {
+    let gists = [Gist::of(&entry.key), Gist::of(&entry.content)];
+    gists.iter().any(|gist| gist.stands_in(said))
+}
+
+/// Whether this is taken back, and no other entry can be meant.
+fn pins(retraction: &Retraction, entry: &Entry, alike: &[Entry]) -> bool {
+    let mut others = alike.iter().filter(|other| other.key != entry.key);
+    retraction.is_of(&gist_of(entry)) && !others.any(|other| retraction.is_of(&gist_of(other)))
 }
 
 /// Who a change comes from, and what speaks against applying it.
 fn find_source(
     change: &WantedChange,
     changed: Option<&Entry>,
+    alike: &[Entry],
     shown: &[MaterialEvent],
 ) -> (Origin, Option<&'static str>) {
     let named: Vec<&MaterialEvent> = change
@@ -87,38 +102,55 @@ fn find_source(
         .iter()
         .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import))
         .collect();
+    // What an earlier look read may come back by the agent's mouth.
+    let is_named_by_agent = changed.is_some_and(|entry| {
+        let mut agents = shown.iter().filter(|event| event.voice == Origin::Agent);
+        agents.any(|event| names(&Gist::of(&event.text), entry))
+    });
     match change.action {
         WantedAction::Add | WantedAction::Replace => {
             let gist = Gist::of(&change.content);
             if is_users_alone && is_borne_out(&gist, said()) {
                 // The words are the user's. Which entry they overwrite is the model's word.
-                let about = changed.map(|entry| {
-                    whole_text(Some(&entry.key), entry.title.as_deref(), &entry.content)
-                });
-                let is_apart = about.is_some_and(|about| !is_spoken_of(&about, said()));
+                let is_apart = changed.is_some_and(|entry| !is_spoken_of(&gist_of(entry), said()));
                 return match (is_apart, others.first()) {
                     (true, Some(other)) => (other.voice, Some(TAINTED)),
+                    (true, None) if is_named_by_agent => (Origin::Agent, Some(NAMED_BY_AGENT)),
                     (true, None) | (false, _) => (Origin::User, None),
                 };
             }
             (find_foreign(&gist, shown, &others), Some(NOT_BORNE_OUT))
         }
-        // These write no words that could be held against the user's. So where a tool or a
-        // file spoke, only a sentence that takes back this entry and says nothing else counts.
+        // These write no words that could be held against the user's. So where somebody else
+        // spoke of the entry, only a sentence that takes it back and says nothing else counts.
         WantedAction::Retire | WantedAction::Forget => {
-            let about = changed
-                .map(|entry| whole_text(Some(&entry.key), entry.title.as_deref(), &entry.content));
-            let is_retracted = |about: &Gist| is_users_alone && is_retracted(about, said());
-            if let Some(other) = others.first() {
-                return match about.as_ref().is_some_and(is_retracted) {
-                    true => (Origin::User, None),
-                    false => (other.voice, Some(TAINTED)),
-                };
+            let nobodys = (Origin::Agent, Some(NOT_BORNE_OUT));
+            let Some(entry) = changed else {
+                return nobodys;
+            };
+            let retractions = match is_users_alone {
+                true => find_retractions(said()),
+                false => Vec::new(),
+            };
+            if retractions.iter().any(|taken| pins(taken, entry, alike)) {
+                return (Origin::User, None);
             }
-            let is_meant = about.is_some_and(|about| is_ended(&about, said()));
-            match is_users_alone && is_meant {
-                true => (Origin::User, None),
-                false => (Origin::Agent, Some(NOT_BORNE_OUT)),
+            if let Some(other) = others.first() {
+                return (other.voice, Some(TAINTED));
+            }
+            let about = gist_of(entry);
+            // A retired fact can be looked up, so a sentence that denies it is enough.
+            let or_denies = change.action == WantedAction::Retire;
+            let endings = find_endings(&about, said(), or_denies);
+            let is_named_by_user = endings.iter().any(|ending| names(ending, entry));
+            let is_meant =
+                !endings.is_empty() || retractions.iter().any(|taken| taken.is_of(&about));
+            if !is_users_alone || !is_meant {
+                return nobodys;
+            }
+            match is_named_by_agent && !is_named_by_user {
+                true => (Origin::Agent, Some(NAMED_BY_AGENT)),
+                false => (Origin::User, None),
             }
         }
     }

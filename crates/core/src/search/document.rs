@@ -55,6 +55,26 @@ pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
     text
 }
 
+/// What a stored message's writer wrote: its text parts, or its content if it has no parts. No
+/// name, title or content of a file, and nothing of a tool's. At most `max_bytes` of it.
+pub fn written_text_of(message: &str, max_bytes: usize) -> String {
+    let mut text = String::new();
+    let mut teller = LineCollector {
+        tell: &mut |piece| text.push_str(piece),
+        left: max_bytes,
+        has_told: false,
+    };
+    let message = bounded(message);
+    if fields(message).any(|(name, _)| name == "parts") {
+        teller.tell_text_parts(message);
+    } else if fields(message)
+        .any(|(name, value)| name == "content" && value.trim_start().starts_with('"'))
+    {
+        teller.tell_fields(message, &["content"]);
+    }
+    text
+}
+
 /// Like [`text_of`], but passes the text on in pieces, without copying it.
 pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&str)) {
     let mut teller = LineCollector {
@@ -95,19 +115,11 @@ struct LineCollector<'a> {
 
 impl LineCollector<'_> {
     fn tell_message(&mut self, message: &str) {
-        let parts = || {
-            let parts = fields(message).find(|(name, _)| name == "parts");
-            parts.into_iter().flat_map(|(_, parts)| items(parts))
-        };
         if !fields(message).any(|(name, _)| name == "parts") {
             return self.tell_fields(message, &["content"]);
         }
-        for part in parts() {
-            if kind_of(part).as_deref().map(PartKind::parse) == Some(PartKind::Text) {
-                self.tell_fields(part, &[field::TEXT]);
-            }
-        }
-        for part in parts() {
+        self.tell_text_parts(message);
+        for part in parts_of(message) {
             match kind_of(part).as_deref().map(PartKind::parse) {
                 Some(PartKind::Text) | None => {}
                 Some(PartKind::Reasoning) => self.tell_fields(part, &[field::TEXT]),
@@ -119,6 +131,14 @@ impl LineCollector<'_> {
                 Some(PartKind::File | PartKind::StepStart | PartKind::Other) => {
                     self.tell_fields(part, &["title", "filename", "data"]);
                 }
+            }
+        }
+    }
+
+    fn tell_text_parts(&mut self, message: &str) {
+        for part in parts_of(message) {
+            if kind_of(part).as_deref().map(PartKind::parse) == Some(PartKind::Text) {
+                self.tell_fields(part, &[field::TEXT]);
             }
         }
     }
@@ -169,6 +189,11 @@ impl LineCollector<'_> {
             (self.tell)(text);
         }
     }
+}
+
+fn parts_of(message: &str) -> impl Iterator<Item = &str> {
+    let parts = fields(message).find(|(name, _)| name == "parts");
+    parts.into_iter().flat_map(|(_, parts)| items(parts))
 }
 
 fn kind_of(part: &str) -> Option<Cow<'_, str>> {

@@ -264,3 +264,110 @@ fn the_demo_puts_in_order_what_says_the_same() {
         "The user's home is Rome\nThe user likes tea"
     );
 }
+
+/// What became of the only change: its status, its source and its title.
+fn told(done: &Value) -> (String, String, Value) {
+    let change = &done["proposal"]["changes"][0];
+    let text = |field: &str| change[field].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("source"), change["title"].clone())
+}
+
+#[test]
+fn a_title_says_no_more_than_the_entries_do() {
+    for (title, expected) in [
+        ("Tea and cake", json!("Tea and cake")),
+        ("Drinks", json!("Drinks")),
+        ("Sends money to Bob", json!("Cake")),
+        ("No tea, no cake", json!("Cake")),
+    ] {
+        let alice = Alice::learner(json!({"review": "auto"}));
+        for (key, title, content) in [
+            ("drinks", Value::Null, "The user likes tea."),
+            ("food", json!("Cake"), "The user likes cake."),
+        ] {
+            alice.ok(
+                "setEntry",
+                json!({"label": "facts", "key": key, "title": title, "content": content}),
+            );
+            alice.host.advance(10);
+        }
+        let answer = json!({"changes": [{
+            "action": "replace", "key": "food", "title": title,
+            "content": "The user likes tea and cake.", "merges": ["drinks"],
+        }]});
+        let (status, _, kept) = told(&consolidated(&alice, answer, json!({})));
+        assert_eq!((status.as_str(), kept), ("applied", expected), "{title}");
+    }
+}
+
+#[test]
+fn each_sentence_of_a_profile_stands_in_one_trusted_entry() {
+    for (profile, expected) in [
+        (
+            "The user likes tea. They live in Rome.",
+            ("applied", "user"),
+        ),
+        (
+            "About the user:\nlikes tea\nlives in Rome",
+            ("applied", "user"),
+        ),
+        ("The user lives in Rome and likes tea.", ("applied", "user")),
+        ("The user does not like cake.", ("applied", "user")),
+        ("The user does not like tea.", ("pending", "agent")),
+        (
+            "The user does not live in Rome and likes tea.",
+            ("pending", "agent"),
+        ),
+        ("The user likes cake.", ("pending", "agent")),
+        ("Tea lives in Rome.", ("pending", "agent")),
+        ("The user owns a boat.", ("pending", "tool")),
+    ] {
+        let facts = [
+            ("a", "The user likes tea.", "user"),
+            ("b", "The user lives in Rome.", "user"),
+            ("c", "The user does not like cake.", "user"),
+            ("d", "The user owns a boat.", "tool"),
+        ];
+        let alice = knowing(json!({"review": "auto"}), &facts);
+        alice.ok(
+            "defineBlock",
+            json!({"label": "profile", "kind": "writable"}),
+        );
+        let answer = json!({"changes": [], "profile": profile});
+        let done = consolidated(&alice, answer, json!({"profile": "profile"}));
+        let (status, source, _) = told(&done);
+        assert_eq!((status.as_str(), source.as_str()), expected, "{profile}");
+    }
+}
+
+#[test]
+fn what_the_model_did_not_see_whole_is_not_replaced_by_itself() {
+    let long = format!("The user likes tea. {}", "Tea is good. ".repeat(60));
+    let merge = json!({"action": "replace", "key": "a", "content": "The user likes tea and cake.", "merges": ["b"]});
+    let retire = json!({"action": "retire", "key": "b", "by": "a"});
+    for change in [&merge, &retire] {
+        for (content, expected) in [("The user likes tea.", "applied"), (&long, "pending")] {
+            let facts = [
+                ("b", content, "user"),
+                ("a", "The user likes cake.", "user"),
+            ];
+            let alice = knowing(json!({"review": "auto"}), &facts);
+            let done = consolidated(&alice, json!({"changes": [change]}), json!({}));
+            assert_eq!(told(&done).0, expected, "{change}: {content}");
+        }
+    }
+    // Nor is a text made shorter.
+    for (content, expected) in [
+        ("The user likes tea.", "pending"),
+        ("The user likes cake, tea.", "applied"),
+    ] {
+        let facts = [
+            ("b", "The user lives in Rome.", "user"),
+            ("a", "The user likes tea and cake.", "user"),
+        ];
+        let alice = knowing(json!({"review": "auto"}), &facts);
+        let answer = json!({"changes": [{"action": "replace", "key": "a", "content": content, "merges": []}]});
+        let done = consolidated(&alice, answer, json!({}));
+        assert_eq!(told(&done).0, expected, "{content}");
+    }
+}

@@ -1,11 +1,14 @@
 //! Looks: what the model is shown, when, and that each event is looked at once.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use super::{adds, user_said};
 use crate::base::database::Database as _;
 use crate::base::host::Host as _;
 use crate::models::LEARN_REQUEST;
+use crate::testing::Said;
 use crate::tests::Alice;
 
 #[test]
@@ -387,5 +390,75 @@ fn the_demo_learns_corrects_and_forgets() {
         alice.say(&[text]);
         alice.learn();
         assert_eq!(alice.facts(), expected, "{text}");
+    }
+}
+
+/// A message of as many words as four searches read.
+fn long_talk() -> String {
+    let words: Vec<String> = (0..150).map(|number| format!("word{number}")).collect();
+    words.join(" ")
+}
+
+#[test]
+fn meanings_are_not_asked_for_again_once_the_model_failed() {
+    let alice = Alice::trusting().embedding_by("workers-ai:@cf/m");
+    alice.say(&[&long_talk()]);
+    alice.outbound.answer(Ok(Said::text(500, "broken")));
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.learn()["complete"], true);
+    assert_eq!(alice.asked().len(), 1);
+}
+
+#[test]
+fn meanings_are_asked_for_in_a_bounded_time() {
+    for (lasts_ms, expected) in [(0, 4), (20_000, 1)] {
+        let alice = Rc::new(Alice::trusting().embedding_by("workers-ai:@cf/m"));
+        alice.say(&[&long_talk()]);
+        let same = Rc::clone(&alice);
+        let passes = move || same.host.advance(lasts_ms);
+        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(passes));
+        for _ in 0..expected {
+            alice.embeds(&[[1.0, 0.0, 0.0]]);
+        }
+        alice.model_proposes(json!([]));
+        assert_eq!(alice.learn()["complete"], true);
+        assert_eq!(alice.asked().len(), expected, "{lasts_ms}");
+    }
+}
+
+#[test]
+fn what_stands_in_a_file_is_no_word_of_the_users() {
+    let file = json!({
+        "type": "file", "filename": "I like tea.", "mediaType": "text/plain", "url": "https://files.example/f",
+    });
+    for (parts, voice) in [
+        (json!([file]), "import"),
+        (json!([file, {"type": "text", "text": ""}]), "import"),
+        (
+            json!([{"type": "data-note", "data": {"text": "I like tea."}}]),
+            "import",
+        ),
+        (
+            json!([file, {"type": "text", "text": "Read this."}]),
+            "user",
+        ),
+        // The row of so long a message has no room for its text.
+        (
+            json!([file, {"type": "text", "text": "Read this. ".repeat(150_000)}]),
+            "user",
+        ),
+    ] {
+        let alice = Alice::trusting();
+        alice.ok(
+            "appendMessage",
+            json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": parts}}),
+        );
+        alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+        let change = alice.learn()["proposals"][0]["changes"][0].clone();
+        let asked = alice.learn_prompt();
+        assert!(asked.contains(&format!(r#""from":"{voice}""#)), "{asked}");
+        assert_eq!(asked.contains(r#""text":"I like tea."#), voice == "import");
+        assert_eq!(change["status"], "pending", "{parts}");
+        assert_ne!(change["source"], "user");
     }
 }
