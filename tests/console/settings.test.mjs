@@ -57,6 +57,8 @@ describe("settings", { skip }, async () => {
       whenBusy: "queue",
       onTurnEnd: { url: "https://app.example.com/ended" },
       onMemoryChange: { url: "https://app.example.com/changed" },
+      // No service is bound here.
+      summarize: null,
       // These are set in the views of Manage.
       retention: null,
       backups: null,

@@ -45,6 +45,12 @@ export const GROUPS: readonly SettingGroup[] = [
         placeholder: "the agent's model",
       },
       {
+        path: "summarize.service",
+        label: "Service binding that writes summaries",
+        kind: "text",
+        hint: "In place of a model.",
+      },
+      {
         path: "maxContextTokens",
         label: "Most tokens of a turn and its answer",
         kind: "number",

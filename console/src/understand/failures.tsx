@@ -22,7 +22,7 @@ const SHOWN = 30;
 /** A message that is so young may still be answered, by a program that keeps its turns here. */
 const YOUNG_MS = 60_000;
 
-type LastError = Session["lastCompactionError"];
+type LastError = Session["lastCompactionError"] | Session["lastLearningError"];
 
 interface Failure {
   key: string;
@@ -193,8 +193,8 @@ async function failuresOf(
   return { failures: [...turns, ...found.flat()], names };
 }
 
-/** What a session has on record of work that is done to it. Not every Worker learns. */
-function lastErrors(session: Session & { lastLearningError?: LastError }): readonly [string, LastError][] {
+/** What a session has on record of work that is done to it. */
+function lastErrors(session: Session): readonly [string, LastError][] {
   return [
     ["Compaction failed", session.lastCompactionError],
     ["Learning failed", session.lastLearningError],
