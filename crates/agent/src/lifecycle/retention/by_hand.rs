@@ -131,7 +131,7 @@ pub fn step_in_session(
             },
             changed: work.changed,
             purged: match is_over {
-                true => erase::finish(&db)?,
+                true => erase::finish(&db),
                 false => Vec::new(),
             },
         })
