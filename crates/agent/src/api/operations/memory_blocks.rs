@@ -111,12 +111,7 @@ impl RunAtOnce for RemoveBlock {
             let purged = purge_block(&memory, scope, &self.label, is_owner)?;
             let answer = WasRemoved {
                 removed: purged.was_there,
-                receipt: Some(issue_of(
-                    agent,
-                    Self::NAME,
-                    &purged.erasure,
-                    purged.home,
-                )?),
+                receipt: Some(issue_of(agent, Self::NAME, &purged.erasure, purged.home)?),
             };
             return Ok(Reply::json(&answer)?.purged(purged.erasure.left));
         }

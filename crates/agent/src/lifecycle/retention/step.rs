@@ -145,7 +145,7 @@ fn take_step(
         let is_clean =
             run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
         if was_finishing && !is_clean && pages != Pages::Cleared {
-            purged = erase::finish(db);
+            purged = erase::finish(db, &[&run.gone, &work.gone]);
         }
         is_clean || (was_finishing && pages != Pages::NotCleared)
     };

@@ -590,7 +590,11 @@ fn the_agents_failures_are_read_within_a_bound_and_none_is_left_out() {
     assert!(shown.is_sorted_by(|one, next| one > next));
     for cursor in ["", "x", "1.2", "1.2.3", "1.2.x.s"] {
         let body = json!({"failed": true, "cursor": cursor});
-        assert_eq!(alice.refused("getTurns", body), "invalid_request", "{cursor}");
+        assert_eq!(
+            alice.refused("getTurns", body),
+            "invalid_request",
+            "{cursor}"
+        );
     }
 }
 

@@ -166,7 +166,10 @@ fn a_service_that_is_not_bound_is_refused_as_in_a_request() {
         assert_eq!(bob.refused("configureAgent", config), "not_configured");
     }
     let bob = Alice::default();
-    bob.outbound.bindings.borrow_mut().push("SUMMARISER".to_owned());
+    bob.outbound
+        .bindings
+        .borrow_mut()
+        .push("SUMMARISER".to_owned());
     let config = json!({"summarize": {"service": "SUMMARISER"}});
     bob.import_agent(&settings(&config)).unwrap();
     let shown = bob.ok("getConfig", json!({}));
