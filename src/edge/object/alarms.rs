@@ -19,6 +19,7 @@ use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
 use session_agent_core::search::build::{BATCHES_PER_WAKE, build_batch};
 use session_agent_core::store::callbacks::find_next_due;
+use session_agent_core::store::erased::LeftPages;
 
 /// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
 /// alarm finds the turn that was cut off.
@@ -276,7 +277,9 @@ impl Object {
             pages = retention::Pages::NotCleared;
             if !step.purged.is_empty() {
                 // If this fails, the next run or purge makes up for it.
-                if let Err(error) = self.clear_pages(&step.purged).await {
+                let left = LeftPages::in_tables(step.purged);
+                self.turns.pages.note(&left);
+                if let Err(error) = self.clear_pages(&left).await {
                     http::log(&error);
                 }
                 pages = retention::Pages::Cleared;

@@ -24,9 +24,15 @@ use session_agent_core::base::error::Result;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::outbound::Outbound as _;
 use session_agent_core::base::trace::run_in;
+use session_agent_core::store::erased::LeftPages;
 use session_agent_core::store::schema::free_space::{
-    empty_free_pages, fill_free_pages, filled_bytes,
+    FILLED_BYTES, empty_free_pages, fill_free_pages,
 };
+
+/// How often, and how long each time, a purge that found nothing waits for another one that
+/// clears the same pages. After that it clears them itself.
+const MAX_WAITS_TO_CLEAR: usize = 200;
+const WAIT_TO_CLEAR_MS: i64 = 50;
 
 impl Object {
     pub(super) async fn call(
@@ -147,33 +153,43 @@ impl Object {
     }
 
     /// Empties the storage, or clears what purges left in it, if an operation asks for it.
-    pub(super) async fn clear_after(&self, empties: bool, purged: &[&'static str]) -> Result<()> {
+    pub(super) async fn clear_after(&self, empties: bool, left: &LeftPages) -> Result<()> {
         if empties {
             self.empty().await?;
-        } else if !purged.is_empty()
+        } else if let Err(error) = self.clear_pages(left).await {
             // The purge is committed. If this fails, the next purge makes up for it.
-            && let Err(error) = self.clear_pages(purged).await
-        {
             http::log(&error);
         }
         Ok(())
     }
 
-    /// Clears what a purge left of its text in pages of these tables, in free pages, and in
-    /// the write-ahead log. Each step is committed before the next one begins. Filling has
+    /// Clears what a purge that was noted left of its text in pages of tables, in free pages,
+    /// and in the write-ahead log. Each step is committed before the next one begins. Filling has
     /// the log copied into the database's file, and filling again writes over the log.
-    pub(super) async fn clear_pages(&self, tables: &[&'static str]) -> Result<()> {
+    pub(super) async fn clear_pages(&self, left: &LeftPages) -> Result<()> {
+        let pages = &self.turns.pages;
+        for _ in 0..MAX_WAITS_TO_CLEAR {
+            if !pages.must_wait(left) {
+                break;
+            }
+            self.outbound.sleep(WAIT_TO_CLEAR_MS).await;
+        }
+        let Some(clearing) = pages.begin(left) else {
+            return Ok(());
+        };
         let db = Sqlite::new(&self.storage);
-        self.fill_free_pages(&db, filled_bytes(&[])).await?;
+        self.fill_free_pages(&db, FILLED_BYTES).await?;
         // The storage may have been emptied meanwhile.
         if !self.is_migrated.get() {
             return Ok(());
         }
-        renew_tables(&db, tables)?;
+        renew_tables(&db, &clearing.tables)?;
         self.outbound.sleep(0).await;
-        let bytes = filled_bytes(tables);
+        let bytes = clearing.filled_bytes();
         self.fill_free_pages(&db, bytes).await?;
-        self.fill_free_pages(&db, bytes).await
+        self.fill_free_pages(&db, bytes).await?;
+        clearing.succeed();
+        Ok(())
     }
 
     async fn fill_free_pages(&self, db: &Sqlite<'_>, bytes: i64) -> Result<()> {

@@ -15,6 +15,7 @@ use crate::base::owner::work_for;
 pub use crate::chat::run::agent::Agent;
 use crate::chat::run::agent::CHAT;
 use crate::chat::run::show_pace::ShownChange;
+use crate::store::erased::LeftPages;
 
 /// The answer of an operation.
 pub struct Reply {
@@ -22,9 +23,9 @@ pub struct Reply {
     /// The tables were dropped: the caller must empty the storage, too, before the
     /// answer is sent.
     pub empties_storage: bool,
-    /// Text was purged from these tables: the caller must clear what is left of it in pages
-    /// before the answer is sent (`store/schema/free_space.rs`).
-    pub purged: Vec<&'static str>,
+    /// Text was purged: the caller must clear what is left of it in pages before the answer
+    /// is sent (`store/clearing.rs`).
+    pub purged: LeftPages,
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
     /// The change that the operation made: the session's sockets are shown it.
@@ -41,7 +42,7 @@ impl Reply {
         Self {
             body: body.into(),
             empties_storage: false,
-            purged: Vec::new(),
+            purged: LeftPages::default(),
             grown: None,
             changed: None,
             changed_message: None,
@@ -64,9 +65,8 @@ impl Reply {
         self
     }
 
-    /// `tables`: those that text was purged from.
-    pub fn purged(mut self, tables: Vec<&'static str>) -> Self {
-        self.purged = tables;
+    pub fn purged(mut self, left: LeftPages) -> Self {
+        self.purged = left;
         self
     }
 

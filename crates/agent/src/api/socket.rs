@@ -34,6 +34,7 @@ use crate::chat::run::work::TurnWork;
 use crate::chat::turn::store::has_turn;
 use crate::lifecycle::clear::clear_messages;
 use crate::models::ToolDefinition;
+use crate::store::erased::LeftPages;
 
 /// The state that is kept with a socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -187,13 +188,12 @@ pub struct FrameOutcome {
     /// The socket's new state, if the frame changed it.
     pub state: Option<SocketState>,
     pub work: Option<TurnWork>,
-    /// This field and the next three are as in an operation's `Reply`.
+    /// This field and the next four are as in an operation's `Reply`.
     pub grown: Option<Id>,
     pub changed: Option<ShownChange>,
     pub indexing_goes_on: bool,
     pub empties_storage: bool,
-    /// Text was purged from these tables.
-    pub purged: Vec<&'static str>,
+    pub purged: LeftPages,
 }
 
 impl FrameOutcome {

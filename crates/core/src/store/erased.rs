@@ -136,7 +136,29 @@ impl Erased {
 #[derive(Debug, Default)]
 pub struct Erasure {
     pub erased: Erased,
-    /// The tables and indexes that held it: what is left of it in their pages can be
-    /// cleared after the purge's transaction (`store/schema/free_space.rs`).
+    pub left: LeftPages,
+}
+
+/// What a purge may have left in pages. It is cleared after the purge's transaction
+/// (`store/clearing.rs`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftPages {
+    /// The tables and indexes that held what was erased.
     pub tables: Vec<&'static str>,
+    /// Whether the purge wrote anything.
+    pub is_written: bool,
+    /// Whether the purge erased nothing. It may repeat one whose object died before it had
+    /// cleared pages.
+    pub may_repeat: bool,
+}
+
+impl LeftPages {
+    /// What deletions left in these tables.
+    pub fn in_tables(tables: Vec<&'static str>) -> Self {
+        Self {
+            is_written: !tables.is_empty(),
+            tables,
+            may_repeat: false,
+        }
+    }
 }

@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::erased::{Erased, Erasure, InPurge};
+use super::erased::{Erased, Erasure, InPurge, LeftPages};
 use super::table_fates::SessionTable;
 use super::tables::TABLES;
 use crate::base::columns::find_value;
@@ -57,6 +57,13 @@ pub struct ErasingDatabase<'a> {
     tables: RefCell<BTreeSet<&'static str>>,
     /// The indexes that lost rows.
     indexes: RefCell<BTreeSet<&'static str>>,
+    /// How many rows the connection had written before. `None`: it was not told.
+    written_before: Option<i64>,
+}
+
+/// How many rows this connection has written.
+fn count_written(db: &dyn Database) -> Option<i64> {
+    find_value(db, "SELECT total_changes()", &[]).ok().flatten()
 }
 
 impl<'a> ErasingDatabase<'a> {
@@ -66,6 +73,7 @@ impl<'a> ErasingDatabase<'a> {
             erased: RefCell::default(),
             tables: RefCell::default(),
             indexes: RefCell::default(),
+            written_before: count_written(db),
         }
     }
 
@@ -90,17 +98,25 @@ impl<'a> ErasingDatabase<'a> {
     /// others say, so it is no part of the purge's transaction.
     ///
     /// A purge that erased nothing may repeat one whose object died before pages were
-    /// cleared, so it clears those of all tables.
+    /// cleared.
     pub fn finish(&self) -> Erasure {
-        let mut tables = self.tables.take();
-        if *self.erased.borrow() == Erased::default() {
-            tables.extend(all_tables());
-        }
-        tables.append(&mut self.indexes.borrow_mut());
+        let erased = self.erased.take();
+        let written = count_written(self.db);
         Erasure {
-            erased: self.erased.take(),
-            tables: tables.into_iter().collect(),
+            left: LeftPages {
+                tables: self.take_tables(),
+                is_written: written.is_none() || written != self.written_before,
+                may_repeat: erased == Erased::default(),
+            },
+            erased,
         }
+    }
+
+    /// The tables and indexes that texts were erased from.
+    pub fn take_tables(&self) -> Vec<&'static str> {
+        let mut tables = self.tables.take();
+        tables.append(&mut self.indexes.borrow_mut());
+        tables.into_iter().collect()
     }
 
     /// Notes a table that takes rows. SQLite may give the table a page that this transaction

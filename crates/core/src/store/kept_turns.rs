@@ -6,11 +6,15 @@
 //! An agent has no bound of its own: it keeps as many rows as its sessions do, and they go
 //! with their sessions. A bound over all sessions would let one of them delete the records
 //! of another.
+//!
+//! The list of an agent's failures has a bound instead ([`MAX_SCANNED`]). An index by time
+//! would cost each failure a row more. Where more rows are kept than a page may look at,
+//! pages take some sessions at a time, those that began last first.
 
 use std::ops::Range;
 
-use crate::base::columns::{FromRow, load, load_values};
-use crate::base::database::{Database, Row};
+use crate::base::columns::{FromRow, find_value, load, load_values};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -20,6 +24,12 @@ pub const MAX_FAILED_EACH: i64 = 16;
 /// Turns that ended without a word and did not fail, which a session keeps. A user who
 /// stops turn after turn loses no failure by it.
 pub const MAX_SILENT_EACH: i64 = 16;
+
+/// Sessions whose failures one page may look at together.
+pub const MAX_FAILING_SESSIONS: i64 = 1_024;
+
+/// The most rows of turns that a page of an agent's failures looks at.
+pub const MAX_SCANNED: i64 = MAX_FAILING_SESSIONS * MAX_FAILED_EACH;
 
 /// The places of a session's failures (`slot`). Those of its silent turns follow.
 const FAILED_SLOTS: Range<i64> = 0..MAX_FAILED_EACH;
@@ -143,18 +153,64 @@ fn load_below(db: &dyn Database, session_id: &Id, end: i64) -> Result<Vec<KeptTu
     load(db, &sql, &params)
 }
 
-/// Up to `limit` failed turns of the agent after a place, newest first. An index would cost
-/// each failure a row more, so this looks at the place of each failure that is kept, and at
-/// the records of those that it gives.
+/// Whether the agent keeps so few turns that a page may look at all of them.
+pub fn are_few(db: &dyn Database) -> Result<bool> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM cf_agents_failed_turns LIMIT ?1)";
+    let counted: Option<i64> = find_value(db, sql, &[(MAX_SCANNED + 1).into()])?;
+    Ok(counted.unwrap_or(0) <= MAX_SCANNED)
+}
+
+/// Up to `limit` failed turns of the agent after a place, newest first. For an agent that
+/// keeps few turns.
 pub fn load_failed_of_agent(
     db: &dyn Database,
     before: Option<&FailurePlace>,
     limit: i64,
 ) -> Result<Vec<KeptTurn>> {
+    load_failed(db, "cf_agents_failed_turns AS place", before, limit, &[])
+}
+
+/// The lowest number of the next sessions below this number whose failures are looked at
+/// together. `None`: there is no session.
+pub fn find_lowest(db: &dyn Database, below: i64) -> Result<Option<i64>> {
+    let sql = "SELECT min(number)
+                 FROM (SELECT number
+                         FROM cf_agents_sessions
+                        WHERE number < ?1
+                        ORDER BY number DESC
+                        LIMIT ?2)";
+    let params = [below.into(), MAX_FAILING_SESSIONS.into()];
+    Ok(find_value::<Option<i64>>(db, sql, &params)?.flatten())
+}
+
+/// The same as [`load_failed_of_agent`] of the sessions with numbers from `lowest` up to
+/// `below`.
+pub fn load_failed_of_sessions(
+    db: &dyn Database,
+    (lowest, below): (i64, i64),
+    before: Option<&FailurePlace>,
+    limit: i64,
+) -> Result<Vec<KeptTurn>> {
+    let from = "cf_agents_sessions AS s
+                  CROSS JOIN cf_agents_failed_turns AS place
+                     ON s.number >= ?6
+                    AND s.number < ?7
+                    AND place.session_id = s.id";
+    load_failed(db, from, before, limit, &[lowest.into(), below.into()])
+}
+
+/// Looks at the place of each failure there, and at the records of those that it gives.
+fn load_failed(
+    db: &dyn Database,
+    from: &str,
+    before: Option<&FailurePlace>,
+    limit: i64,
+    more: &[SqlValue],
+) -> Result<Vec<KeptTurn>> {
     let sql = format!(
         "SELECT {}
            FROM (SELECT place.session_id, place.slot
-                   FROM cf_agents_failed_turns AS place
+                   FROM {from}
                   WHERE place.slot < ?5
                     AND (?1 IS NULL
                          OR (place.ended_at, place.seq, place.session_id) < (?1, ?2, ?3))
@@ -167,12 +223,13 @@ pub fn load_failed_of_agent(
           LIMIT ?4",
         KeptTurn::COLUMNS
     );
-    let params = [
+    let mut params: Vec<SqlValue> = vec![
         before.map(|before| before.ended_at).into(),
         before.map(|before| before.seq).into(),
         before.map(|before| before.session_id.as_str()).into(),
         limit.into(),
         FAILED_SLOTS.end.into(),
     ];
+    params.extend_from_slice(more);
     load(db, &sql, &params)
 }

@@ -9,6 +9,7 @@ pub mod backup_plan;
 pub mod calibration;
 pub mod callbacks;
 pub mod changes;
+pub mod clearing;
 pub mod config;
 pub mod consolidation;
 pub mod erased;

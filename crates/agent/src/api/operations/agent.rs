@@ -7,7 +7,6 @@ use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::receipts::issue;
 use crate::base::error::{Error, Result};
-use crate::base::outbound::CallFailure;
 use crate::chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
 use crate::directory::membership::{self, Member};
 use crate::lifecycle::receipt::Receipt;
@@ -26,7 +25,6 @@ use crate::store::config::{
 use crate::store::erasing::count_all;
 use crate::store::learn_settings::{LearnSettings, MAX_LEARN_INSTRUCTIONS_BYTES};
 use crate::store::schema;
-use crate::store::summary_service::SummaryService;
 
 impl Operation for ConfigureAgent {
     const NAME: &'static str = "configureAgent";
@@ -42,14 +40,6 @@ impl RunAtOnce for ConfigureAgent {
         check_change(&self)?;
         check_lifted(&self, &agent.deployed.memory.config.defaults)?;
         check_targets(agent.outbound, &self)?;
-        if let Some(Some(SummaryService {
-            service: Some(binding),
-        })) = self.summarize.given()
-            && !agent.outbound.is_bound(binding.as_str())
-        {
-            let error = CallFailure::not_configured(binding.as_str());
-            return Err(error.with("field", "summarize"));
-        }
         let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
         let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
         agent.keep_soon(has_new_rules);

@@ -6,7 +6,7 @@ use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::operations::compaction::{find_due, mark_grown};
-use crate::api::operations::receipts::issue;
+use crate::api::operations::receipts::issue_of;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -208,8 +208,8 @@ impl RunAtOnce for DeleteEvents {
         let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
         if self.purge {
             let (deleted, erasure) = purge_events(db, host, session_id, &self.event_ids)?;
-            let receipt = Some(issue(agent, Self::NAME, erasure.erased, None)?);
-            return Ok(Reply::json(&Deleted { deleted, receipt })?.purged(erasure.tables));
+            let receipt = Some(issue_of(agent, Self::NAME, &erasure, None)?);
+            return Ok(Reply::json(&Deleted { deleted, receipt })?.purged(erasure.left));
         }
         let deleted = delete_events(db, host, session_id, &self.event_ids)?;
         Reply::json(&Deleted {

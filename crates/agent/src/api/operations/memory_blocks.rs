@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use crate::api::operations::receipts::issue;
+use crate::api::operations::receipts::issue_of;
 use crate::api::operations::writers::writer_of;
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -111,14 +111,9 @@ impl RunAtOnce for RemoveBlock {
             let purged = purge_block(&memory, scope, &self.label, is_owner)?;
             let answer = WasRemoved {
                 removed: purged.was_there,
-                receipt: Some(issue(
-                    agent,
-                    Self::NAME,
-                    purged.erasure.erased,
-                    purged.home,
-                )?),
+                receipt: Some(issue_of(agent, Self::NAME, &purged.erasure, purged.home)?),
             };
-            return Ok(Reply::json(&answer)?.purged(purged.erasure.tables));
+            return Ok(Reply::json(&answer)?.purged(purged.erasure.left));
         }
         let removed = remove(&memory, scope, &self.label, false, is_owner)?;
         Reply::json(&WasRemoved {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::receipts::issue;
+use super::receipts::issue_of;
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
@@ -127,11 +127,11 @@ impl Operation for Erase {
 impl RunAtOnce for Erase {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let erased = erase_places(agent.db, agent.host, &self.places)?;
-        let receipt = issue(agent, Self::NAME, erased.erasure.erased, None)?;
+        let receipt = issue_of(agent, Self::NAME, &erased.erasure, None)?;
         let reply = Reply::json(&WasErased {
             found: erased.found,
             receipt,
         })?;
-        Ok(reply.purged(erased.erasure.tables))
+        Ok(reply.purged(erased.erasure.left))
     }
 }

@@ -9,7 +9,7 @@ use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::operations::compaction::{find_due, mark_grown};
-use crate::api::operations::receipts::issue;
+use crate::api::operations::receipts::issue_of;
 use crate::base::action::Action;
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -302,8 +302,8 @@ impl RunAtOnce for DeleteMessages {
         };
         if self.purge {
             let (deleted, erasure) = purge_messages(db, host, session_id, &self.message_ids)?;
-            let receipt = issue(agent, Self::NAME, erasure.erased, None)?;
-            return Ok(answer(deleted, Some(receipt))?.purged(erasure.tables));
+            let receipt = issue_of(agent, Self::NAME, &erasure, None)?;
+            return Ok(answer(deleted, Some(receipt))?.purged(erasure.left));
         }
         answer(
             delete_messages(db, host, session_id, &self.message_ids)?,

@@ -12,7 +12,18 @@ use crate::memory::definition::Definition;
 use crate::memory::past::ItemDeleted;
 use crate::memory::purge::{HomeReceipt, Purged};
 use crate::memory::source::BlockHome;
-use crate::store::erased::Erased;
+use crate::store::erased::{Erased, Erasure};
+
+/// A receipt of this agent for a purge, which is committed.
+pub fn issue_of(
+    agent: &Agent<'_>,
+    operation: &str,
+    erasure: &Erasure,
+    home: Option<HomeReceipt>,
+) -> Result<Receipt> {
+    agent.turns.pages.note(&erasure.left);
+    issue(agent, operation, erasure.erased.clone(), home)
+}
 
 /// A receipt of this agent for an operation.
 pub fn issue(
@@ -73,9 +84,9 @@ impl ItemGone {
                 versions_kept: None,
                 versions_until: None,
             },
-            receipt: Some(issue(agent, operation, purged.erasure.erased, purged.home)?),
+            receipt: Some(issue_of(agent, operation, &purged.erasure, purged.home)?),
         })?;
-        Ok(reply.purged(purged.erasure.tables))
+        Ok(reply.purged(purged.erasure.left))
     }
 }
 

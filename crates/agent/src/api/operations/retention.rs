@@ -8,6 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::lifecycle::retention::{Pages, RetentionPlace, preview, step, step_in_session};
 use crate::memory::label::Label;
+use crate::store::erased::LeftPages;
 use crate::store::retention::Retention;
 use crate::store::retention_progress::{LastRetentionRun, RetentionCounts};
 
@@ -85,6 +86,8 @@ impl RunAtOnce for ApplyRetention {
         }
         if place.session_id.is_some() {
             let step = step_in_session(&memory, &place, self.cursor.as_deref())?;
+            let left = LeftPages::in_tables(step.purged);
+            agent.turns.pages.note(&left);
             for session_id in &step.changed {
                 agent.starter.show(session_id);
             }
@@ -96,9 +99,11 @@ impl RunAtOnce for ApplyRetention {
                 last_run: None,
                 next_run_at: None,
             })?;
-            return Ok(reply.purged(step.purged));
+            return Ok(reply.purged(left));
         }
         let step = step(&memory, Pages::ClearedAfter)?;
+        let left = LeftPages::in_tables(step.purged);
+        agent.turns.pages.note(&left);
         for session_id in &step.changed {
             agent.starter.show(session_id);
         }
@@ -111,7 +116,7 @@ impl RunAtOnce for ApplyRetention {
             last_run: step.last,
             next_run_at: step.next_at,
         })?;
-        Ok(reply.purged(step.purged))
+        Ok(reply.purged(left))
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Effect, Needs, needs_secret};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::api::operations::receipts::issue;
+use crate::api::operations::receipts::issue_of;
 use crate::base::error::{Code, Error, Result};
 use crate::base::filter::Filter;
 use crate::base::ids::Id;
@@ -266,8 +266,8 @@ impl RunAtOnce for DeleteSession {
         agent.turns.cancel_with_waiting(&self.session_id);
         if self.purge {
             let (deleted, erasure) = purge_session(agent.db, &self.session_id)?;
-            let receipt = Some(issue(agent, Self::NAME, erasure.erased, None)?);
-            return Ok(Reply::json(&WasDeleted { deleted, receipt })?.purged(erasure.tables));
+            let receipt = Some(issue_of(agent, Self::NAME, &erasure, None)?);
+            return Ok(Reply::json(&WasDeleted { deleted, receipt })?.purged(erasure.left));
         }
         let deleted = delete_session(agent.db, &self.session_id)?;
         Reply::json(&WasDeleted {

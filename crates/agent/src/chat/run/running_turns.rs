@@ -24,6 +24,7 @@ use crate::chat::turn::Turn;
 use crate::chat::turn::report::TurnReport;
 use crate::learning::tracker::LearningTracker;
 use crate::models::ToolDefinition;
+use crate::store::clearing::PageClearing;
 use crate::store::limits::HolderLimits;
 
 /// The number of turns of one agent that may run at the same time.
@@ -54,6 +55,8 @@ pub struct RunningTurns {
     pub callbacks: CallbacksUnderWay,
     /// The look at what was said that is under way.
     pub learning: LearningTracker,
+    /// What is known of pages that purges left texts in.
+    pub pages: PageClearing,
     /// Turns that have yet to begin, and for which somebody waits.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
 }

@@ -61,7 +61,7 @@ async fn run(
             purge_entry(memory, block, key).await?
         }
     };
-    renew_tables(memory.db, &purged.erasure.tables)?;
+    renew_tables(memory.db, &purged.erasure.left.tables)?;
     if purged.was_there || purged.erasure.erased.versions > 0 {
         return Ok(format!("Forgotten: {}/{key}.", block.label));
     }

@@ -123,6 +123,10 @@ pub fn step_in_session(
         };
         let mut work = StepWork::new(false);
         let is_over = walk.go_on(&mut run, &mut work)?;
+        let purged = match is_over {
+            true => erase::finish(&db, &[&work.gone]),
+            false => Vec::new(),
+        };
         Ok(SessionStep {
             gone: work.gone,
             cursor: match is_over {
@@ -130,10 +134,7 @@ pub fn step_in_session(
                 false => Some(json::encode(&run.place)?),
             },
             changed: work.changed,
-            purged: match is_over {
-                true => erase::finish(&db)?,
-                false => Vec::new(),
-            },
+            purged,
         })
     })
 }

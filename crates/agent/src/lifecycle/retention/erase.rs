@@ -7,9 +7,11 @@
 use crate::base::error::Result;
 use crate::memory::label::Label;
 use crate::memory::purge::{ItemKeys, erase_entry_at};
-use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
+use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, all_tables};
+use crate::store::retention_progress::RetentionCounts;
 
-/// The tables that a run deletes from, and whose deleted rows hold text.
+/// The tables that a run deletes from where no session goes as a whole, and whose deleted
+/// rows hold text, or that take rows meanwhile.
 const TABLES: &[&str] = &[
     "cf_agents_events",
     "cf_agents_slices",
@@ -24,6 +26,9 @@ const TABLES: &[&str] = &[
     "cf_agents_sessions",
     "cf_agents_last_turns",
     "cf_agents_callbacks",
+    "cf_agents_changes",
+    "cf_agents_failed_turns",
+    "cf_agents_proposals",
 ];
 
 /// Deletes an entry and all its versions; `false`: it is not there. Part of a transaction.
@@ -36,10 +41,15 @@ pub fn erase_entry(db: &ErasingDatabase<'_>, scope: &str, block: &str, key: &str
 }
 
 /// Takes the words of deleted texts out of the indexes: the last step of a run that deleted
-/// anything. Returns the tables whose pages may be cleared after the step's transaction.
-pub fn finish(db: &ErasingDatabase<'_>) -> Result<Vec<&'static str>> {
+/// anything. The steps before are other transactions, so all tables are named that a run
+/// deletes from. Returns the tables whose pages may be cleared after the step's transaction.
+pub fn finish(db: &ErasingDatabase<'_>, gone: &[&RetentionCounts]) -> Vec<&'static str> {
     db.merge_index(EVENT_INDEX);
     db.merge_index(ENTRY_INDEX);
     TABLES.iter().for_each(|table| db.touch(table));
-    Ok(db.finish().tables)
+    // A session has rows in every table.
+    if gone.iter().any(|gone| gone.sessions.count > 0) {
+        all_tables().for_each(|table| db.touch(table));
+    }
+    db.take_tables()
 }

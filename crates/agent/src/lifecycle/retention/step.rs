@@ -31,6 +31,9 @@ pub struct RetentionStep {
     pub purged: Vec<&'static str>,
     /// Why a session was left out.
     pub failure: Option<Error>,
+    /// The tables that this step deleted from.
+    #[cfg(test)]
+    pub touched: Vec<&'static str>,
 }
 
 /// Who clears pages after the last deletion of a run (`RetentionStep::purged`).
@@ -142,7 +145,7 @@ fn take_step(
         let is_clean =
             run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
         if was_finishing && !is_clean && pages != Pages::Cleared {
-            purged = erase::finish(db)?;
+            purged = erase::finish(db, &[&run.gone, &work.gone]);
         }
         is_clean || (was_finishing && pages != Pages::NotCleared)
     };
@@ -157,6 +160,8 @@ fn take_step(
         last: None,
         purged,
         failure: None,
+        #[cfg(test)]
+        touched: erasing.take_tables(),
     };
     if is_over && !has_rules {
         if was_there {

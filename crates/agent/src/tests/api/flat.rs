@@ -43,7 +43,7 @@ const LINEAR: &[(&str, &str)] = &[
     ),
     (
         "getTurns",
-        "without a session, it looks when each session was active, or at each failure",
+        "without a session, it looks when each session was active",
     ),
     ("search", "the first search of an agent builds the index"),
     ("backup", "it writes all that the agent has into a file"),

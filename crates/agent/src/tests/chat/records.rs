@@ -7,7 +7,7 @@ use crate::access::{Caller, TokenScope};
 use crate::base::database::Database;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
-use crate::store::kept_turns::{MAX_FAILED_EACH, MAX_SILENT_EACH};
+use crate::store::kept_turns::{MAX_FAILED_EACH, MAX_FAILING_SESSIONS, MAX_SILENT_EACH};
 use crate::store::last_turns::settle_surplus;
 use crate::testing::Said;
 use crate::tests::Alice;
@@ -527,6 +527,75 @@ fn a_session_keeps_its_newest_failures_whatever_its_neighbours_do() {
     // They go with their session.
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(alice.failures_kept(), 3_000 + 1);
+}
+
+/// Sessions that have nothing but so many failures and so many stopped turns each.
+fn outage(alice: &Alice, sessions: i64, failed: i64, silent: i64) {
+    let sql = format!(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {sessions})
+         INSERT INTO cf_agents_sessions (id, agent_id, created_at, updated_at)
+         SELECT 'out-' || n, 'alice', 1, 1 FROM numbers"
+    );
+    alice.db.run(&sql, &[]).unwrap();
+    let sql = format!(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {sessions}),
+                        slots (slot) AS (SELECT 0 UNION ALL SELECT slot + 1 FROM slots WHERE slot < 31)
+         INSERT INTO cf_agents_failed_turns
+         SELECT 'out-' || n, slot, slot, 2000000 + n * 100 + slot, 0,
+                json_object('inputTokens', 0, 'outputTokens', 0, 'hasFailed', json('true'),
+                            'record', json_object('requestId', 'r', 'endedAt', 2000000 + n * 100 + slot))
+           FROM numbers, slots
+          WHERE slot < {failed}
+             OR slot BETWEEN {MAX_FAILED_EACH} AND {} ",
+        MAX_FAILED_EACH + silent - 1
+    );
+    alice.db.run(&sql, &[]).unwrap();
+}
+
+#[test]
+fn the_agents_failures_are_read_within_a_bound_and_none_is_left_out() {
+    let steps = |sessions: i64, silent: i64| {
+        let alice = Alice::with_model();
+        outage(&alice, sessions, MAX_FAILED_EACH, silent);
+        alice.db.take_steps();
+        let page = alice.ok("getTurns", json!({"failed": true, "limit": 50}));
+        assert_eq!(page["turns"].as_array().unwrap().len(), 50);
+        alice.db.take_steps()
+    };
+    let few = steps(MAX_FAILING_SESSIONS + 1, 0);
+    let many = steps(4 * MAX_FAILING_SESSIONS, 0);
+    assert!(many < few + few / 10, "{few} {many}");
+    // Nor are turns read that were stopped.
+    let stopped = steps(4 * MAX_FAILING_SESSIONS, MAX_SILENT_EACH);
+    assert!(stopped < few + few / 10, "{few} {stopped}");
+    // All of them are shown, once each. Those of sessions that began last come first.
+    let alice = Alice::with_model();
+    let (sessions, failed) = (2 * MAX_FAILING_SESSIONS + 7, 1);
+    outage(&alice, sessions, failed, MAX_SILENT_EACH);
+    let mut shown: Vec<i64> = Vec::new();
+    let (mut cursor, mut pages) = (Value::Null, 0);
+    loop {
+        let body = json!({"failed": true, "limit": 100, "cursor": cursor});
+        let page = alice.ok("getTurns", body);
+        let turns = page["turns"].as_array().unwrap();
+        shown.extend(turns.iter().map(|turn| turn["endedAt"].as_i64().unwrap()));
+        cursor = page["cursor"].clone();
+        pages += 1;
+        if cursor.is_null() {
+            break;
+        }
+        assert!(pages < 100);
+    }
+    assert_eq!(shown.len() as i64, sessions * failed);
+    assert!(shown.is_sorted_by(|one, next| one > next));
+    for cursor in ["", "x", "1.2", "1.2.3", "1.2.x.s"] {
+        let body = json!({"failed": true, "cursor": cursor});
+        assert_eq!(
+            alice.refused("getTurns", body),
+            "invalid_request",
+            "{cursor}"
+        );
+    }
 }
 
 #[test]

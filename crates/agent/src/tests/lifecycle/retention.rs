@@ -1,11 +1,13 @@
 //! Retention: what goes, what stays, and what it costs.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::base::database::{Database as _, SqlValue};
 use crate::lifecycle::retention::{Pages, is_due, step};
 use crate::memory::purge::renew_tables;
-use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX};
+use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
 use crate::store::retention_progress::RUN_EVERY_MS;
 use crate::tests::Alice;
 
@@ -464,6 +466,73 @@ fn a_block_has_rules_of_its_own_in_the_agent_and_in_a_session() {
     assert_eq!(count("short", None), 0);
     assert_eq!(count("long", None), 1);
     assert_eq!(count("mine", Some("s")), 0);
+}
+
+/// The steps of a run are transactions of their own, so its last one names what all of them
+/// deleted from, and nothing that belongs to others alone.
+#[test]
+fn a_run_has_the_pages_cleared_of_the_tables_that_it_deleted_from_and_of_no_others() {
+    let image = "data:image/png;base64,".to_owned() + &"iVBORw0K".repeat(20_000);
+    let alice = with_entries(json!({
+        "eventsDays": 5, "entriesDays": 5, "versionsDays": 5, "deletedDays": 5,
+    }));
+    alice.ok("createSession", json!({"id": "idle"}));
+    for session in ["s", "idle"] {
+        let events = json!([
+            {"action": "user_message", "content": "long ".repeat(500_000)},
+            {"action": "user_message", "content": image},
+            {"action": "agent_message", "content": "b"},
+            {"action": "user_message", "content": "c"},
+        ]);
+        let said = alice.ok(
+            "appendEvents",
+            json!({"sessionId": session, "events": events}),
+        );
+        let said = crate::tests::ids(&said["events"]);
+        alice.ok(
+            "addCompaction",
+            json!({"sessionId": session, "summary": "sum", "fromId": said[0], "toId": said[2]}),
+        );
+        alice.ok(
+            "defineBlock",
+            json!({"sessionId": session, "label": "own", "kind": "searchable"}),
+        );
+        let entry = json!({"sessionId": session, "label": "own", "key": "k", "content": "text"});
+        alice.ok("setEntry", entry);
+        alice.ok("freezePrompt", json!({"sessionId": session}));
+    }
+    alice.ok("search", json!({"query": "long"}));
+    set(&alice, "k", "one");
+    set(&alice, "k", "two");
+    alice.ok("deleteEntry", json!({"label": "facts", "key": "k"}));
+    let run_to_its_end = || {
+        pass(&alice, 10);
+        let (mut touched, mut purged) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..100 {
+            let agent = alice.agent(&alice.db);
+            let step = step(&agent.memory(), Pages::ClearedAfter).unwrap();
+            assert!(step.failure.is_none());
+            touched.extend(step.touched);
+            purged.extend(step.purged);
+            if !step.has_more {
+                break;
+            }
+        }
+        let forgotten: Vec<_> = touched.difference(&purged).collect();
+        assert!(forgotten.is_empty(), "retention/erase.rs: {forgotten:?}");
+        (touched, purged)
+    };
+    let (touched, purged) = run_to_its_end();
+    assert!(touched.len() > 4, "{touched:?}");
+    assert!(!purged.contains("cf_agents_blocks"));
+    // A session that goes as a whole has rows in all tables.
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "idle", "retention": {"sessionsIdleDays": 5}}),
+    );
+    let (touched, purged) = run_to_its_end();
+    assert!(touched.contains("cf_agents_blocks"), "{touched:?}");
+    assert!(all_tables().all(|table| purged.contains(table)));
 }
 
 #[test]

@@ -148,6 +148,35 @@ fn a_table_of_the_agents_says_which_lines_hold_it() {
 }
 
 #[test]
+fn a_service_that_is_not_bound_is_refused_as_in_a_request() {
+    let settings = |config: &Value| {
+        let line = json!({"type": "settings", "config": config});
+        format!(
+            "{{\"type\":\"agent\",\"format\":1}}\n{line}\n{{\"type\":\"done\",\"sessions\":0}}\n"
+        )
+    };
+    for setting in ["summarize", "onTurnEnd"] {
+        let config = json!({setting: {"service": "NOBODY"}});
+        let bob = Alice::default();
+        let before = bob.db.dump();
+        let error = bob.import_agent(&settings(&config)).unwrap_err();
+        assert_eq!(error.code.name(), "not_configured", "{setting}");
+        assert_eq!(error.details["field"], setting);
+        assert!(bob.db.dump() == before);
+        assert_eq!(bob.refused("configureAgent", config), "not_configured");
+    }
+    let bob = Alice::default();
+    bob.outbound
+        .bindings
+        .borrow_mut()
+        .push("SUMMARISER".to_owned());
+    let config = json!({"summarize": {"service": "SUMMARISER"}});
+    bob.import_agent(&settings(&config)).unwrap();
+    let shown = bob.ok("getConfig", json!({}));
+    assert_eq!(shown["summarize"], config["summarize"]);
+}
+
+#[test]
 fn the_file_of_an_empty_agent_has_two_lines() {
     let file = Alice::default().export_agent();
     assert_eq!(

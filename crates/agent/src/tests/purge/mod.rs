@@ -5,13 +5,17 @@ mod receipts;
 mod tables;
 mod ways_in;
 
+use serde_json::{Value, json};
+
+use crate::api::dispatch::dispatch;
 use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::lifecycle::purge::purge_events;
 use crate::memory::purge::renew_tables;
+use crate::store::clearing::PageClearing;
 use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
-use crate::store::schema::free_space::filled_bytes;
-use crate::testing::Sqlite;
+use crate::store::schema::free_space::FILLED_BYTES;
+use crate::testing::{Sqlite, wait_for};
 use crate::tests::Alice;
 
 /// A word that nothing else says. The end of the word is looked for: an index of words
@@ -58,9 +62,9 @@ fn the_pages_of_a_table_that_took_rows_are_cleared_too() {
     let (deleted, erasure) = purge_events(&alice.db, &alice.host, &id("s"), &[id(&said)]).unwrap();
     assert_eq!(deleted, 1);
     assert!(
-        erasure.tables.contains(&"cf_agents_changes"),
+        erasure.left.tables.contains(&"cf_agents_changes"),
         "{:?}",
-        erasure.tables
+        erasure.left
     );
 }
 
@@ -72,9 +76,64 @@ fn a_purge_that_finds_nothing_clears_the_pages_of_all_tables() {
     let id = |text: &str| Id::parse(text.to_owned()).unwrap();
     let (deleted, erasure) = purge_events(&alice.db, &alice.host, &id("s"), &[id("gone")]).unwrap();
     assert_eq!(deleted, 0);
-    assert!(all_tables().all(|table| erasure.tables.contains(&table)));
-    assert!(filled_bytes(&erasure.tables) > filled_bytes(&["cf_agents_events"]));
+    let pages = PageClearing::default();
+    pages.note(&erasure.left);
+    let clearing = pages.begin(&erasure.left).unwrap();
+    assert!(all_tables().all(|table| clearing.tables.contains(&table)));
+    assert!(clearing.filled_bytes() > FILLED_BYTES);
     assert!(alice.db.dump() == before);
+}
+
+/// What the object clears after the answer of a request.
+fn cleared(alice: &Alice, operation: &str, body: &Value) -> Vec<&'static str> {
+    let agent = alice.agent(&alice.db);
+    let reply = wait_for(dispatch(&agent, operation, body.to_string())).unwrap();
+    let Some(clearing) = alice.turns.pages.begin(&reply.purged) else {
+        return Vec::new();
+    };
+    let tables = clearing.tables.clone();
+    clearing.succeed();
+    tables
+}
+
+#[test]
+fn a_purge_that_finds_nothing_rewrites_others_rows_once_in_a_life() {
+    let alice = Alice::with_session();
+    let said = alice.say(&["x"]).remove(0);
+    let gone = json!({"sessionId": "s", "messageIds": ["gone"], "purge": true});
+    let all = cleared(&alice, "deleteMessages", &gone);
+    assert!(all_tables().all(|table| all.contains(&table)));
+    for (operation, body) in [
+        ("deleteMessages", gone.clone()),
+        (
+            "deleteEvents",
+            json!({"sessionId": "s", "eventIds": ["gone"], "purge": true}),
+        ),
+        ("deleteSession", json!({"sessionId": "gone", "purge": true})),
+        ("removeBlock", json!({"label": "gone", "purge": true})),
+        (
+            "erase",
+            json!({"places": [{"kind": "event", "sessionId": "s", "id": "gone"}]}),
+        ),
+        (
+            "erase",
+            json!({"places": [{"kind": "session", "sessionId": "gone"}]}),
+        ),
+    ] {
+        let nothing: [&str; 0] = [];
+        assert_eq!(cleared(&alice, operation, &body), nothing, "{operation}");
+    }
+    // One that takes something clears what it took.
+    let real = json!({"sessionId": "s", "eventIds": [said], "purge": true});
+    let some = cleared(&alice, "deleteEvents", &real);
+    assert!(some.contains(&"cf_agents_events"), "{some:?}");
+    assert!(!all_tables().all(|table| some.contains(&table)));
+    assert!(cleared(&alice, "deleteMessages", &gone).is_empty());
+    // So does one that counts nothing.
+    alice.ok("updateSession", json!({"sessionId": "s", "name": "mine"}));
+    let name = json!({"places": [{"kind": "session", "sessionId": "s"}]});
+    let some = cleared(&alice, "erase", &name);
+    assert!(some.contains(&"cf_agents_sessions"), "{some:?}");
 }
 
 /// Virtual tables show what their shadow tables hold, or columns of which they keep none.

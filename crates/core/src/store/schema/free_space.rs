@@ -8,7 +8,6 @@
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::{Error, Result};
-use crate::store::erasing::all_tables;
 
 /// A table is written anew after a purge if it has no more rows, and the database no more
 /// bytes: a second copy stands beside the first for a moment, and each row is billed.
@@ -18,19 +17,11 @@ const MAX_BYTES: i64 = 24 << 20;
 /// How much is filled: as much as a purge of a small database frees, and the 1,022 pages
 /// that SQLite's list of free pages may hold before them, since it takes the oldest of them
 /// first. The write-ahead log is copied into the file after 1,000 pages, too.
-const FILLED_BYTES: i64 = 8 << 20;
+pub const FILLED_BYTES: i64 = 8 << 20;
 
 /// How much is filled where an object may have died while it cleared pages. Its next life
 /// writes behind the frames that the log held, so the log is twice as long.
-const FILLED_AFTER_DEATH_BYTES: i64 = 3 * FILLED_BYTES;
-
-/// How much the last fillings of a purge write, which cleared the pages of these tables.
-pub fn filled_bytes(tables: &[&'static str]) -> i64 {
-    match all_tables().all(|table| tables.contains(&table)) {
-        true => FILLED_AFTER_DEATH_BYTES,
-        false => FILLED_BYTES,
-    }
-}
+pub const FILLED_AFTER_DEATH_BYTES: i64 = 3 * FILLED_BYTES;
 
 /// The most pages of an index of words that one purge merges at once. A
 /// page has 4 KB.

@@ -1,4 +1,5 @@
-//! Who is called: a service binding, or an address that the operator allows.
+//! Who is called: a service binding, or an address that the operator allows. The service that
+//! writes summaries is checked here, too: a file may name one as a request may.
 
 use crate::base::error::{Error, Result};
 use crate::base::outbound::{CallFailure, Endpoint, Outbound};
@@ -65,7 +66,8 @@ pub fn nobody(setting: &str) -> Error {
     )
 }
 
-/// Checks that the agent may call these targets.
+/// Checks that the agent may call the services and addresses that a change of the
+/// configuration names, here or in a file.
 pub fn check_targets(outbound: &dyn Outbound, change: &ConfigureAgent) -> Result<()> {
     for (setting, target) in targets_of(change) {
         let named = |error: Error| {
@@ -78,6 +80,13 @@ pub fn check_targets(outbound: &dyn Outbound, change: &ConfigureAgent) -> Result
         place_of(outbound, setting, Some(target))
             .map(drop)
             .map_err(named)?;
+    }
+    if let Some(Some(summarize)) = change.summarize.given()
+        && let Some(binding) = &summarize.service
+        && !outbound.is_bound(binding.as_str())
+    {
+        let error = CallFailure::not_configured(binding.as_str());
+        return Err(error.with("field", "summarize"));
     }
     Ok(())
 }
