@@ -14,28 +14,25 @@
 use serde::Serialize;
 
 use super::lines::{
-    AgentLine, AgentLineHead, AgentLineKind, CursorLine, DoneLine, GoneLine, SettingsIn, ToolLine,
-    UsageLine, is_of_sessions, is_session, memory_kind, out_of_place,
+    AgentLine, AgentLineHead, AgentLineKind, CursorLine, DoneLine, GoneLine, ToolLine, UsageLine,
+    is_of_sessions, is_session, memory_kind, out_of_place,
 };
 use super::mark::{self, check_restoring, write_memory};
 use super::own_lines::OwnLines;
 use super::proposals::{MAX_PROPOSALS, write_proposal};
+use super::settings::write_settings;
 use super::tools::{into_server, into_tool};
 use crate::api::file_import::FileImport;
 use crate::api::operation::{Agent, Reply};
-use crate::api::operations::agent::check_change;
 use crate::base::database::{Database, MAX_LIST_BYTES, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::chat::address::tool_headers::ToolHeaders;
-use crate::chat::request::client_tools::check_name;
-use crate::chat::run::callbacks::check_targets;
 use crate::chat::tools::mcp::server::MAX_SERVERS;
 use crate::chat::tools::registered::MAX_TOOLS;
 use crate::chat::tools::rows::{RowToWrite, write_row};
-use crate::context::compaction::configure::change_settings;
 use crate::lifecycle::transfer::cutting::LineCutter;
 use crate::lifecycle::transfer::import::Import;
 use crate::lifecycle::transfer::lines::{LineKind, SessionLine};
@@ -44,9 +41,7 @@ use crate::lifecycle::transfer::rights::ImportSender;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use crate::log::sessions::session_exists;
 use crate::store::agents_own::has_more_sessions;
-use crate::store::backup_plan;
-use crate::store::config::{ConfigureAgent, change_config};
-use crate::store::stored::{REMOVED_TOOLS, RESTORING, delete_stored, write_stored};
+use crate::store::stored::{RESTORING, delete_stored};
 use crate::store::usage_days::{DayUsage, count_for_agent};
 
 /// Lines of the agent's own per transaction, at most, and about how many bytes they have.
@@ -260,7 +255,7 @@ impl<'a> AgentImport<'a> {
             return self.take_of_sessions(db, host, kind, line, number);
         }
         match kind {
-            AgentLineKind::Settings => self.write_settings(db, &line)?,
+            AgentLineKind::Settings => write_settings(self.agent, self.mark.as_deref(), db, &line)?,
             AgentLineKind::Tool => self.write_tool(db, &line)?,
             AgentLineKind::Usage => self.take_usage(db, &line)?,
             AgentLineKind::Proposal => self.take_proposal(db, &line)?,
@@ -299,50 +294,6 @@ impl<'a> AgentImport<'a> {
                 self.outcome.left_out.push(*part);
             }
         }
-    }
-
-    fn write_settings(&self, db: &dyn Database, line: &[u8]) -> Result<()> {
-        let settings: SettingsIn = json::parse(line)?;
-        let change = match &settings.config {
-            Some(config) => {
-                let change: ConfigureAgent = json::parse(config.as_str().as_bytes())?;
-                check_change(&change)?;
-                check_targets(self.agent.outbound, &change)?;
-                Some(change)
-            }
-            None => None,
-        };
-        let compaction = settings
-            .compaction
-            .map(|part| part.settings())
-            .transpose()?;
-        if settings.removed_tools.len() > MAX_TOOLS as usize {
-            return Err(Error::invalid(
-                "removedTools",
-                format!("`removedTools` must name at most {MAX_TOOLS} tools."),
-            ));
-        }
-        for name in &settings.removed_tools {
-            check_name("removedTools", name)?;
-        }
-        atomically(db, || {
-            check_restoring(db, self.mark.as_deref())?;
-            if let Some(change) = change {
-                let plan = change.backups.given().cloned().flatten();
-                change_config(db, &self.agent.deployed.memory.config, change)?;
-                // A copy of half an import would take the place of a good one.
-                if let Some(every_ms) = plan.and_then(|plan| plan.every_ms()) {
-                    backup_plan::begin_at(db, self.agent.host.now_ms() + every_ms)?;
-                }
-            }
-            if let Some(own) = compaction {
-                change_settings(db, &self.agent.deployed.compaction, None, own)?;
-            }
-            match settings.removed_tools.is_empty() {
-                true => Ok(()),
-                false => write_stored(db, REMOVED_TOOLS, &settings.removed_tools),
-            }
-        })
     }
 
     fn write_tool(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {

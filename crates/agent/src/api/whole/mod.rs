@@ -11,6 +11,7 @@ pub mod lines;
 mod mark;
 mod own_lines;
 mod proposals;
+mod settings;
 mod tools;
 
 use crate::access::{AccessRule, Effect, Needs};
