@@ -183,7 +183,7 @@ impl<'a> ErasingDatabase<'a> {
 pub fn all_tables() -> impl Iterator<Item = &'static str> {
     let holds_texts = |table: &&SessionTable| !matches!(table.purge, InPurge::Nothing(_));
     let texts = TABLES.iter().filter(holds_texts).map(|table| table.name);
-    texts.chain(["cf_agents_changes"])
+    texts.chain(["cf_agents_changes", "cf_agents_item_counts"])
 }
 
 /// SQL: the column with a text of the same length that says nothing.

@@ -27,7 +27,9 @@ const TABLES: &[&str] = &[
     "cf_agents_last_turns",
     "cf_agents_callbacks",
     "cf_agents_changes",
+    "cf_agents_config",
     "cf_agents_failed_turns",
+    "cf_agents_item_counts",
     "cf_agents_proposals",
 ];
 
