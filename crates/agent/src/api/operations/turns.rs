@@ -7,9 +7,8 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::Limit;
-use crate::chat::record::page::{
-    find_turn, load_failed_of_all, load_failed_of_one, load_of_all, load_of_one,
-};
+use crate::chat::record::failures::{load_failed_of_all, load_failed_of_one};
+use crate::chat::record::page::{find_turn, load_of_all, load_of_one};
 use crate::chat::record::show::{ShownTurn, TurnName};
 use crate::log::sessions::session_exists;
 

@@ -8,6 +8,7 @@
 //! Worker's own. No word of a message, an argument or an output is in it.
 
 pub mod ended;
+pub mod failures;
 pub mod page;
 pub mod show;
 
