@@ -46,7 +46,7 @@ pub fn erase_places(
         .map(|(index, place)| Target::read(index, place))
         .collect::<Result<_>>()?;
     atomically(db, || {
-        let db = ErasingDatabase::new(db);
+        let db = ErasingDatabase::of_purge(db)?;
         db.merge_index(EVENT_INDEX);
         db.merge_index(ENTRY_INDEX);
         let mut found = erase_events(&db, host, &places)?;
@@ -55,7 +55,7 @@ pub fn erase_places(
         }
         Ok(ErasedPlaces {
             found,
-            erasure: db.finish(),
+            erasure: db.finish()?,
         })
     })
 }

@@ -74,10 +74,10 @@ fn erase<T>(
     delete: impl FnOnce(&ErasingDatabase<'_>) -> Result<T>,
 ) -> Result<(T, Erasure)> {
     atomically(db, || {
-        let db = ErasingDatabase::new(db);
+        let db = ErasingDatabase::of_purge(db)?;
         db.merge_index(EVENT_INDEX);
         let deleted = delete(&db)?;
-        Ok((deleted, db.finish()))
+        Ok((deleted, db.finish()?))
     })
 }
 

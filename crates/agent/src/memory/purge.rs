@@ -236,11 +236,11 @@ fn erase(
     delete: impl FnOnce(&ErasingDatabase<'_>) -> Result<bool>,
 ) -> Result<Purged> {
     atomically(memory.db, || {
-        let db = ErasingDatabase::new(memory.db);
+        let db = ErasingDatabase::of_purge(memory.db)?;
         let was_here = delete(&db)?;
         Ok(Purged {
             was_there: was_here || home.as_ref().is_some_and(|home| home.deleted),
-            erasure: db.finish(),
+            erasure: db.finish()?,
             home,
         })
     })

@@ -57,13 +57,13 @@ pub struct ErasingDatabase<'a> {
     tables: RefCell<BTreeSet<&'static str>>,
     /// The indexes that lost rows.
     indexes: RefCell<BTreeSet<&'static str>>,
-    /// How many rows the connection had written before. `None`: it was not told.
+    /// How many rows the connection had written before. `None`: nobody asked.
     written_before: Option<i64>,
 }
 
 /// How many rows this connection has written.
-fn count_written(db: &dyn Database) -> Option<i64> {
-    find_value(db, "SELECT total_changes()", &[]).ok().flatten()
+fn count_written(db: &dyn Database) -> Result<Option<i64>> {
+    find_value(db, "SELECT total_changes()", &[])
 }
 
 impl<'a> ErasingDatabase<'a> {
@@ -73,8 +73,16 @@ impl<'a> ErasingDatabase<'a> {
             erased: RefCell::default(),
             tables: RefCell::default(),
             indexes: RefCell::default(),
-            written_before: count_written(db),
+            written_before: None,
         }
+    }
+
+    /// One that [`Self::finish`] ends, which says whether the purge wrote anything.
+    pub fn of_purge(db: &'a dyn Database) -> Result<Self> {
+        Ok(Self {
+            written_before: count_written(db)?,
+            ..Self::new(db)
+        })
     }
 
     /// Has this index merged after the purge, also if it loses no row now: earlier
@@ -99,17 +107,17 @@ impl<'a> ErasingDatabase<'a> {
     ///
     /// A purge that erased nothing may repeat one whose object died before pages were
     /// cleared.
-    pub fn finish(&self) -> Erasure {
+    pub fn finish(&self) -> Result<Erasure> {
+        let written = count_written(self.db)?;
         let erased = self.erased.take();
-        let written = count_written(self.db);
-        Erasure {
+        Ok(Erasure {
             left: LeftPages {
                 tables: self.take_tables(),
-                is_written: written.is_none() || written != self.written_before,
+                is_written: written != self.written_before,
                 may_repeat: erased == Erased::default(),
             },
             erased,
-        }
+        })
     }
 
     /// The tables and indexes that texts were erased from.
