@@ -14,10 +14,11 @@ export async function observe(read) {
   const seen = [];
   for (const { id, name, metadata, parentSessionId, usage, updatedAt } of sessions) {
     const events = [];
-    for (let afterSeq = 0; ; afterSeq = events.at(-1).seq) {
+    for (let afterSeq = 0; ; afterSeq = events.at(-1)?.seq ?? 0) {
       const page = await read("loadEvents", { sessionId: id, limit: 1000, afterSeq });
+      // Long texts make shorter pages, so an empty page alone is the end.
+      if (page.length === 0) break;
       events.push(...page);
-      if (page.length < 1000) break;
     }
     const { compactions } = await read("getCompactions", { sessionId: id });
     const leaf = await read("getLatestLeaf", { sessionId: id });

@@ -72,7 +72,10 @@ export class Game {
 
   /** The answer of an operation that reads; it must succeed. */
   async read(agent, operation, body) {
-    const answer = await this.look(agent, operation, body);
+    let answer = await this.look(agent, operation, body);
+    // A page whose texts are too long says how many of them fit.
+    const fits = answer.status === 413 && answer.body.error.details.limitThatFits;
+    if (fits && body.limit > fits) answer = await this.look(agent, operation, { ...body, limit: fits });
     this.hold(answer.status === 200, () => `${operation} ${show(body)} answers ${answer.status} ${show(answer.body)}`);
     return answer.body;
   }
