@@ -58,8 +58,6 @@ impl PageClearing {
         let mut tables: BTreeSet<&'static str> = left.tables.iter().copied().collect();
         if clears_all {
             tables.extend(all_tables().chain([EVENT_INDEX, ENTRY_INDEX]));
-        }
-        if clears_all {
             self.is_clearing_all.set(true);
         }
         Some(Clearing {
