@@ -38,6 +38,12 @@ export class AgentModel {
     return this.sessions.length < before;
   }
 
+  /** What a purge does to frozen prompts: they show their scope's blocks, all show the agent's. */
+  forgetPrompts(memory) {
+    const memories = memory === this.memory ? [memory, ...this.sessions.map((session) => session.memory)] : [memory];
+    for (const forgetting of memories) forgetting.frozen = null;
+  }
+
   clone() {
     const copy = new AgentModel();
     copy.isSearched = this.isSearched;
@@ -192,6 +198,16 @@ export class SessionModel {
     for (const overlay of this.overlays) {
       if (!this.events.has(overlay.from)) overlay.from = this.path(overlay.to).find((seq) => seq > overlay.above);
     }
+  }
+
+  /** Deletes events, and the summaries that covered one of them: they may say its text. */
+  purge(seqs) {
+    const covers = ({ from, to }) => {
+      const path = this.path(to);
+      return seqs.some((seq) => from <= seq && seq <= to && path.includes(seq));
+    };
+    this.overlays = this.overlays.filter((overlay) => !covers(overlay));
+    this.delete(seqs);
   }
 
   clear() {

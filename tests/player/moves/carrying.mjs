@@ -14,7 +14,8 @@ move(
     if (game.agents[to].sessions.length >= MAX_SESSIONS) return;
     const cut = dice.one(4);
     const id = `i${game.word()}`;
-    const text = cut ? file.body.slice(0, dice.roll(file.body.length - 1)) : file.body;
+    // A cut within a character is sent as what UTF-8 has for half a one.
+    const text = cut ? file.body.slice(0, dice.roll(file.body.length - 1)).toWellFormed() : file.body;
     const copy = session.copy(id);
     const fault = game.driver.can.fault && dice.one(3) ? dice.roll(60) : undefined;
     const answer = await game.imported(to, id, text, { fault });

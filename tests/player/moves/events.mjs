@@ -285,11 +285,12 @@ move(
     const seqs = [...session.events.keys()];
     const gone = new Set(Array.from({ length: Math.min(seqs.length, 1 + dice.roll(2)) }, () => dice.pick(seqs)));
     const eventIds = [...[...gone].map((seq) => session.idOf(seq)), ...(dice.one(3) ? ["nobody"] : [])];
+    const purge = dice.one(3);
     const answer = await game.write(
       agent,
       "deleteEvents",
-      { sessionId: session.id, eventIds },
-      (model) => of(model).delete([...gone]),
+      { sessionId: session.id, eventIds, ...(purge && { purge }) },
+      (model) => of(model)[purge ? "purge" : "delete"]([...gone]),
       { dice },
     );
     if (answer) game.hold(answer.deleted === gone.size, () => `deleteEvents ${eventIds} answers ${show(answer)}`);

@@ -49,6 +49,7 @@ move(
     const apply = (model) => {
       of(model).blocks.delete(label.toLowerCase());
       if (purge) of(model).contents.delete(label.toLowerCase());
+      if (purge) model.forgetPrompts(of(model));
     };
     await game.write(agent, "removeBlock", { ...scope, label, ...(purge && { purge }) }, apply, { dice });
     void memory;
@@ -147,13 +148,14 @@ move(
     }
     if (dice.one(4)) {
       const isThere = memory.holds(label).items.has(key);
-      const answer = await game.write(
-        agent,
-        remove,
-        { ...scope, label, key },
-        (model) => void (label === "kb" ? removeFact(items(model), key) : items(model).delete(key)),
-        { dice },
-      );
+      const purge = dice.one(3);
+      const apply = (model) => {
+        if (label === "kb") removeFact(items(model), key);
+        else items(model).delete(key);
+        if (purge) model.forgetPrompts(of(model));
+      };
+      const body = { ...scope, label, key, ...(purge && { purge }) };
+      const answer = await game.write(agent, remove, body, apply, { dice });
       if (answer) game.hold(answer.deleted === isThere, () => `${remove} ${key} answers ${show(answer)}`);
       return;
     }

@@ -118,11 +118,12 @@ move(
     const seqs = messageStarts(session);
     if (seqs.length === 0) return;
     const seq = dice.pick(seqs);
+    const purge = dice.one(3);
     const answer = await game.write(
       agent,
       "deleteMessages",
-      { sessionId: session.id, messageIds: [session.idOf(seq), "nobody"] },
-      (model) => of(model).delete(of(model).messageAt(seq)),
+      { sessionId: session.id, messageIds: [session.idOf(seq), "nobody"], ...(purge && { purge }) },
+      (model) => of(model)[purge ? "purge" : "delete"](of(model).messageAt(seq)),
       { dice },
     );
     if (answer) game.hold(answer.deleted >= 1, () => `deleteMessages answers ${show(answer)}`);

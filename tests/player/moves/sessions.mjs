@@ -60,7 +60,8 @@ move(
 
 async function deleteSession(game, dice, agent, session) {
   const sessionId = session.id;
-  const answer = await game.write(agent, "deleteSession", { sessionId }, (model) => model.delete(sessionId), { dice });
+  const body = { sessionId, ...(dice.one(3) && { purge: true }) };
+  const answer = await game.write(agent, "deleteSession", body, (model) => model.delete(sessionId), { dice });
   if (answer) game.hold(answer.deleted, () => `deleteSession ${sessionId} says that there was none`);
 }
 
