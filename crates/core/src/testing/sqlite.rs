@@ -29,6 +29,9 @@ const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
 ];
 
+/// How many statements stay prepared: as many as an agent has, about.
+const PREPARED_STATEMENTS: usize = 1_000;
+
 pub struct Sqlite {
     connection: Connection,
     depth: Cell<usize>,
@@ -91,6 +94,7 @@ impl Sqlite {
         for (limit, value) in LIMITS {
             connection.set_limit(*limit, *value).unwrap();
         }
+        connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         connection
             .execute_batch("PRAGMA foreign_keys = ON")
             .unwrap();
