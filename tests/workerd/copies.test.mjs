@@ -28,13 +28,13 @@ async function until(ask, isRight) {
 
 const fileOf = async (agent) => await (await server.fetch(at(agent, "export"))).text();
 
-async function furnished(agent) {
-  await ok(agent, "createSession", { id: "s" });
+async function furnished(agent, sessionId = "s") {
+  await ok(agent, "createSession", { id: sessionId });
   const events = Array.from({ length: 1000 }, (_, n) => ({
     action: "user_message",
     content: `${n} ${"said ".repeat(300)}`,
   }));
-  for (let n = 0; n < 6; n += 1) await ok(agent, "appendEvents", { sessionId: "s", events });
+  for (let n = 0; n < 6; n += 1) await ok(agent, "appendEvents", { sessionId, events });
 }
 
 test("the_alarm_backs_the_agent_up_when_a_schedule_is_set_and_again_after_an_eviction", async () => {
@@ -68,6 +68,29 @@ test("a_backup_of_many_parts_is_restored_to_the_byte_and_a_full_agent_refuses_it
   assert.deepEqual([refused.status, refused.body.error?.code], [409, "already_exists"]);
   const unknown = await server.call("nobody", "restoreBackup", { key: "nobody/000000000000001.ndjson" });
   assert.deepEqual([unknown.status, unknown.body.error.details], [400, { field: "key" }]);
+});
+
+test("a_restore_goes_on_when_its_caller_gives_up_and_the_same_call_gets_its_answer", async () => {
+  for (const sessionId of ["s", "t", "u"]) await furnished("long", sessionId);
+  const { key } = await ok("long", "backup");
+  const restored = { sessions: 3, imported: 3, skipped: 0, events: 18_000 };
+  const given = new AbortController();
+  const first = server.fetch(at("long again", "rpc/restoreBackup"), {
+    method: "POST",
+    body: JSON.stringify({ key }),
+    signal: given.signal,
+  });
+  await until(
+    () => server.sql("long again", "SELECT count(*) AS n FROM sqlite_master WHERE name = 'cf_agents_imports'"),
+    ([{ n }]) => n === 1,
+  );
+  // A second caller gets the answer of the first one's restore, and none takes another's session.
+  const second = ok("long again", "restoreBackup", { key });
+  given.abort();
+  await assert.rejects(first, { name: "AbortError" });
+  assert.deepEqual(await second, restored);
+  assert.equal(await fileOf("long again"), await fileOf("long"));
+  assert.deepEqual(await ok("long again", "restoreBackup", { key }), { ...restored, imported: 0, skipped: 3 });
 });
 
 test("a_developers_machine_has_no_point_in_time_recovery_and_says_so", async () => {
