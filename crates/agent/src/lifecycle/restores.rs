@@ -6,6 +6,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::outbound::Outbound;
+
+/// How often somebody who waits for a restore looks whether it is over.
+const LOOK_EVERY_MS: i64 = 500;
 
 #[derive(Default)]
 pub struct RestoreTracker {
@@ -62,12 +66,23 @@ impl RunningRestore {
         self.is_over.get()
     }
 
+    /// Waits until the restore is over.
+    pub async fn wait(&self, outbound: &dyn Outbound) {
+        while !self.is_over() {
+            outbound.sleep(LOOK_EVERY_MS).await;
+        }
+    }
+
     pub fn answer(&self) -> Option<Result<String>> {
         self.answer.borrow().clone()
     }
 }
 
 impl RestoreLease<'_> {
+    pub fn running(&self) -> Rc<RunningRestore> {
+        Rc::clone(&self.running)
+    }
+
     pub fn end(self, answer: &Result<String>) {
         *self.running.answer.borrow_mut() = Some(answer.clone());
     }

@@ -20,9 +20,6 @@ use crate::lifecycle::retention::is_due;
 /// The bytes that are read at once.
 const PIECE_BYTES: i64 = 1 << 20;
 
-/// How often somebody who waits for a restore looks whether it is over.
-const LOOK_EVERY_MS: i64 = 500;
-
 /// The most bytes of a key: R2 takes 1,024.
 const MAX_KEY_BYTES: usize = 1024;
 
@@ -61,15 +58,14 @@ impl RunWaiting for RestoreBackup {
             let restores = &agent.turns.restores;
             let running = match restores.begin(&self.key, self.allow_sources)? {
                 RestorePlace::Begins(lease) => {
+                    agent.starter.stay_for(lease.running());
                     let answer = self.restore(agent, archive).await;
                     lease.end(&answer);
                     return answer.map(Reply::text);
                 }
                 RestorePlace::Runs(running) => running,
             };
-            while !running.is_over() {
-                agent.outbound.sleep(LOOK_EVERY_MS).await;
-            }
+            running.wait(agent.outbound).await;
             // One that was cut off has no answer, and is begun again.
             if let Some(answer) = running.answer() {
                 return answer.map(Reply::text);
