@@ -352,6 +352,8 @@ impl Object {
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
             object.recover_once();
+            // The turn's model may have forgotten something.
+            object.clear_left().await;
             object.follow_up(&grown).await;
         });
     }

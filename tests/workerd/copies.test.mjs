@@ -28,13 +28,13 @@ async function until(ask, isRight) {
 
 const fileOf = async (agent) => await (await server.fetch(at(agent, "export"))).text();
 
-async function furnished(agent) {
-  await ok(agent, "createSession", { id: "s" });
+async function furnished(agent, sessionId = "s") {
+  await ok(agent, "createSession", { id: sessionId });
   const events = Array.from({ length: 1000 }, (_, n) => ({
     action: "user_message",
     content: `${n} ${"said ".repeat(300)}`,
   }));
-  for (let n = 0; n < 6; n += 1) await ok(agent, "appendEvents", { sessionId: "s", events });
+  for (let n = 0; n < 6; n += 1) await ok(agent, "appendEvents", { sessionId, events });
 }
 
 test("the_alarm_backs_the_agent_up_when_a_schedule_is_set_and_again_after_an_eviction", async () => {
@@ -68,6 +68,30 @@ test("a_backup_of_many_parts_is_restored_to_the_byte_and_a_full_agent_refuses_it
   assert.deepEqual([refused.status, refused.body.error?.code], [409, "already_exists"]);
   const unknown = await server.call("nobody", "restoreBackup", { key: "nobody/000000000000001.ndjson" });
   assert.deepEqual([unknown.status, unknown.body.error.details], [400, { field: "key" }]);
+});
+
+test("two_restores_of_one_backup_are_one_which_goes_on_when_its_caller_gives_up", async () => {
+  for (const sessionId of ["s", "t", "u"]) await furnished("long", sessionId);
+  const { key } = await ok("long", "backup");
+  const restored = { sessions: 3, imported: 3, skipped: 0, events: 18_000 };
+  const begin = (agent, signal) =>
+    server.fetch(at(agent, "rpc/restoreBackup"), { method: "POST", body: JSON.stringify({ key }), signal });
+  // None takes away the session that the other one writes, and both get one answer.
+  const answers = await Promise.all([begin("both"), begin("both"), ok("both", "restoreBackup", { key })]);
+  for (const answer of answers) assert.deepEqual(answer instanceof Response ? await answer.json() : answer, restored);
+  assert.equal(await fileOf("both"), await fileOf("long"));
+  const given = new AbortController();
+  const begun = begin("alone", given.signal).catch(({ name }) => name);
+  await pause(300);
+  given.abort();
+  console.log(`copies: the caller gave up: ${(await begun) === "AbortError"}`);
+  const since = Date.now();
+  await until(
+    () => ok("alone", "listSessions"),
+    ({ sessions }) => sessions.length === 3,
+  );
+  console.log(`copies: the rest took ${Date.now() - since} ms`);
+  assert.deepEqual(await ok("alone", "restoreBackup", { key }), { ...restored, imported: 0, skipped: 3 });
 });
 
 test("a_developers_machine_has_no_point_in_time_recovery_and_says_so", async () => {

@@ -230,6 +230,8 @@ impl Object {
                 }
                 let answering = mcp::answer(&agent, session_id, &request, bytes);
                 let answer = trace::run_in(trace, answering).await;
+                // A tool may have forgotten something.
+                self.clear_left().await;
                 return answer.map(ObjectAnswer::Mcp);
             }
             Route::Health | Route::Agents { .. } | Route::Socket { .. } => {

@@ -163,6 +163,14 @@ impl Object {
         Ok(())
     }
 
+    /// Clears what the tool `forget` left.
+    pub(super) async fn clear_left(&self) {
+        let left = self.turns.pages.take_left();
+        if let Err(error) = self.clear_pages(&left).await {
+            http::log(&error);
+        }
+    }
+
     /// Clears what a purge that was noted left of its text in pages of tables, in free pages,
     /// and in the write-ahead log. Each step is committed before the next one begins. Filling has
     /// the log copied into the database's file, and filling again writes over the log.

@@ -6,6 +6,7 @@ use super::Object;
 use session_agent_agent::chat::run::running_turns::Audience as _;
 use session_agent_agent::chat::run::show_pace::ShownChange;
 use session_agent_agent::chat::run::work::{TurnStarter, TurnWork};
+use session_agent_agent::lifecycle::restores::RunningRestore;
 use session_agent_core::base::ids::Id;
 
 impl TurnStarter for Object {
@@ -44,6 +45,13 @@ impl TurnStarter for Object {
         if let Some(object) = self.me.upgrade() {
             let next = Rc::clone(&object);
             object.run_later(async move { next.keep_later(0).await });
+        }
+    }
+
+    fn stay_for(&self, restore: Rc<RunningRestore>) {
+        if let Some(object) = self.me.upgrade() {
+            let waiting = Rc::clone(&object);
+            object.run_later(async move { restore.wait(&waiting.outbound).await });
         }
     }
 

@@ -56,6 +56,8 @@ struct OrderTask<'a> {
     /// Newest first.
     shown: &'a [NumberedEntry],
     profile: Option<&'a Profile>,
+    /// How many purges there were when the entries were read.
+    purges: u64,
     /// How far the steps had come before this one.
     state: Consolidation,
     /// Below which entry the next step goes on; `None`: this was the last one.
@@ -109,6 +111,7 @@ pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, L
     check_room(memory.db)?;
     let state = find_consolidation(memory.db)?;
     let below = (state.block == Some(block.label.key())).then_some(state.below);
+    let purges = memory.pages.purges();
     let (shown, next) = load_page(memory, &block, below)?;
     // The profile is made of the newest entries, which the first step shows.
     let profile = profile.filter(|_| below.is_none());
@@ -121,6 +124,7 @@ pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, L
         is_into,
         shown: &shown,
         profile: profile.as_ref(),
+        purges,
         state,
         next,
     };
@@ -230,8 +234,8 @@ impl OrderTask<'_> {
         let (db, host) = (self.memory.db, self.memory.host);
         atomically(db, || {
             let now = find_consolidation(db)?;
-            if now.steps != self.state.steps {
-                // Another step was here.
+            if now.steps != self.state.steps || self.memory.pages.purges() != self.purges {
+                // Another step was here; or a text was erased that the answer may repeat.
                 return Ok(Ordered {
                     proposal: None,
                     is_complete: false,

@@ -102,6 +102,7 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
     let Some(mark) = find_mark(db, session_id)? else {
         return Ok(Looked::default());
     };
+    let purges = memory.pages.purges();
     let material = load_material(db, session_id, &mark)?;
     let Some(material) = material else {
         if mark.due_at.is_some() {
@@ -117,6 +118,7 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
             block: &block,
             session_id,
             material: &material,
+            purges,
         };
         return Ok(task.store(&learned, None)?);
     }
@@ -146,6 +148,7 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
         block: &block,
         session_id,
         material: &material,
+        purges,
     };
     Ok(task.store(&read, Some(model))?)
 }
@@ -157,6 +160,8 @@ struct LookTask<'a> {
     block: &'a Definition,
     session_id: &'a Id,
     material: &'a Material,
+    /// How many purges there were when the conversation and its entries were read.
+    purges: u64,
 }
 
 impl LookTask<'_> {
@@ -175,7 +180,8 @@ impl LookTask<'_> {
                     ..Looked::default()
                 });
             }
-            if !self.is_as_shown(&mark)? {
+            // The answer may also repeat an entry that was erased meanwhile.
+            if self.memory.pages.purges() != self.purges || !self.is_as_shown(&mark)? {
                 // Nothing of what was deleted or changed meanwhile gets into memory.
                 put_off(db, self.session_id, host.now_ms())?;
                 return Ok(Looked {

@@ -9,7 +9,6 @@ use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::context::compaction::by_hand::delete_compaction;
 use crate::log::find::find_seqs;
 use crate::log::sessions::session_exists;
 use crate::memory::label::Label;
@@ -20,6 +19,7 @@ use crate::memory::purge::{
 };
 use crate::messages::change::touch;
 use crate::messages::delete::delete_events;
+use crate::messages::taken_back::delete_overlay;
 use crate::store::erased::Erasure;
 use crate::store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, overwritten};
 
@@ -122,12 +122,14 @@ impl<'a> Target<'a> {
         Ok(match self {
             Target::Event(..) => false,
             Target::Summary(session_id, id) => {
-                session_exists(db, session_id)? && delete_compaction(db, host, session_id, id)?
+                session_exists(db, session_id)? && delete_overlay(db, host, session_id, id)?
             }
             Target::Session(session_id) => erase_head(db, host, session_id)?,
             Target::Definition(scope, label) => {
                 forget_prompts(db, scope)?;
-                erase_definition(db, scope, label)?
+                let was_there = erase_definition(db, scope, label)?;
+                db.count(|erased| erased.descriptions += i64::from(was_there));
+                was_there
             }
             Target::Text(scope, label, version) => erase_text(db, scope, label, *version)?,
             Target::Entry(scope, label, key) => {
@@ -249,6 +251,7 @@ fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Res
         "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL, tags = NULL WHERE id = ?1",
         &session,
     )?;
+    db.count(|erased| erased.descriptions += 1);
     touch(db, host, session_id)?;
     Ok(true)
 }

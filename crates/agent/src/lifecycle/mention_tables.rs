@@ -94,8 +94,9 @@ macro_rules! is_newest {
     };
 }
 
-/// SQL: a slice, and the beginning of the next one, since a text may stand across a cut.
-const SLICE: &str = "(t.text || coalesce((SELECT substr(next.text, 1, 200)
+/// SQL: a slice, and the beginning of the next one, since a text may stand across a cut: 200
+/// characters, each of which JSON may write with twelve.
+const SLICE: &str = "(t.text || coalesce((SELECT substr(next.text, 1, 2400)
                                             FROM cf_agents_slices AS next
                                            WHERE next.session_id = t.session_id
                                              AND next.seq = t.seq

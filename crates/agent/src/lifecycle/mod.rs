@@ -11,6 +11,7 @@ mod mention_tables;
 pub mod mentions;
 pub mod purge;
 pub mod receipt;
+pub mod restores;
 pub mod retention;
 mod table_pages;
 pub mod transfer;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::block::Block;
 use super::definition::WhenChanged;
 use super::prompt::{PromptFormat, render, render_section};
-use super::view::{load_view, read_blocks, read_view};
+use super::view::{load_view, read_blocks, read_for_prompt};
 use super::{BlockScope, Memory};
 use crate::base::columns::{self, FromRow};
 use crate::base::database::{Database, Row, atomically};
@@ -33,7 +33,7 @@ pub async fn freeze(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Frozen
     if let Some((frozen, _)) = find(memory.db, scope)? {
         return Ok(frozen);
     }
-    let blocks = read_view(memory, scope).await?;
+    let blocks = read_for_prompt(memory, scope).await?;
     atomically(memory.db, || {
         // Another call may have frozen the prompt while this call read other homes.
         match find(memory.db, scope)? {
@@ -54,7 +54,7 @@ pub fn find_frozen(db: &dyn Database, scope: BlockScope<'_>) -> Result<Option<Fr
 
 /// Renders the prompt again and stores it. An unchanged prompt keeps its row.
 pub async fn refresh(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<FrozenPrompt> {
-    let blocks = read_view(memory, scope).await?;
+    let blocks = read_for_prompt(memory, scope).await?;
     atomically(memory.db, || {
         freeze_again(memory.db, memory.host, scope, &blocks)
     })

@@ -1,10 +1,11 @@
 //! Copies of documents in conversations: what sessions have loaded, and the answers of
-//! `load_context` in their logs. A purge of a document takes both. The log keeps the
-//! answer's event, with a sentence in the place of the text.
+//! `load_context` in their logs. A purge of a document takes both, and what was made of such an
+//! answer. The log keeps the answer's event, with a sentence in the place of the text.
 
 use std::collections::BTreeSet;
 
 use super::label::Label;
+use super::proposals::erase::erase_of_events;
 use crate::base::action::Action;
 use crate::base::columns::{load, load_values};
 use crate::base::database::{Database, SqlValue};
@@ -16,6 +17,7 @@ use crate::log::slices::delete_slices;
 use crate::log::tip::get_tip;
 use crate::messages::delete::tell_updated;
 use crate::messages::runs::{RunCache, RunPosition};
+use crate::messages::taken_back::{erase_reports, take_back_summaries};
 use crate::search::index;
 use crate::store::erasing::{ErasingDatabase, overwritten};
 use crate::store::last_turns;
@@ -77,7 +79,13 @@ pub fn erase_copies(
             ],
         )?;
         let seqs = find_answers(db, &id, copied)?;
-        replace(db, host, &id, &seqs)?;
+        if !seqs.is_empty() {
+            let held: BTreeSet<i64> = seqs.iter().copied().collect();
+            take_back_summaries(db, host, &id, &held)?;
+            erase_reports(db, &id, &held)?;
+            erase_of_events(db, &id, &held)?;
+            replace(db, host, &id, &seqs)?;
+        }
     }
     Ok(())
 }
@@ -136,9 +144,6 @@ fn find_answers(
 
 /// Puts a sentence in the place of these events' texts, and tells the feed.
 fn replace(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id, seqs: &[i64]) -> Result<()> {
-    if seqs.is_empty() {
-        return Ok(());
-    }
     let [session, list] = [
         SqlValue::from(session_id.as_str()),
         SqlValue::Text(json::encode(&seqs)?),

@@ -59,6 +59,7 @@ use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
 use crate::memory::deployed::DeployedMemory;
 use crate::store::callbacks::NewCallbacks;
+use crate::store::clearing::PageClearing;
 
 /// An agent's memory, and the parts that are needed to reach every home.
 #[derive(Clone, Copy)]
@@ -71,6 +72,8 @@ pub struct Memory<'a> {
     pub deployed: &'a DeployedMemory,
     /// Notes that a change has written a call (`onMemoryChange`).
     pub new_callbacks: &'a NewCallbacks,
+    /// The purges of this life of the object.
+    pub pages: &'a PageClearing,
     /// The agents that this request came through, in order. Each has a block that
     /// the next agent keeps.
     pub via: &'a [String],

@@ -128,9 +128,14 @@ pub async fn purge_entry(memory: &Memory<'_>, block: &Definition, key: &str) -> 
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => None,
     };
+    let is_elsewhere = home.is_some();
     erase(memory, home, |db| {
         let was_there = erase_entry_at(db, &ItemKeys::of(block, key))?;
-        forget_prompts(db, &block.scope)?;
+        // A key that nothing has, such as a model's mistake, costs no conversation its prompt:
+        // prompts say how many entries there are, and nothing of an entry.
+        if was_there || is_elsewhere || db.has_erased() {
+            forget_prompts(db, &block.scope)?;
+        }
         Ok(was_there)
     })
 }
@@ -193,7 +198,10 @@ pub fn purge_block(
         }
         db.merge_index(ENTRY_INDEX);
         forget_calls(db, scope.column(), &label.key(), None, Told::All)?;
-        forget_prompts(db, scope.column())?;
+        match was_there || db.has_erased() {
+            true => forget_prompts(db, scope.column())?,
+            false => forget_prompts_of(db, scope.column(), label)?,
+        }
         Ok(was_there)
     })
 }
@@ -265,6 +273,17 @@ pub fn forget_prompts(db: &dyn Database, scope: &str) -> Result<()> {
             &[session.into()],
         ),
     }
+}
+
+/// Forgets the frozen prompts of a scope that name a block which is not there: it may have been
+/// removed after they were frozen.
+fn forget_prompts_of(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_prompts
+          WHERE ?1 IN ('', scope)
+            AND instr(prompt, ?2)",
+        &[scope.into(), label.as_str().to_uppercase().into()],
+    )
 }
 
 /// The fields that are read of an entry before it is erased.

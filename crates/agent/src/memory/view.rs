@@ -46,6 +46,27 @@ pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec
     read_blocks(memory, &load_view(memory, scope)?).await
 }
 
+/// How often the blocks of one prompt are read.
+const MAX_READS: usize = 5;
+
+/// As [`read_view`], for a prompt that is stored. A home may take long to answer. If a purge
+/// erases something meanwhile, the blocks are read anew, so that no prompt keeps what is gone.
+/// The caller stores the prompt before it waits for anything else.
+pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
+    for _ in 0..MAX_READS {
+        let purges = memory.pages.purges();
+        let blocks = read_view(memory, scope).await?;
+        if memory.pages.purges() == purges {
+            return Ok(blocks);
+        }
+    }
+    let error = Error::new(
+        Code::RateLimited,
+        "Memory was erased again and again while it was read for the prompt. Try again in 1 s.",
+    );
+    Err(error.with("retryAfter", 1))
+}
+
 /// The blocks. An error if one answer can't hold them all.
 pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
     let read = read_blocks(memory, blocks).await?;

@@ -54,23 +54,25 @@ impl Archive for Shelf {
     fn list<'a>(
         &'a self,
         prefix: &'a str,
-        _: Option<&'a str>,
+        cursor: Option<&'a str>,
         limit: u32,
     ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>> {
         Box::pin(async move {
             let objects = self.objects.borrow();
-            let listed = objects.iter().filter(|(key, _)| key.starts_with(prefix));
-            let listed = listed
-                .take(limit as usize)
+            let ours =
+                |key: &str| key.starts_with(prefix) && cursor.is_none_or(|cursor| key > cursor);
+            let mut listed = objects.iter().filter(|(key, _)| ours(key));
+            let page = listed.by_ref().take(limit as usize);
+            let objects: Vec<ListedObject> = page
                 .map(|(key, bytes)| ListedObject {
                     key: key.clone(),
                     bytes: bytes.len() as i64,
                     description: None,
-                });
-            Ok(ObjectListing {
-                objects: listed.collect(),
-                cursor: None,
-            })
+                })
+                .collect();
+            let last = objects.last().map(|object| object.key.clone());
+            let cursor = last.filter(|_| listed.next().is_some());
+            Ok(ObjectListing { objects, cursor })
         })
     }
 

@@ -58,6 +58,8 @@ impl BegunWorks {
 impl TurnStarter for BegunWorks {
     fn keep_soon(&self) {}
 
+    fn stay_for(&self, _restore: std::rc::Rc<crate::lifecycle::restores::RunningRestore>) {}
+
     fn show(&self, _session_id: &crate::base::ids::Id) {}
 
     fn begin(&self, work: TurnWork) {

@@ -122,8 +122,10 @@ impl Operation for ListBackups {
 }
 
 /// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The agent
-/// must be empty: `destroy` empties one. A restore that broke off is repeated with the same call,
-/// and goes on.
+/// must be empty: `destroy` empties one.
+///
+/// A long restore goes on when its caller gives up: the same call, sent again, waits for it and
+/// gets its answer. One that broke off is repeated with the same call, and skips what is there.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

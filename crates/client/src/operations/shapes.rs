@@ -57,6 +57,10 @@ pub struct Erased {
     pub waiting_messages: i64,
     /// Reports to `onTurnEnd` and `onMemoryChange` that were not delivered.
     pub callbacks: i64,
+    /// Sessions whose name, metadata and tags were emptied, and blocks whose description and
+    /// default text were. They stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub descriptions: Option<i64>,
     /// Proposals, or what of them was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposals: Option<i64>,
@@ -64,6 +68,7 @@ pub struct Erased {
 
 setters! {
     Erased:
+    descriptions: i64;
     proposals: i64;
 }
 

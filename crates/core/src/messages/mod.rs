@@ -14,5 +14,6 @@ pub mod read;
 pub mod run;
 pub mod runs;
 mod same;
+pub mod taken_back;
 pub mod tree;
 pub mod view;

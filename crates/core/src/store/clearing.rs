@@ -8,7 +8,7 @@
 //! object, which a death takes along. While all pages are known to be clear, a purge that
 //! found nothing has nothing to clear.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use super::erased::LeftPages;
@@ -25,6 +25,8 @@ pub struct PageClearing {
     clear_at: Cell<Option<u64>>,
     /// Whether the pages of all tables are being cleared now.
     is_clearing_all: Cell<bool>,
+    /// The tables of purges that are cleared after the work which made them.
+    left: RefCell<BTreeSet<&'static str>>,
 }
 
 impl PageClearing {
@@ -33,6 +35,32 @@ impl PageClearing {
         if left.is_written {
             self.purges.set(self.purges.get().saturating_add(1));
         }
+    }
+
+    /// Notes a purge that a model's tool committed. Its pages are cleared after the turn, or after
+    /// the request that called the tool ([`Self::take_left`]). A tool gives no receipt, so one
+    /// that found nothing repeats no purge.
+    pub fn leave(&self, left: &LeftPages) {
+        self.note(left);
+        if left.is_written {
+            self.leave_again(left);
+        }
+    }
+
+    /// Has pages wait once more that were taken and not cleared.
+    pub fn leave_again(&self, left: &LeftPages) {
+        self.left.borrow_mut().extend(&left.tables);
+    }
+
+    /// What waits to be cleared.
+    pub fn take_left(&self) -> LeftPages {
+        LeftPages::in_tables(self.left.take().into_iter().collect())
+    }
+
+    /// How many purges this life has committed. Whoever keeps texts while it waits for somebody
+    /// asks before and after: where the number has changed, a text may be one that was erased.
+    pub fn purges(&self) -> u64 {
+        self.purges.get()
     }
 
     /// Whether this purge needs the pages of all tables cleared.

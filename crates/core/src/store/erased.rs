@@ -85,6 +85,10 @@ pub struct Erased {
     /// Proposals, or what of them was erased.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proposals: i64,
+    /// Sessions whose name, metadata and tags were emptied, and blocks whose description and
+    /// default text were. They stay.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub descriptions: i64,
 }
 
 impl Erased {
@@ -129,6 +133,7 @@ impl Erased {
         self.waiting_messages += other.waiting_messages;
         self.callbacks += other.callbacks;
         self.proposals += other.proposals;
+        self.descriptions += other.descriptions;
     }
 }
 

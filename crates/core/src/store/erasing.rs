@@ -101,6 +101,11 @@ impl<'a> ErasingDatabase<'a> {
         add(&mut self.erased.borrow_mut());
     }
 
+    /// Whether anything that is counted was erased so far.
+    pub fn has_erased(&self) -> bool {
+        *self.erased.borrow() != Erased::default()
+    }
+
     /// What was erased. The words of deleted rows are in the indexes until these are merged
     /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
     /// others say, so it is no part of the purge's transaction.

@@ -144,6 +144,8 @@ async fn ask<T: DeserializeOwned>(
         fields.insert("sessionId".to_owned(), id.as_str().into());
     }
     let reply = dispatch(agent, operation, json::text(&input)).await?;
+    // The object clears it after the message's answer.
+    agent.turns.pages.leave_again(&reply.purged);
     let told = json::decode(&reply.body.into_string());
     told.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
 }

@@ -25,9 +25,12 @@ const PART_BYTES: usize = 5 << 20;
 /// The memory of a backup: the part that is sent, the one that grows, and a page.
 const ROOM_BYTES: usize = 2 * PART_BYTES + PAGE_BYTES;
 
-/// The most backups of an agent that are listed, and looked at to delete the oldest: a
-/// backup each day for more than two years.
+/// The most backups of an agent that are listed. R2 lists so many at once.
 const MAX_LISTED: u32 = 1000;
+
+/// The most pages of keys that are looked at to find the newest backups, and the oldest: a
+/// backup each hour for more than two years.
+const MAX_KEY_PAGES: usize = 20;
 
 /// The digits of the time in a key. Keys are so in the order of their times.
 const TIME_DIGITS: usize = 15;
@@ -157,13 +160,20 @@ async fn rotate(archive: &dyn Archive, prefix: &str, keep: i64) -> Result<i64> {
 /// The keys of this agent's backups with their bytes, the oldest first. Other objects under
 /// the agent's name are left alone.
 async fn load_keys(archive: &dyn Archive, prefix: &str) -> Result<Vec<(String, i64)>> {
-    let listing = archive
-        .list(prefix, None, MAX_LISTED)
-        .await
-        .map_err(failed)?;
-    let objects = listing.objects.into_iter();
-    let ours = objects.filter(|object| time_of(&object.key, prefix).is_some());
-    Ok(ours.map(|object| (object.key, object.bytes)).collect())
+    let mut keys = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MAX_KEY_PAGES {
+        let page = archive.list(prefix, cursor.as_deref(), MAX_LISTED).await;
+        let page = page.map_err(failed)?;
+        let objects = page.objects.into_iter();
+        let ours = objects.filter(|object| time_of(&object.key, prefix).is_some());
+        keys.extend(ours.map(|object| (object.key, object.bytes)));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(keys)
 }
 
 /// When a backup began, by its key. `None`: the key is not of a backup of this agent.
@@ -270,7 +280,8 @@ impl RunWaiting for ListBackups {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let prefix = prefix_of(agent.name);
         let keys = load_keys(find_archive(agent)?, &prefix).await?;
-        let backups = keys.into_iter().rev().filter_map(|(key, bytes)| {
+        let newest = keys.into_iter().rev().take(MAX_LISTED as usize);
+        let backups = newest.filter_map(|(key, bytes)| {
             let at = time_of(&key, &prefix)?;
             Some(ListedBackup { key, bytes, at })
         });

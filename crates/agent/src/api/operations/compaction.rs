@@ -13,7 +13,7 @@ use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
 };
 use crate::context::compaction::auto;
-use crate::context::compaction::by_hand::{add_compaction, delete_compaction};
+use crate::context::compaction::by_hand::add_compaction;
 use crate::context::compaction::configure::{change_settings, load_settings, settings_of};
 #[cfg(test)]
 use crate::context::compaction::estimate::Estimate;
@@ -25,6 +25,7 @@ use crate::context::compaction::settings::CompactionSettings;
 use crate::context::compaction::settings::OwnSettings;
 use crate::context::compaction::summariser::ModelSummariser;
 use crate::log::tip::StoredSettings;
+use crate::messages::taken_back::delete_overlay;
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::overlays;
 use crate::models::ToolDefinition;
@@ -352,8 +353,8 @@ impl Operation for DeleteCompaction {
 
 impl RunAtOnce for DeleteCompaction {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let deleted =
-            delete_compaction(agent.db, agent.host, &self.session_id, &self.compaction_id)?;
+        let (session_id, id) = (&self.session_id, &self.compaction_id);
+        let deleted = delete_overlay(agent.db, agent.host, session_id, id)?;
         Reply::json(&DeletedCompaction { deleted })
     }
 }

@@ -112,6 +112,9 @@ impl RunWaiting for CallTool {
             .arguments
             .as_ref()
             .map_or("", |arguments| arguments.get());
-        Reply::json(&run(&toolbox, &self.name, arguments).await?)
+        let outcome = run(&toolbox, &self.name, arguments).await?;
+        // What `forget` has left. If the answer fails, a later one takes it along.
+        let reply = Reply::json(&outcome)?;
+        Ok(reply.purged(agent.turns.pages.take_left()))
     }
 }

@@ -12,6 +12,9 @@ use crate::api::whole::import::AgentImport;
 use crate::api::whole::import::ImportedAgent;
 use crate::base::budget::Reservation;
 use crate::base::error::{Error, Result};
+use crate::base::json;
+use crate::base::outbound::Archive;
+use crate::lifecycle::restores::RestorePlace;
 use crate::lifecycle::retention::is_due;
 
 /// The bytes that are read at once.
@@ -21,8 +24,10 @@ const PIECE_BYTES: i64 = 1 << 20;
 const MAX_KEY_BYTES: usize = 1024;
 
 /// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The
-/// agent must be empty: `destroy` empties one. A restore that broke off is repeated with the
-/// same call, and goes on.
+/// agent must be empty: `destroy` empties one.
+///
+/// A long restore goes on when its caller gives up: the same call, sent again, waits for it and
+/// gets its answer. One that broke off is repeated with the same call, and skips what is there.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -49,6 +54,28 @@ impl RunWaiting for RestoreBackup {
         if self.key.len() > MAX_KEY_BYTES || !is_backup(&self.key) {
             return Err(no_backup("`key` must be one that `listBackups` says."));
         }
+        loop {
+            let restores = &agent.turns.restores;
+            let running = match restores.begin(&self.key, self.allow_sources)? {
+                RestorePlace::Begins(lease) => {
+                    agent.starter.stay_for(lease.running());
+                    let answer = self.restore(agent, archive).await;
+                    lease.end(&answer);
+                    return answer.map(Reply::text);
+                }
+                RestorePlace::Runs(running) => running,
+            };
+            running.wait(agent.outbound).await;
+            // One that was cut off has no answer, and is begun again.
+            if let Some(answer) = running.answer() {
+                return answer.map(Reply::text);
+            }
+        }
+    }
+}
+
+impl RestoreBackup {
+    async fn restore(&self, agent: &Agent<'_>, archive: &dyn Archive) -> Result<String> {
         let mut import = AgentImport::new(agent, self.allow_sources);
         let mut reservation = Reservation::for_request(0)?;
         let (mut offset, mut total) = (0, 1);
@@ -80,10 +107,10 @@ impl RunWaiting for RestoreBackup {
             };
             import.push(agent.db, agent.host, &piece.bytes)?;
         }
-        let reply = import.finish(agent.db, agent.host)?;
+        let imported = import.end(agent.db, agent.host)?;
         let has_rules = is_due(&agent.memory())? || scheduled_backup::is_due(agent)?;
         agent.keep_soon(has_rules);
-        Ok(reply)
+        json::encode(&imported)
     }
 }
 

@@ -64,6 +64,7 @@ impl<'a> Agent<'a> {
             outbound: self.outbound,
             deployed: &self.deployed.memory,
             new_callbacks: &self.turns.callbacks.new,
+            pages: &self.turns.pages,
             via: self.via,
         }
     }

@@ -23,6 +23,7 @@ use crate::chat::run::callbacks::CallbacksUnderWay;
 use crate::chat::turn::Turn;
 use crate::chat::turn::report::TurnReport;
 use crate::learning::tracker::LearningTracker;
+use crate::lifecycle::restores::RestoreTracker;
 use crate::models::ToolDefinition;
 use crate::store::clearing::PageClearing;
 use crate::store::limits::HolderLimits;
@@ -57,6 +58,8 @@ pub struct RunningTurns {
     pub learning: LearningTracker,
     /// What is known of pages that purges left texts in.
     pub pages: PageClearing,
+    /// The restore of a backup that is under way.
+    pub restores: RestoreTracker,
     /// Turns that have yet to begin, and for which somebody waits.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
 }

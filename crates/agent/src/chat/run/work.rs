@@ -6,6 +6,7 @@ use crate::base::ids::Id;
 use crate::chat::run::recover::RecoveredTurn;
 use crate::chat::run::running_turns::RunningTurn;
 use crate::chat::turn::Turn;
+use crate::lifecycle::restores::RunningRestore;
 
 /// A turn to run.
 pub enum TurnWork {
@@ -49,6 +50,9 @@ pub trait TurnStarter {
 
     /// Has retention and backups begin soon, or go on.
     fn keep_soon(&self);
+
+    /// Keeps the object at work until the restore is over, also if its caller gives up.
+    fn stay_for(&self, restore: Rc<RunningRestore>);
 
     /// Shows a session's sockets that its messages changed.
     fn show(&self, session_id: &Id);

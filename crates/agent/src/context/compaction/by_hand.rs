@@ -1,17 +1,16 @@
-//! Overlays that a caller adds or deletes.
+//! Overlays that a caller adds.
 
 use crate::base::database::{Database, SqlText, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::tip::get_tip;
-use crate::messages::delete::tell_joined;
 use crate::messages::run::{get_run_event, load_run_around};
+use crate::messages::taken_back::record_overlay;
 use crate::messages::tree::leaf::get_seq;
 use crate::messages::tree::overlay_writes::{self, NewOverlay};
 use crate::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES};
 use crate::messages::tree::path::lies_on_path;
-use crate::store::changes::{self, ChangeType};
 
 /// Hides the events from `from_id` to `to_id` behind a summary. If an edge lies inside a
 /// run of assistant and tool events, it moves to the edge of the run, so that no call is
@@ -51,46 +50,9 @@ pub fn add_compaction(
             tokens_after: None,
         };
         let id = overlay_writes::insert(db, host, session_id, &new)?;
-        record(db, host, session_id, tip.last_seq(), &id)?;
+        record_overlay(db, host, session_id, tip.last_seq(), &id)?;
         overlays::get_json(db, session_id, &id)
     })
-}
-
-/// Deletes an overlay, so that the events it hid are read again. `false`: there is no
-/// such overlay.
-pub fn delete_compaction(
-    db: &dyn Database,
-    host: &dyn Host,
-    session_id: &Id,
-    id: &Id,
-) -> Result<bool> {
-    atomically(db, || {
-        let tip = get_tip(db, session_id)?;
-        let Some(range) = overlay_writes::delete(db, session_id, id)? else {
-            return Ok(false);
-        };
-        record(db, host, session_id, tip.last_seq(), id)?;
-        tell_joined(db, host, session_id, tip.last_seq(), &[range])?;
-        Ok(true)
-    })
-}
-
-fn record(
-    db: &dyn Database,
-    host: &dyn Host,
-    session_id: &Id,
-    last_seq: i64,
-    id: &Id,
-) -> Result<()> {
-    let changed = [Some(id.as_str())];
-    changes::record(
-        db,
-        host,
-        session_id,
-        last_seq,
-        ChangeType::Compaction,
-        &changed,
-    )
 }
 
 /// The range from the beginning of the first edge's message to the end of the last one's.

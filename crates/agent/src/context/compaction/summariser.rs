@@ -12,7 +12,7 @@ use crate::base::outbound::{ClassNotice, LocalBoxFuture};
 use crate::base::tokens;
 use crate::memory::block::Block;
 use crate::memory::frozen::find_frozen;
-use crate::memory::view::read_view;
+use crate::memory::view::read_for_prompt;
 use crate::memory::{BlockScope, Memory};
 use crate::models::call::{CompletedCall, choose_model, complete};
 use crate::models::choice::ModelChoice;
@@ -90,7 +90,8 @@ impl Summariser for ModelSummariser<'_> {
     }
 
     fn read_prompt<'a>(&'a self, session_id: &'a Id) -> LocalBoxFuture<'a, Result<Vec<Block>>> {
-        Box::pin(async move { read_view(&self.memory, BlockScope::Session(session_id)).await })
+        let scope = BlockScope::Session(session_id);
+        Box::pin(async move { read_for_prompt(&self.memory, scope).await })
     }
 }
 

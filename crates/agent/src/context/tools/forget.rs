@@ -7,7 +7,7 @@ use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, tool_with_text};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::kind::BlockKind;
-use crate::memory::purge::{purge_document, purge_entry, renew_tables};
+use crate::memory::purge::{purge_document, purge_entry};
 
 pub const TOOL: ContextTool = ContextTool {
     name: "forget",
@@ -61,7 +61,8 @@ async fn run(
             purge_entry(memory, block, key).await?
         }
     };
-    renew_tables(memory.db, &purged.erasure.left.tables)?;
+    // Nothing may fail between the purge's transaction and this note.
+    memory.pages.leave(&purged.erasure.left);
     if purged.was_there || purged.erasure.erased.versions > 0 {
         return Ok(format!("Forgotten: {}/{key}.", block.label));
     }

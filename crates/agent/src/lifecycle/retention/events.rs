@@ -198,12 +198,11 @@ pub fn delete_old(
             .iter()
             .for_each(|event| work.gone.events.add(event.written_at));
         if page.is_last {
-            for seq in page.unfinished(db, session_id)? {
-                if page.old.iter().any(|event| event.seq == seq) {
-                    work.gone.events.count -= 1;
-                }
-            }
-            count_summaries(db, session_id, last_seq, work)?;
+            let kept = page.unfinished(db, session_id)?;
+            work.gone.events.count -= kept.len() as i64;
+            let mut gone = page.old.iter().rev().map(|event| event.seq);
+            let last_gone = gone.find(|seq| !kept.contains(seq));
+            count_summaries(db, session_id, last_gone.unwrap_or(place.after_seq), work)?;
         }
         place.after_seq = last_seq;
         return Ok(page.is_last);

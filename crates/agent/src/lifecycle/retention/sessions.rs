@@ -169,7 +169,10 @@ pub fn delete_if_idle(
         let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, work)?;
         if oldest.has_more() {
             work.delete(oldest.count(), oldest.bytes());
+            // The session counts, and what belongs to it does not.
+            let summaries = work.gone.summaries.clone();
             events::trim(db, host, &session.id, &oldest.seqs(), work)?;
+            work.gone.summaries = summaries;
             return Ok(IdleSession::Shorter);
         }
         work.delete(1 + oldest.count(), oldest.bytes());

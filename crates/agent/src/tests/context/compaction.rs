@@ -105,6 +105,7 @@ fn memory(alice: &Alice) -> Memory<'_> {
         outbound: &alice.outbound,
         deployed: &alice.outbound.deployed().memory,
         new_callbacks: &alice.turns.callbacks.new,
+        pages: &alice.turns.pages,
         via: &[],
     }
 }

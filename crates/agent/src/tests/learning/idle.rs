@@ -229,6 +229,30 @@ fn a_step_by_hand_while_the_model_thinks_counts_and_the_other_does_not() {
 }
 
 #[test]
+fn what_is_erased_while_the_model_thinks_stands_in_no_profile() {
+    let alice = std::rc::Rc::new(idle(json!({})));
+    alice.host.advance(IDLE_MS);
+    alice.model_says(r#"{"changes": [], "profile": "The user likes tea."}"#);
+    let other = std::rc::Rc::clone(&alice);
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        for key in ["tea", "drink"] {
+            let erased = json!({"label": "facts", "key": key, "purge": true});
+            assert_eq!(other.ok("deleteEntry", erased)["deleted"], true);
+        }
+    }));
+    let round = alice.alarm();
+    assert!(round.failure.is_none());
+    let profile = alice.ok("getBlock", json!({"label": "profile"}));
+    assert_eq!(profile["content"], "");
+    assert!(
+        alice
+            .proposals()
+            .iter()
+            .all(|one| one["kind"] != "consolidate")
+    );
+}
+
+#[test]
 fn a_large_block_is_gone_through_in_one_round_and_nothing_is_asked_twice() {
     let alice = idle(json!({}));
     for number in 0..250 {

@@ -106,6 +106,27 @@ fn the_newest_backups_of_this_agent_stay() {
     assert_eq!(shelf.objects.borrow().len(), 3 + 3, "others' objects stay");
 }
 
+/// A bucket lists a thousand keys at once, the oldest first.
+#[test]
+fn beyond_a_thousand_backups_the_newest_are_listed_and_the_oldest_deleted() {
+    let alice = Alice::with_session();
+    let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+    for at in 1..=1_500 {
+        let key = format!("alice/{at:015}.ndjson");
+        shelf.objects.borrow_mut().insert(key, Vec::new());
+    }
+    let written = alice.ok("backup", json!({}));
+    let listed = alice.ok("listBackups", json!({}));
+    let listed = listed["backups"].as_array().unwrap();
+    assert_eq!(listed.len(), 1_000);
+    assert_eq!(listed[0]["key"], written["key"]);
+    assert_eq!(listed[999]["at"], 502);
+    alice.host.advance(1000);
+    let written = alice.ok("backup", json!({"keep": 1000}));
+    assert_eq!(written["deleted"], 502);
+    assert_eq!(shelf.objects.borrow().len(), 1_000);
+}
+
 #[test]
 fn without_a_bucket_the_binding_is_named() {
     let alice = Alice::with_session();

@@ -640,6 +640,65 @@ fn a_long_idle_session_goes_in_steps_and_a_write_keeps_the_rest() {
     assert!(!alice.db.dump().contains("still here"));
 }
 
+/// What the next run deletes, by its own account.
+fn gone(alice: &Alice) -> Value {
+    run(alice);
+    let last = alice.ok("applyRetention", json!({"dryRun": true}));
+    last["lastRun"]["gone"].clone()
+}
+
+#[test]
+fn a_dry_run_says_what_the_run_deletes() {
+    // The first message of the second summary goes on beyond the days, so it stays whole.
+    let alice = keeping(json!({"eventsDays": 30}));
+    let old = alice.say(&["a"]);
+    let call = json!({"id": "1", "name": "t", "arguments": {}});
+    let append = |events: Value| {
+        let events = json!({"sessionId": "s", "events": events});
+        alice.ok("appendEvents", events)["leafId"].clone()
+    };
+    let begun = append(json!([{"action": "tool_call_request", "toolCalls": [call]}]));
+    pass(&alice, 10);
+    let ended = append(json!([
+        {"action": "tool_result", "toolCallId": "1", "toolName": "t", "content": "one"}
+    ]));
+    for (from, to) in [(json!(old[0]), json!(old[0])), (begun, ended)] {
+        let summary = json!({"sessionId": "s", "fromId": from, "toId": to, "summary": "in short"});
+        alice.ok("addCompaction", summary);
+    }
+    pass(&alice, 25);
+    let expected = dry(&alice);
+    assert_eq!(expected["summaries"]["count"], 1, "{expected}");
+    assert_eq!(gone(&alice), expected);
+
+    // A long session goes in several steps, and its summaries with it.
+    let alice = keeping(json!({"sessionsIdleDays": 10}));
+    let said: Vec<String> = (0..900).map(|n| format!("text {n}")).collect();
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    let ids = alice.say(&said);
+    let summary =
+        json!({"sessionId": "s", "fromId": ids[0], "toId": ids[9], "summary": "in short"});
+    alice.ok("addCompaction", summary);
+    pass(&alice, 10);
+    let expected = dry(&alice);
+    assert_eq!(expected["sessions"]["count"], 1, "{expected}");
+    assert_eq!(gone(&alice), expected);
+
+    // A deletion that a later text followed goes as a version, and counts once.
+    let alice = with_entries(json!({"versionsDays": 7, "deletedDays": 7}));
+    set(&alice, "k", "one");
+    for text in ["two", "three"] {
+        pass(&alice, 1);
+        alice.ok("deleteEntry", json!({"label": "facts", "key": "k"}));
+        pass(&alice, 1);
+        set(&alice, "k", text);
+    }
+    pass(&alice, 20);
+    let expected = dry(&alice);
+    assert_eq!(expected["deleted"]["count"], 1, "{expected}");
+    assert_eq!(gone(&alice), expected);
+}
+
 #[test]
 fn a_fork_and_a_file_keep_the_age_and_the_rules() {
     let alice = Alice::with_session();

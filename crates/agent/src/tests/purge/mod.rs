@@ -1,5 +1,6 @@
 //! Purging: what was purged is in no table, index and shadow tables included.
 
+mod meanwhile;
 mod mentions;
 mod receipts;
 mod tables;
@@ -129,11 +130,39 @@ fn a_purge_that_finds_nothing_rewrites_others_rows_once_in_a_life() {
     assert!(some.contains(&"cf_agents_events"), "{some:?}");
     assert!(!all_tables().all(|table| some.contains(&table)));
     assert!(cleared(&alice, "deleteMessages", &gone).is_empty());
-    // So does one that counts nothing.
+    // So does one whose rows stay.
     alice.ok("updateSession", json!({"sessionId": "s", "name": "mine"}));
     let name = json!({"places": [{"kind": "session", "sessionId": "s"}]});
     let some = cleared(&alice, "erase", &name);
     assert!(some.contains(&"cf_agents_sessions"), "{some:?}");
+}
+
+/// A tool's purge is noted as an operation's is, so that no later purge takes its pages for clear.
+#[test]
+fn what_a_model_forgets_is_cleared_after_the_call_or_after_the_turn() {
+    let alice = Alice::with_session();
+    alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
+    let entry = json!({"label": "kb", "key": "k", "content": "x"});
+    let gone = json!({"sessionId": "s", "messageIds": ["gone"], "purge": true});
+    cleared(&alice, "deleteMessages", &gone);
+    let forget =
+        json!({"sessionId": "s", "name": "forget", "arguments": {"label": "kb", "key": "k"}});
+    alice.ok("setEntry", entry.clone());
+    let some = cleared(&alice, "callTool", &forget);
+    assert!(some.contains(&"cf_agents_entries"), "{some:?}");
+    // All that was left is cleared, so nothing is rewritten for a purge that finds nothing.
+    assert!(cleared(&alice, "deleteMessages", &gone).is_empty());
+    assert!(cleared(&alice, "callTool", &forget).is_empty());
+    // Over MCP, and in a turn, the pages wait for the end.
+    alice.ok("setEntry", entry);
+    let agent = alice.agent(&alice.db);
+    let reply = wait_for(dispatch(&agent, "callTool", forget.to_string())).unwrap();
+    alice.turns.pages.leave_again(&reply.purged);
+    let left = alice.turns.pages.take_left();
+    assert!(left.tables.contains(&"cf_agents_entries"), "{left:?}");
+    // Until then, a purge that finds nothing does not take the pages for clear.
+    let all = cleared(&alice, "deleteMessages", &gone);
+    assert!(all_tables().all(|table| all.contains(&table)));
 }
 
 /// Virtual tables show what their shadow tables hold, or columns of which they keep none.

@@ -351,6 +351,42 @@ fn a_document_is_purged_with_its_copies_in_contexts_and_logs() {
     assert_eq!(before, after);
 }
 
+/// What was made of a document's copy in a log says what the document says.
+#[test]
+fn a_document_is_purged_with_the_summaries_and_the_reports_of_its_copies() {
+    let alice = with_blocks();
+    let url = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
+    alice.ok("configureAgent", url);
+    let document = json!({"label": "skills", "key": "k", "content": text("first")});
+    alice.ok("putSkill", document);
+    let load = json!({"label": "skills", "key": "k"});
+    alice
+        .outbound
+        .answer(calls(&[("c1", "load_context", load)]));
+    alice.outbound.answer(said("Read."));
+    alice.outbound.answer(said("Then nothing."));
+    alice.says("load it");
+    alice.says("and then?");
+    let page = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let ids = crate::tests::ids(&page["messages"]);
+    let ids = &ids[ids.len() - 4..];
+    let summary = |said: &str, from: usize, to: usize| {
+        let body = json!({"sessionId": "s", "summary": said, "fromId": ids[from], "toId": ids[to]});
+        alice.ok("addCompaction", body)
+    };
+    summary(&text("in short"), 0, 1);
+    let kept = summary("later", 2, 3);
+    let gone = purge(
+        &alice,
+        "deleteSkill",
+        json!({"label": "skills", "key": "k"}),
+    );
+    assert_eq!(gone["erased"]["summaries"], 1, "{gone}");
+    assert_eq!(gone["erased"]["callbacks"], 1, "{gone}");
+    let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    assert_eq!(left["compactions"][0]["id"], kept["id"], "{left}");
+}
+
 #[test]
 fn a_block_is_purged_with_its_text_its_versions_and_prompts() {
     let alice = with_blocks();
