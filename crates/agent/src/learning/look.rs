@@ -8,6 +8,7 @@ use super::marks::{Mark, find_mark, move_mark, note_failure, put_off};
 use super::material::{Material, load_material};
 use super::prompt::render_look;
 use super::retraction::find_retractions;
+use super::room::{Room, is_sent_again};
 use super::touched::{find_alike, find_touched};
 use super::trust::{Judgement, brings_foreign_words, judge};
 use crate::base::database::atomically;
@@ -96,13 +97,29 @@ impl From<Error> for LookError {
 }
 
 async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookError> {
+    let mut refusals = 0;
+    loop {
+        match look_once(memory, session_id, refusals).await {
+            Err(failed) if is_sent_again(&failed.error, refusals) => refusals += 1,
+            looked => return looked,
+        }
+    }
+}
+
+/// Takes a look whose request was refused so many times for its length.
+async fn look_once(
+    memory: &Memory<'_>,
+    session_id: &Id,
+    refusals: u32,
+) -> Result<Looked, LookError> {
     let (config, settings) = get_settings(memory)?;
     let block = into_block(memory, &settings)?;
     let db = memory.db;
     let Some(mark) = find_mark(db, session_id)? else {
         return Ok(Looked::default());
     };
-    let material = load_material(db, session_id, &mark)?;
+    let room = Room::load(memory, &config, &settings, refusals)?;
+    let material = load_material(db, session_id, &mark, &room)?;
     let Some(material) = material else {
         if mark.due_at.is_some() {
             move_mark(db, session_id, mark.learned_seq, None)?;
@@ -117,13 +134,14 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
             block: &block,
             session_id,
             material: &material,
+            room,
         };
         return Ok(task.store(&learned, None)?);
     }
     check_room(db)?;
-    let touched = find_touched(memory, &block, &material.shown).await?;
+    let touched = find_touched(memory, &block, &material.shown, &room).await?;
     let prompt = render_look(&touched, &material.shown, settings.instructions.as_deref());
-    let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt).await?;
+    let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt, &room).await?;
     // The block may have been defined anew meanwhile.
     let block = into_block(memory, &settings)?;
     let read = match answer::read(&text, block.label.as_str(), &material.shown) {
@@ -146,6 +164,7 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
         block: &block,
         session_id,
         material: &material,
+        room,
     };
     Ok(task.store(&read, Some(model))?)
 }
@@ -157,6 +176,7 @@ struct LookTask<'a> {
     block: &'a Definition,
     session_id: &'a Id,
     material: &'a Material,
+    room: Room,
 }
 
 impl LookTask<'_> {
@@ -244,7 +264,7 @@ impl LookTask<'_> {
 
     /// Whether the events that were shown are still there, with the same words.
     fn is_as_shown(&self, mark: &Mark) -> Result<bool> {
-        let now = load_material(self.memory.db, self.session_id, mark)?;
+        let now = load_material(self.memory.db, self.session_id, mark, &self.room)?;
         let Some(now) = now else {
             return Ok(false);
         };
