@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::action::Role;
+use crate::search::sentences::{claims, sentences};
 use crate::search::stem::stem;
 use crate::search::words::{is_stop_word, words};
 
@@ -41,12 +42,25 @@ const REPORTING: &[&str] = &[
     "remember",
 ];
 
-/// Words that deny something.
+/// Words that deny something. Those of other languages than English keep a fact and its denial
+/// apart there, too.
 const DENYING: &[&str] = &[
     "no", "not", "never", "none", "nor", "neither", "without", "nothing", "nobody", "cannot",
     "cant", "dont", "doesnt", "didnt", "isnt", "arent", "wasnt", "werent", "wont", "wouldnt",
     "shouldnt", "couldnt", "hasnt", "havent", "hadnt", "anymore", "stopped", "hate", "hates",
     "dislike", "dislikes",
+    // German, Dutch, the Nordic languages.
+    "nicht", "nichts", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals",
+    "niemand", "ohne", "niet", "geen", "nooit", "niets", "zonder", "inte", "inga", "inget", "aldrig",
+    "utan", "ikke", "ingen", "aldri", "uten", "uden",
+    // French, Spanish, Portuguese, Italian.
+    "pas", "jamais", "rien", "aucun", "aucune", "sans", "nunca", "jamas", "nada", "ningun",
+    "ninguna", "nao", "nenhum", "nenhuma", "sem", "non", "niente", "nessun", "nessuno", "nessuna",
+    "senza",
+    // Polish, Russian, Turkish.
+    "nigdy", "bez", "не", "нет", "никогда", "без", "degil", "yok",
+    // Chinese and Japanese.
+    "不", "没", "沒", "無", "无", "ない", "ませ",
 ];
 
 /// Words by which somebody says that something is over, or is to be forgotten.
@@ -116,57 +130,6 @@ impl Gist {
     pub fn shares_a_word(&self, other: &Self) -> bool {
         !self.stems.is_disjoint(&other.stems)
     }
-}
-
-/// Words that a full stop shortens, so that it ends no sentence.
-const SHORTENED: &[&str] = &[
-    "mr", "mrs", "ms", "dr", "prof", "st", "mt", "jr", "sr", "vs", "e.g", "i.e", "approx",
-];
-
-const ENDS: [char; 8] = ['.', '!', '?', '\n', ';', '。', '！', '？'];
-
-/// Whether the full stop between these two ends no sentence: in `3.5`, `example.com`, `Dr. No`
-/// and `J. Doe`.
-fn is_inside(before: &str, after: &str) -> bool {
-    if after.starts_with(|next: char| !next.is_whitespace()) {
-        return true;
-    }
-    let word = before
-        .rsplit(char::is_whitespace)
-        .next()
-        .unwrap_or_default();
-    let word = word.trim_start_matches(|sign: char| !sign.is_alphanumeric());
-    let mut letters = word.chars();
-    let is_initial = match (letters.next(), letters.next()) {
-        (Some(letter), None) => letter.is_uppercase() && letter != 'I',
-        _ => false,
-    };
-    is_initial || SHORTENED.contains(&word.to_lowercase().as_str())
-}
-
-/// The sentences of a text.
-fn sentences(text: &str) -> Vec<&str> {
-    let mut sentences: Vec<&str> = Vec::new();
-    let mut begin = 0;
-    for (at, sign) in text.char_indices() {
-        let end = at + sign.len_utf8();
-        let around = text.get(begin..at).zip(text.get(end..));
-        let is_inside = |(before, after)| sign == '.' && is_inside(before, after);
-        if ENDS.contains(&sign) && !around.is_some_and(is_inside) {
-            sentences.extend(text.get(begin..end));
-            begin = end;
-        }
-    }
-    sentences.extend(text.get(begin..));
-    let sentences = sentences.into_iter().map(str::trim);
-    sentences.filter(|sentence| !sentence.is_empty()).collect()
-}
-
-/// The sentences of a text that claim something.
-pub fn claims(text: &str) -> Vec<&str> {
-    let mut sentences = sentences(text);
-    sentences.retain(|sentence| !sentence.ends_with(['?', '？']));
-    sentences
 }
 
 /// Whether a sentence of one of these texts bears `text` out.
@@ -331,6 +294,27 @@ mod tests {
             ("The user eats meat", "I don't eat meat.", false),
             ("The user hates cilantro", "I hate cilantro.", true),
             ("The user likes cilantro", "I hate cilantro.", false),
+            // Who denies something says the opposite, in other languages, too.
+            (
+                "Ich bin allergisch gegen Nüsse",
+                "Ich bin allergisch gegen Nüsse.",
+                true,
+            ),
+            (
+                "Ich bin allergisch gegen Nüsse",
+                "Ich bin nicht allergisch gegen Nüsse.",
+                false,
+            ),
+            ("Ich habe Hunde", "Ich habe keine Hunde.", false),
+            (
+                "Je suis allergique aux noix",
+                "Je ne suis pas allergique aux noix.",
+                false,
+            ),
+            ("Eu como carne", "Eu não como carne.", false),
+            ("Я ем мясо", "Я не ем мясо.", false),
+            ("我吃花生", "我不吃花生。", false),
+            ("我不吃花生", "我不吃花生。", true),
             // Nothing is said.
             ("The user", "I like window seats.", false),
             ("", "I like window seats.", false),
@@ -359,6 +343,7 @@ mod tests {
             ("I walk my dog longer.", false, false),
             ("I have no cat.", false, false),
             ("Is my dog dead?", false, false),
+            ("Der dog ist nicht mehr da.", false, true),
             ("Don't forget my dog.", false, false),
             ("My dog is not dead.", false, false),
         ] {

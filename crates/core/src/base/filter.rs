@@ -37,15 +37,23 @@ pub struct Filter {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TagTests {
-    /// Each of these is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub all: Option<List<Tag, 1, MAX_TAGS>>,
+    /// Each of these is there. An empty list tests nothing.
+    #[serde(deserialize_with = "unless_none", skip_serializing_if = "Option::is_none")]
+    pub all: Option<List<Tag, 0, MAX_TAGS>>,
     /// One of these is there, or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub any: Option<List<Tag, 1, MAX_TAGS>>,
-    /// None of these is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub none: Option<List<Tag, 1, MAX_TAGS>>,
+    /// None of these is there. An empty list tests nothing.
+    #[serde(deserialize_with = "unless_none", skip_serializing_if = "Option::is_none")]
+    pub none: Option<List<Tag, 0, MAX_TAGS>>,
+}
+
+/// A list that names something. Of all tags of none, everything has each.
+fn unless_none<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<List<Tag, 0, MAX_TAGS>>, D::Error> {
+    let list: Option<List<Tag, 0, MAX_TAGS>> = Option::deserialize(deserializer)?;
+    Ok(list.filter(|list| !list.0.is_empty()))
 }
 
 /// Tests of metadata, as they were sent, and what they say.
@@ -232,9 +240,9 @@ impl Filter {
             .map(|test| json!([test.key, test.operator.name(), test.values]))
             .collect();
         let tags = self.tags.clone().unwrap_or_default();
-        let texts = |tags: Option<List<Tag, 1, MAX_TAGS>>| -> Value {
+        let texts = |tags: Option<Vec<Tag>>| -> Value {
             match tags {
-                Some(List(tags)) => tags
+                Some(tags) => tags
                     .iter()
                     .map(|tag| Value::from(tag.as_str()))
                     .collect::<Vec<_>>()
@@ -244,9 +252,9 @@ impl Filter {
         };
         json::text(&json!({
             "metadata": tests,
-            "all": texts(tags.all),
-            "any": texts(tags.any),
-            "none": texts(tags.none)
+            "all": texts(tags.all.map(|list| list.0)),
+            "any": texts(tags.any.map(|list| list.0)),
+            "none": texts(tags.none.map(|list| list.0))
         }))
     }
 
@@ -316,7 +324,11 @@ mod tests {
             let again = read(&filter.to_json().to_string()).unwrap();
             assert_eq!(again.param(), filter.param());
         }
-        for nothing in ["{}", r#"{"metadata": {}, "tags": {}}"#] {
+        for nothing in [
+            "{}",
+            r#"{"metadata": {}, "tags": {}}"#,
+            r#"{"tags": {"all": [], "none": []}}"#,
+        ] {
             assert_eq!(read(nothing).unwrap().unless_empty(), None, "{nothing}");
         }
         let keys = |count: usize| {
@@ -346,7 +358,8 @@ mod tests {
             r#"{"metadata": {"a": {"gt": null}}}"#,
             r#"{"metadata": {"a": {"lt": true}}}"#,
             r#"{"metadata": []}"#,
-            r#"{"tags": {"all": []}}"#,
+            // One of none is never there: whoever asks for that has made a mistake.
+            r#"{"tags": {"any": []}}"#,
             r#"{"tags": {"any": [""]}}"#,
             r#"{"tags": ["a"]}"#,
             r#"{"sources": {}}"#,
