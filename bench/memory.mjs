@@ -9,9 +9,11 @@
 //                                                                        (the small model of the tests)
 //
 // Further settings: PEOPLE (of 12; bash keeps GROUPS to itself), SAMPLE (questions of each kind),
-// CHATTER (how often a session speaks of other things: with 24, a person's history has some
-// 12,000 tokens, and one that has no room in the window is summarised over and over), WINDOW (tokens of the model's context), INPUT_PRICE and OUTPUT_PRICE (of a million tokens), SEED,
-// and RESULTS=NAME for another file than results/memory.md.
+// CHATTER (how often a session speaks of other things), WINDOW (tokens of the model's context),
+// INPUT_PRICE and OUTPUT_PRICE (of a million tokens), SEED, and RESULTS=NAME for another file than
+// results/memory.md. A person's history has some 12,000 tokens. Where the window has no room for it,
+// each question's fork is summarised anew, for which a small model takes many minutes: a small
+// CHATTER makes the history short.
 
 import { startServer } from "../tests/workerd/harness.mjs";
 import { startRealModel } from "../tests/workerd/real_models.mjs";
