@@ -84,7 +84,7 @@ const money = (cost) => (PRICES ? cost.toFixed(4) : "–");
 await report(RESULTS, [
   "# Memory",
   "",
-  `By \`npm run bench -- memory\`: ${count} questions to ${asked.length} agents, of ${all.length} that there are. ${CHATTER === undefined ? "" : `A session speaks ${CHATTER} times of other things. `}The model is ${model.title}. The questions and their grading: [benchmarks.md](../../docs/benchmarks.md#memory).`,
+  `By \`npm run bench -- memory\`: ${count} questions to ${asked.length} ${asked.length === 1 ? "agent" : "agents"}, of ${all.length} that there are. ${CHATTER === undefined ? "" : `A session speaks ${CHATTER} times of other things. `}The model is ${model.title}. The questions and their grading: [benchmarks.md](../../docs/benchmarks.md#memory).`,
   "",
   ...table(
     ["the model is given", "answered", "wrong", "unknown", "tokens a question", "cost of all"],
