@@ -42,26 +42,23 @@ const REPORTING: &[&str] = &[
     "remember",
 ];
 
-/// Words that deny something. Those of other languages than English keep a fact and its denial
-/// apart there, too.
+/// Words that deny something.
 const DENYING: &[&str] = &[
     "no", "not", "never", "none", "nor", "neither", "without", "nothing", "nobody", "cannot",
     "cant", "dont", "doesnt", "didnt", "isnt", "arent", "wasnt", "werent", "wont", "wouldnt",
     "shouldnt", "couldnt", "hasnt", "havent", "hadnt", "anymore", "stopped", "hate", "hates",
     "dislike", "dislikes",
-    // German, Dutch, the Nordic languages.
-    "nicht", "nichts", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals",
-    "niemand", "ohne", "niet", "geen", "nooit", "niets", "zonder", "inte", "inga", "inget", "aldrig",
-    "utan", "ikke", "ingen", "aldri", "uten", "uden",
-    // French, Spanish, Portuguese, Italian.
-    "pas", "jamais", "rien", "aucun", "aucune", "sans", "nunca", "jamas", "nada", "ningun",
-    "ninguna", "nao", "nenhum", "nenhuma", "sem", "non", "niente", "nessun", "nessuno", "nessuna",
-    "senza",
-    // Polish, Russian, Turkish.
-    "nigdy", "bez", "не", "нет", "никогда", "без", "degil", "yok",
-    // Chinese and Japanese.
-    "不", "没", "沒", "無", "无", "ない", "ませ",
 ];
+
+/// Those of other languages, so that a fact and its denial are told apart there, too: German,
+/// Dutch and Nordic ones, then Romance ones, then Polish, Russian, Turkish, Chinese and Japanese.
+const DENYING_ELSEWHERE: &str = "nicht nichts kein keine keinen keinem keiner keines nie niemals niemand ohne niet geen nooit niets zonder inte inga inget aldrig utan ikke ingen aldri uten uden \
+     pas jamais rien aucun aucune sans nunca jamas nada ningun ninguna nao nenhum nenhuma sem non niente nessun nessuno nessuna senza \
+     nigdy bez не нет никогда без degil yok 不 没 沒 無 无 ない ませ";
+
+fn denies(word: &str) -> bool {
+    DENYING.contains(&word) || DENYING_ELSEWHERE.split(' ').any(|other| other == word)
+}
 
 /// Words by which somebody says that something is over, or is to be forgotten.
 const ENDING: &[&str] = &[
@@ -105,7 +102,7 @@ impl Gist {
         let mut gist = Self::default();
         for word in words(text) {
             let says_nothing = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
-            if DENYING.contains(&word.as_str()) {
+            if denies(&word) {
                 gist.denies = true;
                 if !is_stop_word(&word) {
                     gist.stems.insert(stem(&word));
@@ -191,7 +188,7 @@ impl Ending {
         let mut is_denied = false;
         for word in words(claim) {
             let word = word.as_str();
-            if DENYING.contains(&word) {
+            if denies(word) {
                 is_denied = true;
             } else if ENDING.contains(&word) {
                 if is_denied {

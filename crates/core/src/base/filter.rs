@@ -38,13 +38,19 @@ pub struct Filter {
 #[serde(deny_unknown_fields, default)]
 pub struct TagTests {
     /// Each of these is there. An empty list tests nothing.
-    #[serde(deserialize_with = "unless_none", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "unless_none",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub all: Option<List<Tag, 0, MAX_TAGS>>,
     /// One of these is there, or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub any: Option<List<Tag, 1, MAX_TAGS>>,
     /// None of these is there. An empty list tests nothing.
-    #[serde(deserialize_with = "unless_none", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "unless_none",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub none: Option<List<Tag, 0, MAX_TAGS>>,
 }
 

@@ -303,7 +303,8 @@ fn what_somebody_writes_into_the_block_is_put_in_order_too() {
     assert_eq!(alice.alarm().next_at, Some(due_at));
     alice.host.advance(5_000);
     // A model writes, and the quiet begins anew.
-    let arguments = json!({"label": "facts", "content": "The user likes tea.", "metadata": {"title": "drink"}});
+    let arguments =
+        json!({"label": "facts", "content": "The user likes tea.", "metadata": {"title": "drink"}});
     alice.ok(
         "callTool",
         json!({"name": "set_context", "arguments": arguments}),

@@ -527,7 +527,10 @@ fn a_refusal_for_length_halves_the_look_and_loses_nothing() {
         alice.model_proposes(json!([adds("g", "The garden was green.", "e1")]));
     }
     let learnt = alice.learn();
-    assert_eq!(learnt["proposals"][0]["changes"][0]["events"][0]["id"], ids[0]);
+    assert_eq!(
+        learnt["proposals"][0]["changes"][0]["events"][0]["id"],
+        ids[0]
+    );
     let asked: Vec<usize> = {
         let calls = alice.outbound.calls.borrow();
         calls.iter().map(|call| call.body.len()).collect()

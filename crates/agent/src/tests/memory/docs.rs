@@ -273,10 +273,7 @@ fn a_document_that_a_tool_or_a_file_brought_is_quoted_wherever_a_model_reads_it(
     );
     let context = || alice.ok("buildWorkingContext", json!({"sessionId": "s"}));
     assert_eq!(context()["systemInstructions"], json!([]));
-    assert_eq!(
-        context()["messages"][1]["content"],
-        json!(quoted("import"))
-    );
+    assert_eq!(context()["messages"][1]["content"], json!(quoted("import")));
     // The operation shows the text itself, and loads the quotation.
     let mut asked = named.clone();
     asked["sessionId"] = json!("s");
@@ -307,10 +304,7 @@ fn a_document_that_a_tool_or_a_file_brought_is_quoted_wherever_a_model_reads_it(
     assert_eq!(set("append"), "import");
     assert_eq!(set("replace"), "agent");
     put("user", text);
-    assert_eq!(
-        tool(&alice, "load_context", named)["output"],
-        json!(text)
-    );
+    assert_eq!(tool(&alice, "load_context", named)["output"], json!(text));
 }
 
 #[test]
