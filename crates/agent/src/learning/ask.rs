@@ -1,7 +1,7 @@
 //! Asks the model that learns: within the budgets of the agent and of learning, and counted
 //! as any call.
 
-use super::room::Room;
+use super::room::{LookRoom, named_model};
 use crate::base::action::Role;
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
@@ -30,18 +30,13 @@ pub struct LearnedAnswer {
     pub model: String,
 }
 
-/// The model that learns.
-pub fn named_model<'a>(config: &'a Config, settings: &'a LearnSettings) -> Option<&'a Id> {
-    settings.model.as_ref().or(config.model.as_ref())
-}
-
 /// Sends the request. What it spent counts for the agent, whatever becomes of the answer.
 pub async fn ask(
     memory: &Memory<'_>,
     config: &Config,
     settings: &LearnSettings,
     prompt: String,
-    room: &Room,
+    room: &LookRoom,
 ) -> Result<LearnedAnswer> {
     let outbound = memory.outbound;
     let choice = choose_model(outbound, named_model(config, settings).map(Id::as_str))?;

@@ -10,7 +10,7 @@ use super::ask::{LearnedAnswer, ask};
 use super::look::{LookError, get_settings, into_block};
 use super::order_trust::{OrderTrust, find_title};
 use super::prompt::{render_order, shown_text};
-use super::room::{LINE_BYTES, Room, is_sent_again};
+use super::room::{LINE_BYTES, LookRoom, is_sent_again};
 use super::trust::Judgement;
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
@@ -127,7 +127,7 @@ async fn step_once(
     let below = (state.block == Some(block.label.key())).then_some(state.below);
     // The profile is made of the newest entries, which the first step shows.
     let profile = profile.filter(|_| below.is_none());
-    let room = Room::load(memory, &config, &settings, refusals)?;
+    let room = LookRoom::load(memory, &config, &settings, refusals)?;
     let beside = profile.as_ref().map_or(0, |profile| profile.content.len());
     let bytes = (room.events + room.entries).saturating_sub(beside);
     let (shown, next) = load_page(memory, &block, below, bytes)?;
@@ -217,7 +217,7 @@ fn load_page(
 }
 
 impl OrderTask<'_> {
-    async fn ask(&self, config: &Config, room: &Room) -> Result<LearnedAnswer> {
+    async fn ask(&self, config: &Config, room: &LookRoom) -> Result<LearnedAnswer> {
         let entries: Vec<_> = self.shown.iter().map(|shown| shown.entry.clone()).collect();
         let profile = self
             .profile

@@ -8,7 +8,7 @@ use super::marks::{Mark, find_mark, move_mark, note_failure, put_off};
 use super::material::{Material, load_material};
 use super::prompt::render_look;
 use super::retraction::find_retractions;
-use super::room::{Room, is_sent_again};
+use super::room::{LookRoom, is_sent_again};
 use super::touched::{find_alike, find_touched};
 use super::trust::{Judgement, brings_foreign_words, judge};
 use crate::base::database::atomically;
@@ -118,7 +118,7 @@ async fn look_once(
     let Some(mark) = find_mark(db, session_id)? else {
         return Ok(Looked::default());
     };
-    let room = Room::load(memory, &config, &settings, refusals)?;
+    let room = LookRoom::load(memory, &config, &settings, refusals)?;
     let material = load_material(db, session_id, &mark, &room)?;
     let Some(material) = material else {
         if mark.due_at.is_some() {
@@ -176,7 +176,7 @@ struct LookTask<'a> {
     block: &'a Definition,
     session_id: &'a Id,
     material: &'a Material,
-    room: Room,
+    room: LookRoom,
 }
 
 impl LookTask<'_> {

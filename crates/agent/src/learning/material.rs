@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::learning::marks::Mark;
-use crate::learning::room::{LINE_BYTES, Room};
+use crate::learning::room::{LINE_BYTES, LookRoom};
 use crate::log::row::find_event_text;
 use crate::log::tool::RenderedTool;
 use crate::memory::origin::Origin;
@@ -67,7 +67,7 @@ pub fn load_material(
     db: &dyn Database,
     session_id: &Id,
     mark: &Mark,
-    room: &Room,
+    room: &LookRoom,
 ) -> Result<Option<Material>> {
     let sql = "SELECT seq
                  FROM cf_agents_events

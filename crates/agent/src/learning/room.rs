@@ -2,7 +2,6 @@
 //! of a look and of a step hold. In a small one less is shown at once, so that what was said is
 //! learnt by any model, in more looks.
 
-use super::ask::named_model;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::memory::Memory;
@@ -39,7 +38,7 @@ const MAX_TRIES: u32 = 4;
 
 /// The room of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct LookRoom {
     /// Bytes of the events' lines.
     pub events: usize,
     /// Bytes of the entries' lines.
@@ -47,7 +46,7 @@ pub struct Room {
     pub answer_tokens: i64,
 }
 
-impl Room {
+impl LookRoom {
     /// The room of a request that was refused so many times for its length.
     pub fn load(
         memory: &Memory<'_>,
@@ -85,6 +84,11 @@ impl Room {
     }
 }
 
+/// The model that learns.
+pub fn named_model<'a>(config: &'a Config, settings: &'a LearnSettings) -> Option<&'a Id> {
+    settings.model.as_ref().or(config.model.as_ref())
+}
+
 /// Whether a request is sent again, half as long, after this failure.
 pub fn is_sent_again(error: &Error, refusals: u32) -> bool {
     refusals + 1 < MAX_TRIES && LengthRefusal::of(error).is_some()
@@ -96,26 +100,26 @@ mod tests {
 
     #[test]
     fn a_large_window_changes_nothing_and_a_small_one_is_not_overfilled() {
-        let whole = Room {
+        let whole = LookRoom {
             events: 36 << 10,
             entries: 20 << 10,
             answer_tokens: 4_000,
         };
-        assert_eq!(Room::of(100_000, 0, 0), whole);
-        assert_eq!(Room::of(32_000, 4_096, 0), whole);
+        assert_eq!(LookRoom::of(100_000, 0, 0), whole);
+        assert_eq!(LookRoom::of(32_000, 4_096, 0), whole);
         for window in [3_000, 4_096, 8_192, 16_000] {
-            let Room {
+            let LookRoom {
                 events,
                 entries,
                 answer_tokens,
-            } = Room::of(window, 0, 0);
+            } = LookRoom::of(window, 0, 0);
             let sent = (events + entries) as i64 / BYTES_PER_TOKEN + REQUEST_TOKENS;
             assert!(sent + answer_tokens <= window, "{window}");
             assert!(events > 1_000, "{window}");
         }
-        let least = Room::of(0, 4_096, 3);
+        let least = LookRoom::of(0, 4_096, 3);
         assert_eq!((least.events, least.entries), (600, 600));
         assert_eq!(least.answer_tokens, 1);
-        assert_eq!(Room::of(100_000, 0, 2).events, 9 << 10);
+        assert_eq!(LookRoom::of(100_000, 0, 2).events, 9 << 10);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::base::error::Result;
 use crate::learning::material::MaterialEvent;
-use crate::learning::room::{LINE_BYTES, Room};
+use crate::learning::room::{LINE_BYTES, LookRoom};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entry::Entry;
@@ -38,7 +38,7 @@ pub async fn find_touched(
     memory: &Memory<'_>,
     block: &Definition,
     shown: &[MaterialEvent],
-    room: &Room,
+    room: &LookRoom,
 ) -> Result<Vec<Entry>> {
     let begun_at = memory.host.now_ms();
     let mut asks_meanings = true;
