@@ -299,12 +299,13 @@ fn what_somebody_writes_into_the_block_is_put_in_order_too() {
         alice.ok("setEntry", body);
     };
     set("tea", "The user likes tea.");
+    set("drink", "The user likes tea.");
     let due_at = alice.host.now_ms() + IDLE_MS;
     assert_eq!(alice.alarm().next_at, Some(due_at));
     alice.host.advance(5_000);
     // A model writes, and the quiet begins anew.
     let arguments =
-        json!({"label": "facts", "content": "The user likes tea.", "metadata": {"title": "drink"}});
+        json!({"label": "facts", "content": "The cat is Tom.", "metadata": {"title": "cat"}});
     alice.ok(
         "callTool",
         json!({"name": "set_context", "arguments": arguments}),

@@ -551,3 +551,35 @@ fn a_refusal_for_length_halves_the_look_and_loses_nothing() {
     alice.model_proposes(json!([]));
     assert_eq!(alice.learn()["events"], 1);
 }
+
+#[test]
+fn in_another_language_a_denial_counts_and_all_else_that_ends_a_fact_waits() {
+    for (said, action, status) in [
+        ("Ich habe keinen Hund mehr.", "retire", "applied"),
+        ("Vergiss bitte meinen Hund.", "forget", "pending"),
+        ("Mein Hund ist gestorben.", "retire", "pending"),
+    ] {
+        let alice = Alice::trusting();
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": "hund", "content": "Ich habe einen Hund."}),
+        );
+        let ids = alice.say(&[said]);
+        alice.model_proposes(json!([{"action": action, "key": "hund", "events": ["e1"]}]));
+        let change = alice.learn()["proposals"][0]["changes"][0].clone();
+        assert_eq!(change["status"], status, "{said}");
+        assert_eq!(change["events"][0]["id"], ids[0], "{said}");
+        if status == "pending" {
+            let id = alice.proposals()[0]["id"].clone();
+            alice.ok("decideProposal", json!({"id": id, "approve": true}));
+        }
+        let found = alice.ok("searchContext", json!({"label": "facts", "query": "Hund"}));
+        assert_eq!(found["results"], json!([]), "{said}");
+    }
+    // A fact is no evidence for its denial, nor the other way round.
+    let alice = Alice::trusting();
+    alice.say(&["Ich bin nicht allergisch gegen Nüsse."]);
+    alice.model_proposes(json!([adds("a", "Ich bin allergisch gegen Nüsse.", "e1")]));
+    let change = alice.learn()["proposals"][0]["changes"][0].clone();
+    assert_eq!(change["status"], "pending");
+}
