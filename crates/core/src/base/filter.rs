@@ -44,8 +44,9 @@ pub struct TagTests {
     )]
     pub all: Option<List<Tag, 0, MAX_TAGS>>,
     /// One of these is there, or more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub any: Option<List<Tag, 1, MAX_TAGS>>,
+    #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_TAGS)))]
+    pub any: Option<List<Tag, 0, MAX_TAGS>>,
     /// None of these is there. An empty list tests nothing.
     #[serde(
         deserialize_with = "unless_none",
@@ -54,12 +55,20 @@ pub struct TagTests {
     pub none: Option<List<Tag, 0, MAX_TAGS>>,
 }
 
-/// A list that names something. Of all tags of none, everything has each.
-fn unless_none<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<List<Tag, 0, MAX_TAGS>>, D::Error> {
-    let list: Option<List<Tag, 0, MAX_TAGS>> = Option::deserialize(deserializer)?;
-    Ok(list.filter(|list| !list.0.is_empty()))
+type TagList = Option<List<Tag, 0, MAX_TAGS>>;
+
+/// A list that tests something. Of no tags, everything has all.
+fn unless_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
+    Ok(TagList::deserialize(deserializer)?.filter(|list| !list.0.is_empty()))
+}
+
+/// A list of at least one. Of no tags, nothing has one.
+fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
+    let list = TagList::deserialize(deserializer)?;
+    match list.as_ref().is_some_and(|list| list.0.is_empty()) {
+        true => Err(de::Error::custom("must name at least one")),
+        false => Ok(list),
+    }
 }
 
 /// Tests of metadata, as they were sent, and what they say.
@@ -246,9 +255,9 @@ impl Filter {
             .map(|test| json!([test.key, test.operator.name(), test.values]))
             .collect();
         let tags = self.tags.clone().unwrap_or_default();
-        let texts = |tags: Option<Vec<Tag>>| -> Value {
+        let texts = |tags: TagList| -> Value {
             match tags {
-                Some(tags) => tags
+                Some(List(tags)) => tags
                     .iter()
                     .map(|tag| Value::from(tag.as_str()))
                     .collect::<Vec<_>>()
@@ -258,9 +267,9 @@ impl Filter {
         };
         json::text(&json!({
             "metadata": tests,
-            "all": texts(tags.all.map(|list| list.0)),
-            "any": texts(tags.any.map(|list| list.0)),
-            "none": texts(tags.none.map(|list| list.0))
+            "all": texts(tags.all),
+            "any": texts(tags.any),
+            "none": texts(tags.none)
         }))
     }
 
