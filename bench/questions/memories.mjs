@@ -2,7 +2,7 @@
 // facts. Dice with a seed make them, the same every time. Every value is a word that exists
 // nowhere else, so a text holds a fact or it does not, and grading is a comparison of strings.
 //
-//   const { groups } = makeMemories();    // takes { seed, groups }
+//   const { groups } = makeMemories();    // takes { seed, groups, chatter }
 //
 // A group is what one agent is told: `{ name, sessions, questions }`. A session is a list of
 // messages `{ role, text }`, or `{ role: "assistant", tool, input, output }`: what a tool
@@ -34,7 +34,7 @@ const WANTED = {
 };
 const GROUPS = 12;
 const SESSIONS = 10;
-/** Messages of a session that say nothing of the questions. */
+/** How often a session speaks of other things. */
 const CHATTER = 24;
 
 /** What can be known: how it is called, and how somebody says it. */
@@ -131,12 +131,13 @@ const SMALL_TALK = [
   ["How do I say no politely?", "Thank them, say no in one sentence, and give no reason that can be argued with."],
 ];
 
-export function makeMemories({ seed = 1, groups = GROUPS } = {}) {
+export function makeMemories({ seed = 1, groups = GROUPS, chatter = CHATTER } = {}) {
   const words = makeWords(makeDice(seed * 77_777));
-  return { groups: Array.from({ length: groups }, (_, index) => makeGroup(seed * 1_000 + index, index, words)) };
+  const group = (_, index) => makeGroup(seed * 1_000 + index, index, words, chatter);
+  return { groups: Array.from({ length: groups }, group) };
 }
 
-function makeGroup(seed, index, words) {
+function makeGroup(seed, index, words, chatter) {
   const dice = makeDice(seed);
   const topics = dice.shuffle(TOPICS);
   /** What is said in each session, in the order in which it has to be said. */
@@ -149,7 +150,7 @@ function makeGroup(seed, index, words) {
     }
   return {
     name: `person-${index + 1}`,
-    sessions: sessions.map((planted) => withChatter(planted, dice)),
+    sessions: sessions.map((planted) => withChatter(planted, dice, chatter)),
     questions: dice.shuffle(questions),
   };
 }
@@ -219,9 +220,9 @@ const toolCall = (output, dice) => ({
 });
 
 /** A session's messages: what is planted, among small talk, with an answer to each. */
-function withChatter(planted, dice) {
+function withChatter(planted, dice, chatter) {
   const turns = planted.map((message) => [message]);
-  for (let left = CHATTER; left > 0; left -= 1) {
+  for (let left = chatter; left > 0; left -= 1) {
     const [asked, answered] = dice.pick(SMALL_TALK);
     turns.splice(dice.roll(turns.length + 1), 0, [
       { role: "user", text: asked },

@@ -316,6 +316,12 @@ describe("manage", { skip }, async () => {
       assert.match(await source.getAttribute("href"), /sessions\/s\/conversation\?at=e$/);
       await page.goto(learning.at("#/l/manage/proposals"));
       await page.getByRole("button", { name: "Reject" }).waitFor();
+      // What was learnt of it can be seen and taken back while the rest waits.
+      await page.getByRole("button", { name: "Take back" }).waitFor();
+      await page.getByLabel("Show").selectOption("today");
+      await page.getByText("The user likes window seats on trains.").first().waitFor();
+      await page.getByLabel("Show").selectOption("pending");
+      await page.getByRole("button", { name: "Reject" }).waitFor();
       const entries = async () => (await ask("listEntries", { label: "facts" })).entries;
       assert.deepEqual(
         (await entries()).map(({ key, content }) => [key, content]),

@@ -42,6 +42,8 @@ const LEARNS: Readonly<Record<string, string>> = {
   manual: "when somebody asks for it",
 };
 
+const isApplied = ({ status }: Change) => status === "applied";
+
 /** Calls of one consolidation, each a bounded step. */
 const MAX_STEPS = 50;
 
@@ -49,15 +51,17 @@ export function Proposals({ agent }: { agent: string }) {
   const [shown, setShown] = useState<Shown>("pending");
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [isBusy, run] = useWork();
-  const status = shown === "today" ? "applied" : shown;
+  // A proposal of which something still waits may have been learnt in part.
+  const status = shown === "today" ? {} : { status: shown };
   const cursor = cursors.at(-1);
   const page = useLoad(`${agent}/${shown}/${cursor ?? ""}`, (signal) =>
-    openAgent(agent).getProposals({ status, ...(cursor !== undefined && { cursor }) }, { signal }),
+    openAgent(agent).getProposals({ ...status, ...(cursor !== undefined && { cursor }) }, { signal }),
   );
   const { data, reload } = page;
   const midnight = new Date().setHours(0, 0, 0, 0);
   const proposals = (data?.proposals ?? []).filter(
-    ({ decidedAt, createdAt }) => shown !== "today" || (decidedAt ?? createdAt) >= midnight,
+    ({ changes, decidedAt, createdAt }) =>
+      shown !== "today" || (changes.some(isApplied) && (decidedAt ?? createdAt) >= midnight),
   );
   const learn = () =>
     run(async () => {
@@ -158,7 +162,7 @@ function HowItLearns({ agent }: { agent: string }) {
 }
 
 function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: Proposal; onChange: () => void }) {
-  const { id, kind, status, sessionId, model, createdAt, refused, changes } = proposal;
+  const { id, kind, sessionId, model, createdAt, refused, changes } = proposal;
   const pending = changes.filter((change) => change.status === "pending");
   const [left, setLeft] = useState<ReadonlySet<number>>(new Set());
   const [texts, setTexts] = useState<ReadonlyMap<number, string>>(new Map());
@@ -217,7 +221,7 @@ function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: 
               </Button>
             </>
           )}
-          {status === "applied" && may("revertProposal") && (
+          {changes.some(isApplied) && may("revertProposal") && (
             <Button disabled={isBusy} onClick={revert}>
               Take back
             </Button>

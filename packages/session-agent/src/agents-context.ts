@@ -4,7 +4,9 @@
 import type { ContextProvider, SearchProvider, WritableContextProvider } from "agents/context";
 import type { AgentClient } from "./agent.js";
 import { BlockNotFoundError } from "./errors.js";
+import type { Operations } from "./operations.js";
 import type { SessionClient } from "./session.js";
+import { asAgent } from "./writer.js";
 
 export interface ContextProviderOptions<Kind extends "readonly" | "writable" | "searchable"> {
   /** What the model does with the block. Default: `writable`. */
@@ -15,6 +17,8 @@ export interface ContextProviderOptions<Kind extends "readonly" | "writable" | "
   description?: string;
   maxTokens?: number;
 }
+
+type Found = Operations["searchContext"]["output"]["results"][number];
 
 /** Whose block it is: an agent's, or a session's. Both have the same methods for it. */
 type Owner = Pick<AgentClient, "getBlock" | "searchContext" | "defineBlock" | "setBlock" | "setEntry">;
@@ -101,7 +105,7 @@ class Block {
     const { results } = await this.#defined(() =>
       this.#owner.searchContext({ label: this.#label, query, limit: RESULTS }),
     );
-    return results.length === 0 ? null : results.map(({ key, content }) => `[${key}]\n${content}`).join("\n\n");
+    return results.length === 0 ? null : results.map((found) => `[${found.key}]\n${shown(found)}`).join("\n\n");
   }
 
   async setContent(content: string): Promise<void> {
@@ -109,7 +113,8 @@ class Block {
   }
 
   async setEntry(key: string, content: string): Promise<void> {
-    await this.#defined(() => this.#owner.setEntry({ label: this.#label, key, content }));
+    const entry = { label: this.#label, key, content };
+    await this.#defined(() => asAgent((source) => this.#owner.setEntry({ ...entry, ...source })));
   }
 
   /** Runs `work`. A block that is missing is defined first. */
@@ -122,6 +127,14 @@ class Block {
     await this.#owner.defineBlock({ ...this.#definition, label: this.#label });
     return await work();
   }
+}
+
+/** What a tool or a file brought is data: quoted, below its source and its day. */
+function shown({ source, updatedAt, content }: Found): string {
+  if (source !== "tool" && source !== "import") return content;
+  const day = updatedAt == null ? "at an unknown time" : new Date(updatedAt).toISOString().slice(0, 10);
+  const lines = content.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/);
+  return [`(source: ${source}; written ${day})`, ...lines.map((line) => `> ${line}`.trimEnd())].join("\n");
 }
 
 function fail(): never {

@@ -5,6 +5,7 @@
 import type { MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
 import type { AgentClient } from "./agent.js";
 import { BlockNotFoundError, SkillNotFoundError } from "./errors.js";
+import { asAgent } from "./writer.js";
 
 export interface MemoryOptions {
   /** The loadable block that holds the files. The first file defines it. Default: `memories`. */
@@ -170,7 +171,8 @@ class Files {
   }
 
   async write(key: string, content: string): Promise<void> {
-    const put = () => this.#agent.putSkill({ label: this.#label, key, content });
+    const document = { label: this.#label, key, content };
+    const put = () => asAgent((source) => this.#agent.putSkill({ ...document, ...source }));
     try {
       await put();
     } catch (error) {

@@ -25,6 +25,8 @@ impl TurnStarter for Object {
     fn call_back(&self) {
         if let Some(object) = self.me.upgrade() {
             object.begin_calling_back();
+            // A change of memory may have it put in order.
+            object.learn_later();
         }
     }
 

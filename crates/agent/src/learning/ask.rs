@@ -1,17 +1,21 @@
 //! Asks the model that learns: within the budgets of the agent and of learning, and counted
 //! as any call.
 
+use super::room::{LookRoom, named_model};
 use crate::base::action::Role;
+use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::tokens;
 use crate::memory::Memory;
 use crate::models::ModelRequest;
 use crate::models::call::{CompletedCall, choose_model, complete};
+use crate::models::length::LengthRefusal;
 use crate::models::message::ContextMessage;
 use crate::models::metered::{CallOutcome, EndedCall, settle};
 use crate::store::config::Config;
 use crate::store::learn_settings::LearnSettings;
+use crate::store::learned_windows::store_named_window;
 use crate::store::limits::{AtMost, HolderLimits, Limits};
 use crate::store::meter::Meter;
 use crate::store::usage_days::{DAY_MS, DayUsage, count_for_agent};
@@ -20,18 +24,10 @@ use crate::store::usage_days::{DAY_MS, DayUsage, count_for_agent};
 /// otherwise.
 const HOLDER: &str = "learning";
 
-/// The most tokens of an answer.
-const ANSWER_TOKENS: i64 = 4_000;
-
 /// An answer that came.
 pub struct LearnedAnswer {
     pub text: String,
     pub model: String,
-}
-
-/// The model that learns.
-fn named_model<'a>(config: &'a Config, settings: &'a LearnSettings) -> Option<&'a Id> {
-    settings.model.as_ref().or(config.model.as_ref())
 }
 
 /// Sends the request. What it spent counts for the agent, whatever becomes of the answer.
@@ -40,6 +36,7 @@ pub async fn ask(
     config: &Config,
     settings: &LearnSettings,
     prompt: String,
+    room: &LookRoom,
 ) -> Result<LearnedAnswer> {
     let outbound = memory.outbound;
     let choice = choose_model(outbound, named_model(config, settings).map(Id::as_str))?;
@@ -48,7 +45,7 @@ pub async fn ask(
     let messages = [ContextMessage::of_text(Role::User, prompt)];
     let request = ModelRequest {
         messages: &messages,
-        max_output_tokens: Some(ANSWER_TOKENS),
+        max_output_tokens: Some(room.answer_tokens),
         ..ModelRequest::default()
     };
     let budget = HolderLimits {
@@ -78,6 +75,13 @@ pub async fn ask(
     };
     let spent = ended.spent(sent);
     settle(&meter, reserved.as_ref(), spent)?;
+    let refusal = answer.as_ref().err().and_then(LengthRefusal::of);
+    if let Some(window) = refusal.and_then(|refusal| refusal.window) {
+        let now_ms = memory.host.now_ms();
+        atomically(memory.db, || {
+            store_named_window(memory.db, now_ms, &model, window)
+        })?;
+    }
     count_for_agent(
         memory.db,
         &[DayUsage {

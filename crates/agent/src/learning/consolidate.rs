@@ -9,7 +9,8 @@ use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
 use super::ask::{LearnedAnswer, ask};
 use super::look::{LookError, get_settings, into_block};
 use super::order_trust::{OrderTrust, find_title};
-use super::prompt::render_order;
+use super::prompt::{render_order, shown_text};
+use super::room::{LINE_BYTES, LookRoom, is_sent_again};
 use super::trust::Judgement;
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
@@ -91,6 +92,21 @@ pub async fn consolidate(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ord
 
 /// Takes one step.
 pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, LookError> {
+    let mut refusals = 0;
+    loop {
+        match step_once(memory, wish, refusals).await {
+            Err(failed) if is_sent_again(&failed.error, refusals) => refusals += 1,
+            ordered => return ordered,
+        }
+    }
+}
+
+/// Takes a step whose request was refused so many times for its length.
+async fn step_once(
+    memory: &Memory<'_>,
+    wish: OrderWish<'_>,
+    refusals: u32,
+) -> Result<Ordered, LookError> {
     let (config, settings) = get_settings(memory)?;
     let into = into_block(memory, &settings);
     let block = match wish.label {
@@ -112,9 +128,12 @@ pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, L
     let state = find_consolidation(memory.db)?;
     let below = (state.block == Some(block.label.key())).then_some(state.below);
     let purges = memory.pages.purges();
-    let (shown, next) = load_page(memory, &block, below)?;
     // The profile is made of the newest entries, which the first step shows.
     let profile = profile.filter(|_| below.is_none());
+    let room = LookRoom::load(memory, &config, &settings, refusals)?;
+    let beside = profile.as_ref().map_or(0, |profile| profile.content.len());
+    let bytes = (room.events + room.entries).saturating_sub(beside);
+    let (shown, next) = load_page(memory, &block, below, bytes)?;
     let is_worth_it = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
     let passes_over = wish.is_timed && is_enough(state.failure.as_ref());
     let task = OrderTask {
@@ -131,7 +150,7 @@ pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, L
     if !is_worth_it {
         return Ok(task.store(&ReadAnswer::default(), None)?);
     }
-    let LearnedAnswer { text, model } = task.ask(&config).await?;
+    let LearnedAnswer { text, model } = task.ask(&config, &room).await?;
     let answer = match read_order(&text, block.label.as_str()) {
         Ok(answer) => answer,
         Err(_) if passes_over => ReadAnswer {
@@ -170,21 +189,25 @@ fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
     })
 }
 
-/// The entries that the step shows, newest first, and below which one the next goes on.
+/// The entries that the step shows in so many bytes, newest first, and below which one the
+/// next goes on.
 fn load_page(
     memory: &Memory<'_>,
     block: &Definition,
     below: Option<i64>,
+    room: usize,
 ) -> Result<(Vec<NumberedEntry>, Option<i64>)> {
     let loaded = load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
     let now_ms = memory.host.now_ms();
     let mut shown = Vec::new();
     let mut last = None;
-    let mut bytes = 0;
+    let (mut bytes, mut lines) = (0, 0);
     let mut is_cut = false;
     for entry in loaded {
         bytes += entry.entry.content.len();
-        let is_full = shown.len() as i64 >= MAX_ENTRIES || bytes > MAX_BYTES;
+        // A line has the source and the time, too.
+        lines += shown_text(&entry.entry).len() + entry.entry.key.len() + 2 * LINE_BYTES;
+        let is_full = shown.len() as i64 >= MAX_ENTRIES || bytes > MAX_BYTES || lines > room;
         if is_full && last.is_some() {
             is_cut = true;
             break;
@@ -198,14 +221,14 @@ fn load_page(
 }
 
 impl OrderTask<'_> {
-    async fn ask(&self, config: &Config) -> Result<LearnedAnswer> {
+    async fn ask(&self, config: &Config, room: &LookRoom) -> Result<LearnedAnswer> {
         let entries: Vec<_> = self.shown.iter().map(|shown| shown.entry.clone()).collect();
         let profile = self
             .profile
             .map(|profile| (profile.content.as_str(), profile.block.max_tokens));
         let instructions = self.settings.instructions.as_deref();
         let prompt = render_order(&entries, profile, instructions);
-        ask(self.memory, config, self.settings, prompt).await
+        ask(self.memory, config, self.settings, prompt, room).await
     }
 
     /// How far the steps have come after this one. `now`: what is stored now.

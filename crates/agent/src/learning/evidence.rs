@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::action::Role;
+use crate::search::sentences::{claims, sentences};
 use crate::search::stem::stem;
 use crate::search::words::{is_stop_word, words};
 
@@ -48,6 +49,16 @@ const DENYING: &[&str] = &[
     "shouldnt", "couldnt", "hasnt", "havent", "hadnt", "anymore", "stopped", "hate", "hates",
     "dislike", "dislikes",
 ];
+
+/// Those of other languages, so that a fact and its denial are told apart there, too: German,
+/// Dutch and Nordic ones, then Romance ones, then Polish, Russian, Turkish, Chinese and Japanese.
+const DENYING_ELSEWHERE: &str = "nicht nichts kein keine keinen keinem keiner keines nie niemals niemand ohne niet geen nooit niets zonder inte inga inget aldrig utan ikke ingen aldri uten uden \
+     pas jamais rien aucun aucune sans nunca jamas nada ningun ninguna nao nenhum nenhuma sem non niente nessun nessuno nessuna senza \
+     nigdy bez не нет никогда без degil yok 不 没 沒 無 无 ない ませ";
+
+fn denies(word: &str) -> bool {
+    DENYING.contains(&word) || DENYING_ELSEWHERE.split(' ').any(|other| other == word)
+}
 
 /// Words by which somebody says that something is over, or is to be forgotten.
 const ENDING: &[&str] = &[
@@ -91,7 +102,7 @@ impl Gist {
         let mut gist = Self::default();
         for word in words(text) {
             let says_nothing = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
-            if DENYING.contains(&word.as_str()) {
+            if denies(&word) {
                 gist.denies = true;
                 if !is_stop_word(&word) {
                     gist.stems.insert(stem(&word));
@@ -116,57 +127,6 @@ impl Gist {
     pub fn shares_a_word(&self, other: &Self) -> bool {
         !self.stems.is_disjoint(&other.stems)
     }
-}
-
-/// Words that a full stop shortens, so that it ends no sentence.
-const SHORTENED: &[&str] = &[
-    "mr", "mrs", "ms", "dr", "prof", "st", "mt", "jr", "sr", "vs", "e.g", "i.e", "approx",
-];
-
-const ENDS: [char; 8] = ['.', '!', '?', '\n', ';', '。', '！', '？'];
-
-/// Whether the full stop between these two ends no sentence: in `3.5`, `example.com`, `Dr. No`
-/// and `J. Doe`.
-fn is_inside(before: &str, after: &str) -> bool {
-    if after.starts_with(|next: char| !next.is_whitespace()) {
-        return true;
-    }
-    let word = before
-        .rsplit(char::is_whitespace)
-        .next()
-        .unwrap_or_default();
-    let word = word.trim_start_matches(|sign: char| !sign.is_alphanumeric());
-    let mut letters = word.chars();
-    let is_initial = match (letters.next(), letters.next()) {
-        (Some(letter), None) => letter.is_uppercase() && letter != 'I',
-        _ => false,
-    };
-    is_initial || SHORTENED.contains(&word.to_lowercase().as_str())
-}
-
-/// The sentences of a text.
-fn sentences(text: &str) -> Vec<&str> {
-    let mut sentences: Vec<&str> = Vec::new();
-    let mut begin = 0;
-    for (at, sign) in text.char_indices() {
-        let end = at + sign.len_utf8();
-        let around = text.get(begin..at).zip(text.get(end..));
-        let is_inside = |(before, after)| sign == '.' && is_inside(before, after);
-        if ENDS.contains(&sign) && !around.is_some_and(is_inside) {
-            sentences.extend(text.get(begin..end));
-            begin = end;
-        }
-    }
-    sentences.extend(text.get(begin..));
-    let sentences = sentences.into_iter().map(str::trim);
-    sentences.filter(|sentence| !sentence.is_empty()).collect()
-}
-
-/// The sentences of a text that claim something.
-pub fn claims(text: &str) -> Vec<&str> {
-    let mut sentences = sentences(text);
-    sentences.retain(|sentence| !sentence.ends_with(['?', '？']));
-    sentences
 }
 
 /// Whether a sentence of one of these texts bears `text` out.
@@ -228,7 +188,7 @@ impl Ending {
         let mut is_denied = false;
         for word in words(claim) {
             let word = word.as_str();
-            if DENYING.contains(&word) {
+            if denies(word) {
                 is_denied = true;
             } else if ENDING.contains(&word) {
                 if is_denied {
@@ -331,6 +291,27 @@ mod tests {
             ("The user eats meat", "I don't eat meat.", false),
             ("The user hates cilantro", "I hate cilantro.", true),
             ("The user likes cilantro", "I hate cilantro.", false),
+            // Who denies something says the opposite, in other languages, too.
+            (
+                "Ich bin allergisch gegen Nüsse",
+                "Ich bin allergisch gegen Nüsse.",
+                true,
+            ),
+            (
+                "Ich bin allergisch gegen Nüsse",
+                "Ich bin nicht allergisch gegen Nüsse.",
+                false,
+            ),
+            ("Ich habe Hunde", "Ich habe keine Hunde.", false),
+            (
+                "Je suis allergique aux noix",
+                "Je ne suis pas allergique aux noix.",
+                false,
+            ),
+            ("Eu como carne", "Eu não como carne.", false),
+            ("Я ем мясо", "Я не ем мясо.", false),
+            ("我吃花生", "我不吃花生。", false),
+            ("我不吃花生", "我不吃花生。", true),
             // Nothing is said.
             ("The user", "I like window seats.", false),
             ("", "I like window seats.", false),
@@ -359,6 +340,7 @@ mod tests {
             ("I walk my dog longer.", false, false),
             ("I have no cat.", false, false),
             ("Is my dog dead?", false, false),
+            ("Der dog ist nicht mehr da.", false, true),
             ("Don't forget my dog.", false, false),
             ("My dog is not dead.", false, false),
         ] {

@@ -8,6 +8,7 @@ use super::marks::{Mark, find_mark, move_mark, note_failure, put_off};
 use super::material::{Material, load_material};
 use super::prompt::render_look;
 use super::retraction::find_retractions;
+use super::room::{LookRoom, is_sent_again};
 use super::touched::{find_alike, find_touched};
 use super::trust::{Judgement, brings_foreign_words, judge};
 use crate::base::database::atomically;
@@ -96,6 +97,21 @@ impl From<Error> for LookError {
 }
 
 async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookError> {
+    let mut refusals = 0;
+    loop {
+        match look_once(memory, session_id, refusals).await {
+            Err(failed) if is_sent_again(&failed.error, refusals) => refusals += 1,
+            looked => return looked,
+        }
+    }
+}
+
+/// Takes a look whose request was refused so many times for its length.
+async fn look_once(
+    memory: &Memory<'_>,
+    session_id: &Id,
+    refusals: u32,
+) -> Result<Looked, LookError> {
     let (config, settings) = get_settings(memory)?;
     let block = into_block(memory, &settings)?;
     let db = memory.db;
@@ -103,7 +119,8 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
         return Ok(Looked::default());
     };
     let purges = memory.pages.purges();
-    let material = load_material(db, session_id, &mark)?;
+    let room = LookRoom::load(memory, &config, &settings, refusals)?;
+    let material = load_material(db, session_id, &mark, &room)?;
     let Some(material) = material else {
         if mark.due_at.is_some() {
             move_mark(db, session_id, mark.learned_seq, None)?;
@@ -119,13 +136,14 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
             session_id,
             material: &material,
             purges,
+            room,
         };
         return Ok(task.store(&learned, None)?);
     }
     check_room(db)?;
-    let touched = find_touched(memory, &block, &material.shown).await?;
+    let touched = find_touched(memory, &block, &material.shown, &room).await?;
     let prompt = render_look(&touched, &material.shown, settings.instructions.as_deref());
-    let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt).await?;
+    let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt, &room).await?;
     // The block may have been defined anew meanwhile.
     let block = into_block(memory, &settings)?;
     let read = match answer::read(&text, block.label.as_str(), &material.shown) {
@@ -149,6 +167,7 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
         session_id,
         material: &material,
         purges,
+        room,
     };
     Ok(task.store(&read, Some(model))?)
 }
@@ -162,6 +181,7 @@ struct LookTask<'a> {
     material: &'a Material,
     /// How many purges there were when the conversation and its entries were read.
     purges: u64,
+    room: LookRoom,
 }
 
 impl LookTask<'_> {
@@ -250,7 +270,7 @@ impl LookTask<'_> {
 
     /// Whether the events that were shown are still there, with the same words.
     fn is_as_shown(&self, mark: &Mark) -> Result<bool> {
-        let now = load_material(self.memory.db, self.session_id, mark)?;
+        let now = load_material(self.memory.db, self.session_id, mark, &self.room)?;
         let Some(now) = now else {
             return Ok(false);
         };

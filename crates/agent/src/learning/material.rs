@@ -8,6 +8,7 @@ use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::learning::marks::Mark;
+use crate::learning::room::{LINE_BYTES, LookRoom};
 use crate::log::row::find_event_text;
 use crate::log::tool::RenderedTool;
 use crate::memory::origin::Origin;
@@ -23,6 +24,9 @@ pub const MAX_LOOK_BYTES: usize = 24 << 10;
 const USER_CHARS: usize = 6_000;
 const AGENT_CHARS: usize = 2_000;
 const TOOL_CHARS: usize = 1_000;
+
+/// In a small window, an event has a third of the room in characters.
+const MAX_CHAR_SHARE: usize = 3;
 
 /// How many bytes of an event are read.
 const MAX_READ_BYTES: usize = 256 << 10;
@@ -58,8 +62,13 @@ impl FromRow<'_> for EventSeq {
     }
 }
 
-/// The next events after the mark. `None`: there are none.
-pub fn load_material(db: &dyn Database, session_id: &Id, mark: &Mark) -> Result<Option<Material>> {
+/// The next events after the mark, as many as there is room for. `None`: there are none.
+pub fn load_material(
+    db: &dyn Database,
+    session_id: &Id,
+    mark: &Mark,
+    room: &LookRoom,
+) -> Result<Option<Material>> {
     let sql = "SELECT seq
                  FROM cf_agents_events
                 WHERE session_id = ?1
@@ -78,10 +87,14 @@ pub fn load_material(db: &dyn Database, session_id: &Id, mark: &Mark) -> Result<
         shown: Vec::new(),
     };
     let mut bytes = 0;
+    let most_chars = room.events / MAX_CHAR_SHARE;
     for EventSeq(seq) in seqs {
-        if let Some(event) = load_event(db, session_id, seq, mark.copied_seq)? {
+        if let Some(mut event) = load_event(db, session_id, seq, mark.copied_seq)? {
+            event.text = shortened(&event.text, most_chars);
             bytes += event.text.len();
-            if bytes > MAX_LOOK_BYTES && !material.shown.is_empty() {
+            let lines = bytes + (material.shown.len() + 1) * LINE_BYTES;
+            let is_full = bytes > MAX_LOOK_BYTES || lines > room.events;
+            if is_full && !material.shown.is_empty() {
                 break;
             }
             material.shown.push(event);

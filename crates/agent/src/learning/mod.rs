@@ -19,6 +19,7 @@ pub mod material;
 pub mod order_trust;
 pub mod prompt;
 pub mod retraction;
+pub mod room;
 pub mod rounds;
 pub mod touched;
 pub mod tracker;

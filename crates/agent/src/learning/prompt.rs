@@ -85,12 +85,18 @@ pub fn render_order(
 
 /// Whether the model is shown only the beginning of an entry's text.
 pub fn is_cut(entry: &Entry) -> bool {
-    entry.content.len() > ENTRY_CHARS && entry.content.chars().nth(ENTRY_CHARS).is_some()
+    shown_text(entry).len() < entry.content.len()
+}
+
+/// What is shown of an entry's text.
+pub fn shown_text(entry: &Entry) -> &str {
+    let end = entry.content.char_indices().nth(ENTRY_CHARS);
+    let shown = end.and_then(|(at, _)| entry.content.get(..at));
+    shown.unwrap_or(&entry.content)
 }
 
 fn entry_line(entry: &Entry, is_dated: bool) -> serde_json::Value {
-    let content: String = entry.content.chars().take(ENTRY_CHARS).collect();
-    let mut line = json!({"key": entry.key, "content": content});
+    let mut line = json!({"key": entry.key, "content": shown_text(entry)});
     if let Some(line) = line.as_object_mut() {
         if let Some(title) = &entry.title {
             json::tree::put(line, "title", json!(title));

@@ -3,7 +3,8 @@
 //! Beside a tool's words such a sentence is all that retires or forgets a fact. So its form
 //! counts, not its words alone: who insists on a fact uses the same words.
 
-use crate::learning::evidence::{Gist, claims};
+use crate::learning::evidence::Gist;
+use crate::search::sentences::claims;
 use crate::search::words::words;
 
 /// Words by which a sentence begins or ends, and which say nothing.

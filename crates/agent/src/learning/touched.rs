@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::base::error::Result;
 use crate::learning::material::MaterialEvent;
+use crate::learning::room::{LINE_BYTES, LookRoom};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entry::Entry;
@@ -37,6 +38,7 @@ pub async fn find_touched(
     memory: &Memory<'_>,
     block: &Definition,
     shown: &[MaterialEvent],
+    room: &LookRoom,
 ) -> Result<Vec<Entry>> {
     let begun_at = memory.host.now_ms();
     let mut asks_meanings = true;
@@ -68,7 +70,9 @@ pub async fn find_touched(
             };
             let Some(entry) = entry else { continue };
             bytes += entry.content.len().min(MAX_ENTRY_BYTES / 4);
-            if bytes > MAX_ENTRY_BYTES || touched.len() >= MAX_ENTRIES {
+            let lines = bytes + (touched.len() + 1) * LINE_BYTES;
+            let is_full = bytes > MAX_ENTRY_BYTES || lines > room.entries;
+            if is_full || touched.len() >= MAX_ENTRIES {
                 return Ok(touched);
             }
             touched.push(entry);

@@ -45,6 +45,12 @@ impl Origin {
         }
     }
 
+    /// Whether a model reads even a document of it as quoted data. Documents of the others are
+    /// skills, which it may follow.
+    pub fn is_quoted(self) -> bool {
+        matches!(self, Self::Tool | Self::Import)
+    }
+
     /// What an import makes of it whose sender does not trust the file.
     pub fn imported(self) -> Self {
         match self {

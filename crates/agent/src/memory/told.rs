@@ -17,7 +17,8 @@ use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::json;
 use crate::store::callbacks::NewCallback;
-use crate::store::config::load_config;
+use crate::store::config::{Config, load_config};
+use crate::store::consolidation::ask_when_idle;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -113,6 +114,7 @@ impl ToldChange {
             return Ok(());
         }
         let config = load_config(memory.db, &memory.deployed.config)?;
+        self.ask_for_order(memory, &config, writer)?;
         if config.on_memory_change.is_none() {
             return Ok(());
         }
@@ -123,6 +125,29 @@ impl ToldChange {
         };
         call.insert(memory.db, memory.host)?;
         memory.new_callbacks.note();
+        Ok(())
+    }
+}
+
+impl ToldChange {
+    /// What somebody wrote into the block that is learnt into is put in order like what was
+    /// learnt. A proposal says so itself.
+    fn ask_for_order(
+        &self,
+        memory: &Memory<'_>,
+        config: &Config,
+        writer: MemoryWriter<'_>,
+    ) -> Result<()> {
+        let is_entry = self.kind == ChangeKind::Entry && self.version.is_some() && !self.deleted;
+        if !is_entry || writer.is_proposed || !self.scope.is_empty() {
+            return Ok(());
+        }
+        let learn = config.learn.as_ref();
+        if let Some(learn) = learn.filter(|learn| learn.is_into(&self.label))
+            && ask_when_idle(memory.db, learn, memory.host.now_ms())?
+        {
+            memory.new_callbacks.note();
+        }
         Ok(())
     }
 }

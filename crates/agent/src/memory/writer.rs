@@ -23,6 +23,8 @@ pub struct MemoryWriter<'a> {
     pub events: &'a [Id],
     /// Whether it writes because it was told of a change: a callback starts no callback.
     pub tells_nobody: bool,
+    /// Whether a proposal writes, that is applied or taken back.
+    pub is_proposed: bool,
 }
 
 impl<'a> MemoryWriter<'a> {

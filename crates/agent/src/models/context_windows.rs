@@ -3,9 +3,12 @@
 //! (`maxContextTokens`), and a refusal for length teaches the true one.
 
 use super::choice::{ModelName, Provider};
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::store::learned_windows::find_named_window;
 
 /// The window of a model that is not in the table.
-pub const DEFAULT_CONTEXT_TOKENS: i64 = 100_000;
+const DEFAULT_CONTEXT_TOKENS: i64 = 100_000;
 
 /// The beginnings of models' names, and their windows. The longest beginning counts.
 type WindowTable = &'static [(&'static str, i64)];
@@ -65,8 +68,22 @@ const WORKERS_AI: WindowTable = &[
     ("@hf/nousresearch/hermes-2-pro-mistral-7b", 24_000),
 ];
 
+/// The window of an agent's model: as the agent was told, or as the model's name says, and no
+/// larger than its provider has said.
+pub fn load_window(
+    db: &dyn Database,
+    now_ms: i64,
+    told: Option<i64>,
+    model: &ModelName,
+) -> Result<i64> {
+    let known = told.or_else(|| find_context_window(model));
+    let whole = known.unwrap_or(DEFAULT_CONTEXT_TOKENS);
+    let named = find_named_window(db, now_ms, &model.to_string())?;
+    Ok(named.map_or(whole, |named| named.min(whole)))
+}
+
 /// The window of a model, if its name is a known one.
-pub fn find_context_window(model: &ModelName) -> Option<i64> {
+fn find_context_window(model: &ModelName) -> Option<i64> {
     let (provider, name) = model.served()?;
     let table = match provider {
         Provider::OpenAi => OPENAI,

@@ -149,13 +149,13 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct TagTests {
-    /// Each of these is there.
+    /// Each of these is there. An empty list tests nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Vec<String>>,
     /// One of these is there, or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub any: Option<Vec<String>>,
-    /// None of these is there.
+    /// None of these is there. An empty list tests nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub none: Option<Vec<String>>,
 }

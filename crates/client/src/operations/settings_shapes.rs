@@ -145,7 +145,7 @@ words! {
     pub enum LearnOrder {
         /// When `consolidate` is called.
         Manual = "manual",
-        /// Ten minutes after the last change that was learnt, and once a day at most.
+        /// Ten minutes after the last change, and once a day at most.
         Idle = "idle",
     }
 }

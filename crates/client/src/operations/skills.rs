@@ -288,6 +288,13 @@ pub struct LoadedDocument {
     pub tokens: i64,
     /// `false`: the document was in the context already, or is only shown.
     pub loaded: bool,
+    /// `tool` or `import`, if the text comes from there. In a session's context it is then
+    /// quoted, as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// When such a text was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
 }
 
 /// A document in a listing, without its content.

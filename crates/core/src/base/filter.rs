@@ -37,15 +37,38 @@ pub struct Filter {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TagTests {
-    /// Each of these is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub all: Option<List<Tag, 1, MAX_TAGS>>,
+    /// Each of these is there. An empty list tests nothing.
+    #[serde(
+        deserialize_with = "unless_none",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub all: Option<List<Tag, 0, MAX_TAGS>>,
     /// One of these is there, or more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub any: Option<List<Tag, 1, MAX_TAGS>>,
-    /// None of these is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub none: Option<List<Tag, 1, MAX_TAGS>>,
+    #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_TAGS)))]
+    pub any: Option<List<Tag, 0, MAX_TAGS>>,
+    /// None of these is there. An empty list tests nothing.
+    #[serde(
+        deserialize_with = "unless_none",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub none: Option<List<Tag, 0, MAX_TAGS>>,
+}
+
+type TagList = Option<List<Tag, 0, MAX_TAGS>>;
+
+/// A list that tests something. Of no tags, everything has all.
+fn unless_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
+    Ok(TagList::deserialize(deserializer)?.filter(|list| !list.0.is_empty()))
+}
+
+/// A list of at least one. Of no tags, nothing has one.
+fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
+    let list = TagList::deserialize(deserializer)?;
+    match list.as_ref().is_some_and(|list| list.0.is_empty()) {
+        true => Err(de::Error::custom("must name at least one")),
+        false => Ok(list),
+    }
 }
 
 /// Tests of metadata, as they were sent, and what they say.
@@ -232,7 +255,7 @@ impl Filter {
             .map(|test| json!([test.key, test.operator.name(), test.values]))
             .collect();
         let tags = self.tags.clone().unwrap_or_default();
-        let texts = |tags: Option<List<Tag, 1, MAX_TAGS>>| -> Value {
+        let texts = |tags: TagList| -> Value {
             match tags {
                 Some(List(tags)) => tags
                     .iter()
@@ -316,7 +339,11 @@ mod tests {
             let again = read(&filter.to_json().to_string()).unwrap();
             assert_eq!(again.param(), filter.param());
         }
-        for nothing in ["{}", r#"{"metadata": {}, "tags": {}}"#] {
+        for nothing in [
+            "{}",
+            r#"{"metadata": {}, "tags": {}}"#,
+            r#"{"tags": {"all": [], "none": []}}"#,
+        ] {
             assert_eq!(read(nothing).unwrap().unless_empty(), None, "{nothing}");
         }
         let keys = |count: usize| {
@@ -346,7 +373,8 @@ mod tests {
             r#"{"metadata": {"a": {"gt": null}}}"#,
             r#"{"metadata": {"a": {"lt": true}}}"#,
             r#"{"metadata": []}"#,
-            r#"{"tags": {"all": []}}"#,
+            // One of none is never there: whoever asks for that has made a mistake.
+            r#"{"tags": {"any": []}}"#,
             r#"{"tags": {"any": [""]}}"#,
             r#"{"tags": ["a"]}"#,
             r#"{"sources": {}}"#,

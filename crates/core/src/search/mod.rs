@@ -19,6 +19,7 @@ pub mod query;
 pub mod rank;
 mod read;
 pub mod request;
+pub mod sentences;
 mod skim;
 pub mod snippet;
 mod speaker;

@@ -50,16 +50,18 @@ pub fn write_consolidation(db: &dyn Database, state: &Consolidation) -> Result<(
 }
 
 /// Has the block be put in order when the agent is idle, if its settings say so. Called when
-/// what was learnt has changed it. Part of that change's transaction.
-pub fn ask_when_idle(db: &dyn Database, settings: &LearnSettings, now_ms: i64) -> Result<()> {
+/// somebody has written into it, or what was learnt has changed it. Part of that change's
+/// transaction. Returns whether it is due at another time now.
+pub fn ask_when_idle(db: &dyn Database, settings: &LearnSettings, now_ms: i64) -> Result<bool> {
     if settings.consolidate != LearnOrder::Idle {
-        return Ok(());
+        return Ok(false);
     }
     let state = find_consolidation(db)?;
     let soonest = state.ended_at.map_or(0, |ended_at| ended_at + PAUSE_MS);
     let due_at = Some((now_ms + IDLE_MS).max(soonest));
     if state.due_at == due_at {
-        return Ok(());
+        return Ok(false);
     }
-    write_consolidation(db, &Consolidation { due_at, ..state })
+    write_consolidation(db, &Consolidation { due_at, ..state })?;
+    Ok(true)
 }

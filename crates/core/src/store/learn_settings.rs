@@ -55,6 +55,12 @@ pub struct LearnSettings {
 }
 
 impl LearnSettings {
+    /// Whether facts go to this block of the agent.
+    pub fn is_into(&self, label: &str) -> bool {
+        let into = self.into.as_ref().map(|into| into.as_str().to_lowercase());
+        into == Some(label.to_lowercase())
+    }
+
     /// Whether they say nothing: an agent of its own does not learn, whatever is deployed.
     pub fn is_off(&self) -> bool {
         *self == Self::default()
@@ -87,7 +93,7 @@ pub enum LearnOrder {
     /// When `consolidate` is called.
     #[default]
     Manual,
-    /// Ten minutes after the last change that was learnt, and once a day at most.
+    /// Ten minutes after the last change, and once a day at most.
     Idle,
 }
 

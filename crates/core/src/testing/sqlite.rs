@@ -71,7 +71,9 @@ impl Sqlite {
         let nobody_asks = None::<fn(AuthContext<'_>) -> Authorization>;
         self.connection.authorizer(nobody_asks).unwrap();
         let whole = self.connection.serialize("main").unwrap().to_vec();
-        let path = std::env::temp_dir().join(format!("session-agent-{}.db", std::process::id()));
+        // Tests of one process run side by side.
+        let (process, thread) = (std::process::id(), std::thread::current().id());
+        let path = std::env::temp_dir().join(format!("session-agent-{process}-{thread:?}.db"));
         std::fs::write(&path, whole).unwrap();
         let copy = Connection::open(&path).unwrap();
         copy.execute_batch("PRAGMA page_size = 1024; VACUUM")

@@ -93,7 +93,8 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
 }
 
 fn search_tool() -> Result<Tool, Error> {
-    let tags = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
+    let tags = json!({"type": "array", "items": {"type": "string"}});
+    let one_of = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
     let schema = json!({
         "type": "object",
         "properties": {
@@ -112,7 +113,7 @@ fn search_tool() -> Result<Tool, Error> {
                 "properties": {
                     "tags": {
                         "type": "object",
-                        "properties": {"all": &tags, "any": &tags, "none": &tags},
+                        "properties": {"all": &tags, "any": &one_of, "none": &tags},
                         "additionalProperties": false
                     },
                     "metadata": {"type": "object", "description": "A value for each key, or {in: [values]}, {gt: value}, {lt: value}."}

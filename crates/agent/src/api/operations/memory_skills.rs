@@ -14,6 +14,7 @@ use crate::base::ids::Id;
 use crate::base::json::{Limit, list, nullable};
 use crate::base::tags::{Metadata, Tags};
 use crate::base::tokens;
+use crate::context::tools::recalled::shown_document;
 use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
@@ -233,6 +234,13 @@ pub struct LoadedDocument {
     tokens: i64,
     /// `false`: the document was in the context already, or is only shown.
     loaded: bool,
+    /// `tool` or `import`, if the text comes from there. In a session's context it is then
+    /// quoted, as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<Origin>,
+    /// When such a text was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<i64>,
 }
 
 impl Operation for LoadSkill {
@@ -260,10 +268,11 @@ impl RunWaiting for LoadSkill {
                 id,
                 &block.label,
                 &document.key,
-                &document.content,
+                &shown_document(&document),
             )?,
             None => false,
         };
+        let source = document.source.filter(|source| source.is_quoted());
         Reply::json(&LoadedDocument {
             label: block.label.as_str().to_owned(),
             tokens: tokens::estimate(&document.content),
@@ -271,6 +280,8 @@ impl RunWaiting for LoadSkill {
             description: document.description,
             content: document.content,
             loaded,
+            updated_at: document.updated_at.filter(|_| source.is_some()),
+            source,
         })
     }
 }

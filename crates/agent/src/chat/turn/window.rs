@@ -9,15 +9,13 @@ use crate::context::compaction::journal::{change_journal, load_journal};
 use crate::context::working_context::budget::{Budget, WindowSteps};
 use crate::context::working_context::fitting::FittedContext;
 use crate::models::choice::ModelChoice;
-use crate::models::context_windows::{DEFAULT_CONTEXT_TOKENS, find_context_window};
+use crate::models::context_windows::load_window;
 use crate::models::length::LengthRefusal;
 use crate::models::{ToolDefinition, answer_tokens};
 use crate::store::calibration::Calibration;
 use crate::store::config::Config;
 use crate::store::last_turns::load_calibration;
-use crate::store::learned_windows::{
-    add_lesson, find_lesson, find_named_window, store_named_window,
-};
+use crate::store::learned_windows::{add_lesson, find_lesson, store_named_window};
 
 use crate::chat::turn::Turn;
 use crate::chat::turn::store::save_turn;
@@ -67,11 +65,8 @@ impl TurnWindow {
     ) -> Result<Self> {
         let calibration = load_calibration(db, session_id)?;
         let told = config.max_context_tokens.map(|tokens| tokens.0);
-        let known = told.or_else(|| find_context_window(&choice.name));
         let model = choice.name.to_string();
-        let named = find_named_window(db, host.now_ms(), &model)?;
-        let whole = known.unwrap_or(DEFAULT_CONTEXT_TOKENS);
-        let whole = named.map_or(whole, |named| named.min(whole));
+        let whole = load_window(db, host.now_ms(), told, &choice.name)?;
         let limit = config.max_output_tokens.map(|limit| limit.0);
         let wanted = limit.unwrap_or_else(|| answer_tokens(&choice.name));
         let answer = wanted.min(whole / ANSWER_SHARE);

@@ -1,8 +1,9 @@
 //! `load_context`: the model loads a whole document into its context. The answer is the
 //! document and nothing else, because the working context recognises a document by its
-//! exact text.
+//! exact text. A document that a tool or a file brought is quoted.
 
 use super::arguments::Arguments;
+use super::recalled::{FORM, shown_document};
 use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
 use crate::base::error::{Code, Error, Result};
 use crate::memory::definition::Definition;
@@ -28,7 +29,7 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let description = format!(
-        "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. Blocks:{}",
+        "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. What a tool or a file brought is quoted. {FORM} Blocks:{}",
         describe_blocks(&blocks)
     );
     Some(tool_with_text(
@@ -54,8 +55,9 @@ async fn run(
         }
         document => document?,
     };
+    let content = shown_document(&document);
     let Some(session_id) = toolbox.session_id else {
-        return Ok(document.content);
+        return Ok(content);
     };
     let is_new = loaded::load(
         memory.db,
@@ -63,10 +65,10 @@ async fn run(
         session_id,
         &block.label,
         &document.key,
-        &document.content,
+        &content,
     )?;
     Ok(if is_new {
-        document.content
+        content
     } else {
         format!(
             "{}/{key} is loaded already: it stands in your context.",

@@ -8,7 +8,7 @@
 mod arguments;
 mod forget;
 mod load_context;
-mod recalled;
+pub mod recalled;
 mod search_context;
 mod session_search;
 mod set_context;

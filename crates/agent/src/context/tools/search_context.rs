@@ -71,6 +71,11 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
             "description": "Only entries with all of these tags."
         });
         properties.insert("tags".to_owned(), tags);
+        let fields = json!({
+            "type": "object",
+            "description": "Only entries with these values, as {\"city\": \"Oslo\"}."
+        });
+        properties.insert("fields".to_owned(), fields);
     }
     Some(tool)
 }

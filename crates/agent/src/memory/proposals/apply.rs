@@ -87,6 +87,7 @@ pub fn apply(
         session_id,
         source: Some(change.source),
         events: &events,
+        is_proposed: true,
         ..MemoryWriter::default()
     };
     let content = change.content.as_deref().unwrap_or_default();

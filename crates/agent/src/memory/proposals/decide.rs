@@ -70,12 +70,11 @@ pub fn decide(
             let config = load_config(memory.db, &memory.deployed.config)?;
             let now_ms = memory.host.now_ms();
             // The block that is learnt into alone is put in order by itself.
-            let is_into = |learn: &&LearnSettings| {
-                let into = learn.into.as_ref().map(|into| into.as_str().to_lowercase());
-                into == Some(proposal.label.to_lowercase())
-            };
-            if let Some(learn) = config.learn.as_ref().filter(is_into) {
-                ask_when_idle(memory.db, learn, now_ms)?;
+            let is_into = |learn: &&LearnSettings| learn.is_into(&proposal.label);
+            if let Some(learn) = config.learn.as_ref().filter(is_into)
+                && ask_when_idle(memory.db, learn, now_ms)?
+            {
+                memory.new_callbacks.note();
             }
         }
         Ok(proposal)

@@ -144,6 +144,7 @@ fn put_back(
     let writer = MemoryWriter {
         source: before.source,
         events: &events,
+        is_proposed: true,
         ..MemoryWriter::of_operation(session_id)
     };
     entries::write_here(memory, block, &text, writer)?;

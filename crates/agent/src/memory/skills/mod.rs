@@ -25,7 +25,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::filter::Filter;
 use crate::memory::content::{MAX_TRIES, overtaken};
 use crate::memory::kind::BlockKind;
-use crate::memory::origin::MarksChange;
+use crate::memory::origin::{MarksChange, Origin};
 
 /// The most bytes of a document: a longer one would crowd out the conversation.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
@@ -37,13 +37,18 @@ const MAX_LISTING_BYTES: usize = 32 << 10;
 const LISTING_MS: i64 = 60_000;
 
 /// A document with its content.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillDocument {
     pub key: String,
     pub description: Option<String>,
     pub content: String,
+    /// Who the text comes from, and when it was written, where its home says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
 }
 
 /// A page of documents, as another agent returns it.
@@ -239,31 +244,34 @@ pub async fn get_document(
 ) -> Result<SkillDocument> {
     check_loadable(block)?;
     check_skill_key(key)?;
+    let of_unknown = |(content, description)| SkillDocument {
+        description,
+        content,
+        ..SkillDocument::default()
+    };
     let found = match block.home() {
         BlockHome::BucketPrefix { prefix } => bucket::find_document(memory, prefix, key)
             .await?
-            .map(|found| (found.content, found.description)),
+            .map(|found| of_unknown((found.content, found.description))),
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
             let input = json!({"key": key});
-            let found: Result<SkillDocument> =
-                agent::call(memory, block, home, "loadSkill", input).await;
-            let found = found?;
-            Some((found.content, found.description))
+            Some(agent::call(memory, block, home, "loadSkill", input).await?)
         }
         BlockHome::Service { binding } => service::load(memory, block, binding, key)
             .await?
-            .map(|told| (told.content, told.description)),
+            .map(|told| of_unknown((told.content, told.description))),
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => stored::find_skill(memory.db, block, key)?,
     };
-    let (content, description) = found.ok_or_else(|| skill_not_found(block, key))?;
-    check_content(&content)?;
-    let description = description.or_else(|| FrontMatter::read(&content).description);
+    let found = found.ok_or_else(|| skill_not_found(block, key))?;
+    check_content(&found.content)?;
+    let own = || FrontMatter::read(&found.content).description;
+    let description = found.description.clone().or_else(own);
     Ok(SkillDocument {
         key: key.to_owned(),
         description: description.as_deref().map(clip_description),
-        content,
+        ..found
     })
 }
 
@@ -418,9 +426,17 @@ pub async fn append(
         }
         BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
             let before = stored::find_skill(memory.db, block, added.key)?;
-            let before = before.as_ref();
-            let before = before.map(|(text, described)| (text.as_str(), described.as_deref()));
-            let (content, description) = added.after(before);
+            let text = before.as_ref().map(|document| {
+                let described = document.description.as_deref();
+                (document.content.as_str(), described)
+            });
+            let (content, description) = added.after(text);
+            // What is added makes nobody else's text the writer's.
+            let kept = before.and_then(|document| document.source);
+            let writer = MemoryWriter {
+                source: kept.filter(|kept| kept.is_quoted()).or(writer.source),
+                ..writer
+            };
             check_content(&content)?;
             let skill = Skill {
                 key: added.key.to_owned(),

@@ -72,22 +72,20 @@ impl FromRow<'_> for Skill {
     }
 }
 
-/// A document's content and description.
+/// A document as it stands, with who it comes from.
 pub fn find_skill(
     db: &dyn Database,
     block: &Definition,
     key: &str,
-) -> Result<Option<(String, Option<String>)>> {
-    let [scope, label] = place(block);
-    find(
-        db,
-        "SELECT content, description
-           FROM cf_agents_skills
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3",
-        &[scope, label, key.into()],
-    )
+) -> Result<Option<SkillDocument>> {
+    let row = find_skill_row(db, block, key)?;
+    Ok(row.map(|row| SkillDocument {
+        key: key.to_owned(),
+        source: Some(row.note.origin()),
+        updated_at: Some(row.updated_at),
+        description: row.description,
+        content: row.content,
+    }))
 }
 
 const INSERT: &str = "

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::recall::between;
 use crate::base::json::{self, json};
+use crate::search::sentences::claims;
 
 /// The most changes of an answer.
 const MAX_CHANGES: usize = 20;
@@ -39,7 +40,7 @@ pub fn learn(request: &str) -> String {
             continue;
         }
         let name = text(&event, "event");
-        for told in sentences(&text(&event, "text")).filter_map(read) {
+        for told in told(&text(&event, "text")).filter_map(read) {
             let change = match told {
                 Lesson::Fact { key, content } => {
                     let action = match known.get(&key) {
@@ -77,11 +78,11 @@ fn text(object: &Value, field: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// The sentences of a text that are no questions.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(['.', '!', '?', '\n', ';'])
-        .filter(|sentence| !sentence.trim_end().ends_with('?'))
-        .map(|sentence| sentence.trim().trim_end_matches(['.', '!', ';']).trim())
+/// The sentences of a text that are no questions, without their ends.
+fn told(text: &str) -> impl Iterator<Item = &str> {
+    claims(text)
+        .into_iter()
+        .map(|sentence| sentence.trim_end_matches(['.', '!', ';']).trim())
         .filter(|sentence| !sentence.is_empty() && sentence.chars().count() <= MAX_FACT_CHARS)
 }
 
@@ -323,7 +324,9 @@ mod tests {
                 key: "favourite-colour".to_owned()
             })
         );
-        let told: Vec<_> = sentences("Do I like tea? I like tea. Bye!").collect();
-        assert_eq!(told, ["I like tea", "Bye"]);
+        let sentences: Vec<_> =
+            told("Do I like tea? I like tea. My dentist is Dr. Kelara. Bye!").collect();
+        let expected = ["I like tea", "My dentist is Dr. Kelara", "Bye"];
+        assert_eq!(sentences, expected);
     }
 }

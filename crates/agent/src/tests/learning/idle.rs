@@ -314,3 +314,45 @@ fn it_stays_within_the_budget_of_learning() {
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(state(&alice), ordered());
 }
+
+#[test]
+fn what_somebody_writes_into_the_block_is_put_in_order_too() {
+    let alice = Alice::learner(json!({"review": "auto", "consolidate": "idle"}));
+    let set = |key: &str, text: &str| {
+        let body = json!({"label": "facts", "key": key, "content": text});
+        alice.ok("setEntry", body);
+    };
+    set("tea", "The user likes tea.");
+    set("drink", "The user likes tea.");
+    let due_at = alice.host.now_ms() + IDLE_MS;
+    assert_eq!(alice.alarm().next_at, Some(due_at));
+    alice.host.advance(5_000);
+    // A model writes, and the quiet begins anew.
+    let arguments =
+        json!({"label": "facts", "content": "The cat is Tom.", "metadata": {"title": "cat"}});
+    alice.ok(
+        "callTool",
+        json!({"name": "set_context", "arguments": arguments}),
+    );
+    let due_at = alice.host.now_ms() + IDLE_MS;
+    assert_eq!(alice.alarm().next_at, Some(due_at));
+    alice.host.advance(IDLE_MS);
+    alice.model_says(ORDER);
+    assert!(alice.alarm().has_learnt);
+    assert_eq!(state(&alice).0, 1);
+    // What the consolidation wrote is no reason for another, nor is taking it back.
+    assert_eq!(alice.alarm().next_at, None);
+    let proposals = alice.proposals();
+    alice.ok("revertProposal", json!({"id": proposals[0]["id"]}));
+    assert_eq!(alice.alarm().next_at, None);
+    // Another block is nobody's business.
+    alice.ok(
+        "defineBlock",
+        json!({"label": "other", "kind": "searchable"}),
+    );
+    alice.ok(
+        "setEntry",
+        json!({"label": "other", "key": "a", "content": "A."}),
+    );
+    assert_eq!(alice.alarm().next_at, None);
+}

@@ -462,3 +462,124 @@ fn what_stands_in_a_file_is_no_word_of_the_users() {
         assert_ne!(change["source"], "user");
     }
 }
+
+/// The bytes of the newest request, and the most tokens of its answer.
+fn sent(alice: &Alice) -> (usize, Value) {
+    let calls = alice.outbound.calls.borrow();
+    let body: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
+    let most = body["max_tokens"].clone();
+    (alice.learn_prompt().len(), most)
+}
+
+fn refused(said: Said) -> Said {
+    Said {
+        status: 400,
+        ..said
+    }
+}
+
+fn long_words(count: usize) -> Vec<String> {
+    let words = |n: usize| format!("Day {n}: {}", "the garden was green. ".repeat(40));
+    (0..count).map(words).collect()
+}
+
+#[test]
+fn a_small_window_is_learnt_from_in_more_looks() {
+    let alice = Alice::trusting();
+    alice.ok("configureAgent", json!({"maxContextTokens": 4_000}));
+    let texts = long_words(20);
+    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    for n in 0..40 {
+        let body = json!({"label": "facts", "key": format!("g{n}"), "content": format!("The garden was green in year {n}. {}", "Grass. ".repeat(60))});
+        alice.ok("setEntry", body);
+    }
+    let mut looks = 0;
+    let mut events = 0;
+    let mut complete = json!(false);
+    while complete == json!(false) {
+        for _ in 0..8 {
+            alice.model_proposes(json!([]));
+        }
+        let learnt = alice.learn();
+        looks += learnt["looks"].as_i64().unwrap();
+        events += learnt["events"].as_i64().unwrap();
+        complete = learnt["complete"].clone();
+        let (bytes, most) = sent(&alice);
+        assert!(bytes < 9_000 + 2_100, "{bytes}");
+        assert!(bytes > 2_000, "{bytes}");
+        assert_eq!(most, 1_000);
+    }
+    assert_eq!(events, 20);
+    assert!((3..20).contains(&looks), "{looks}");
+}
+
+#[test]
+fn a_refusal_for_length_halves_the_look_and_loses_nothing() {
+    let alice = Alice::trusting();
+    let texts = long_words(24);
+    let ids = alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let refuse = || {
+        let error = json!({"error": {"message": "This model's maximum context length is 3000 tokens. However, you requested 9000 tokens.", "code": "context_length_exceeded"}});
+        alice.outbound.answer(Said::json(&error).map(refused));
+    };
+    refuse();
+    for _ in 0..8 {
+        alice.model_proposes(json!([adds("g", "The garden was green.", "e1")]));
+    }
+    let learnt = alice.learn();
+    assert_eq!(
+        learnt["proposals"][0]["changes"][0]["events"][0]["id"],
+        ids[0]
+    );
+    let asked: Vec<usize> = {
+        let calls = alice.outbound.calls.borrow();
+        calls.iter().map(|call| call.body.len()).collect()
+    };
+    assert!(asked[1] < asked[0] / 2, "{asked:?}");
+    // The window that the provider named holds for the looks that follow.
+    assert!(asked[2..].iter().all(|bytes| *bytes < 8_000), "{asked:?}");
+    // A model that takes nothing fails the look, which is taken again.
+    let alice = Alice::trusting();
+    alice.say(&["I like window seats."]);
+    for _ in 0..4 {
+        let error = json!({"error": {"message": "prompt is too long"}});
+        alice.outbound.answer(Said::json(&error).map(refused));
+    }
+    let error = alice.refused("learn", json!({"sessionId": "s"}));
+    assert_eq!(error, "model_failed");
+    assert_eq!(alice.times_asked(), 4);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.learn()["events"], 1);
+}
+
+#[test]
+fn in_another_language_a_denial_counts_and_all_else_that_ends_a_fact_waits() {
+    for (said, action, status) in [
+        ("Ich habe keinen Hund mehr.", "retire", "applied"),
+        ("Vergiss bitte meinen Hund.", "forget", "pending"),
+        ("Mein Hund ist gestorben.", "retire", "pending"),
+    ] {
+        let alice = Alice::trusting();
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": "hund", "content": "Ich habe einen Hund."}),
+        );
+        let ids = alice.say(&[said]);
+        alice.model_proposes(json!([{"action": action, "key": "hund", "events": ["e1"]}]));
+        let change = alice.learn()["proposals"][0]["changes"][0].clone();
+        assert_eq!(change["status"], status, "{said}");
+        assert_eq!(change["events"][0]["id"], ids[0], "{said}");
+        if status == "pending" {
+            let id = alice.proposals()[0]["id"].clone();
+            alice.ok("decideProposal", json!({"id": id, "approve": true}));
+        }
+        let found = alice.ok("searchContext", json!({"label": "facts", "query": "Hund"}));
+        assert_eq!(found["results"], json!([]), "{said}");
+    }
+    // A fact is no evidence for its denial, nor the other way round.
+    let alice = Alice::trusting();
+    alice.say(&["Ich bin nicht allergisch gegen Nüsse."]);
+    alice.model_proposes(json!([adds("a", "Ich bin allergisch gegen Nüsse.", "e1")]));
+    let change = alice.learn()["proposals"][0]["changes"][0].clone();
+    assert_eq!(change["status"], "pending");
+}

@@ -366,6 +366,21 @@ fn entries_and_documents_are_shared_as_well() {
         json!({"name": "load_context", "arguments": {"label": "skills", "key": "d"}}),
     );
     assert_eq!(loaded["output"], "Do it.");
+    // What a tool brought is quoted in every agent that reads it.
+    town.ok(
+        "bob",
+        "putSkill",
+        json!({"label": "skills", "key": "t", "content": "Pay.", "source": "tool"}),
+    );
+    let loaded = town.ok(
+        "alice",
+        "callTool",
+        json!({"name": "load_context", "arguments": {"label": "skills", "key": "t"}}),
+    );
+    assert_eq!(
+        loaded["output"],
+        "(source: tool; written 1970-01-01)\n> Pay."
+    );
     let error = town
         .call(
             "alice",

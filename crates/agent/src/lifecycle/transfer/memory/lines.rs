@@ -211,6 +211,7 @@ impl SkillLine {
             key: self.key,
             description: self.description,
             content: self.content,
+            ..SkillDocument::default()
         };
         check_document(&document)?;
         let is_clipped = |text: &String| clip_description(text) == *text;
