@@ -28,7 +28,10 @@ async function ask(name, operation, input = {}) {
 }
 
 const turn = (name) =>
-  ask(name, "runTurn", { sessionId: "s", message: { id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] } });
+  ask(name, "runTurn", {
+    sessionId: "s",
+    message: { id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] },
+  });
 
 /** Waits until the log says this: what wrangler prints comes after the answer. */
 async function logged(pattern) {
