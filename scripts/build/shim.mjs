@@ -14,6 +14,7 @@
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import * as rust from "../../build/stage/index.js";
 import { OPERATIONS } from "../../build/stage/operations.js";
+import { isCounting } from "../../packages/session-agent/src/worker/counter.ts";
 import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.ts";
 
 /** Why this Worker can't serve: its date is too old. `null`: it can. */
@@ -57,6 +58,14 @@ function enter(work) {
     noteCrash(error);
     throw error;
   }
+}
+
+/**
+ * Enters Rust for a request. A class that counts tokens is asked in the middle of Rust's work,
+ * and may ask its object for something there. Such a request enters when that work is done.
+ */
+function enterFree(work) {
+  return isCounting() ? Promise.resolve().then(() => enter(work)) : enter(work);
 }
 
 /**
@@ -184,6 +193,8 @@ export class SessionAgent extends DurableObject {
   #object;
   #instanceId;
   #seen;
+  /** How often Rust was asked for, the constructor included. */
+  #entries = 0;
   #arrivals = new Arrivals();
 
   /** `seen`: the bindings as Rust sees them, where a class that extends this one adds to them. */
@@ -199,7 +210,11 @@ export class SessionAgent extends DurableObject {
    */
   static inside = {
     fetch: (object, request, granted) => object.#fetch(request, granted),
-    call: (object, operation, json) => enter(() => object.#current().call(operation, json, undefined, true)),
+    call: (object, operation, json) => enterFree(() => object.#current().call(operation, json, undefined, true)),
+    // The class has said what it has. A half that has answered before has read less.
+    renew: (object) => {
+      if (object.#entries > 1) object.#instanceId = undefined;
+    },
   };
 
   /** The Rust half of this object, in the instance that runs now. */
@@ -207,6 +222,7 @@ export class SessionAgent extends DurableObject {
     // bindgen looks before each call whether the instance has crashed, and starts
     // another. It has to look before an object's address is read, not after.
     rust.__worker_init_state();
+    this.#entries += 1;
     if (this.#instanceId !== module.instanceId) {
       this.#object = new rust.SessionAgent(this.ctx, this.#seen);
       this.#instanceId = module.instanceId;
@@ -221,12 +237,12 @@ export class SessionAgent extends DurableObject {
   #fetch(request, granted) {
     if (PROBLEM !== null) return refused();
     const reading = this.#arrivals.read(request);
-    if (reading === undefined) return enter(() => this.#current().fetch(request, undefined, granted));
+    if (reading === undefined) return enterFree(() => this.#current().fetch(request, undefined, granted));
     return reading.then((body) => enter(() => this.#current().fetch(request, body, granted)));
   }
 
   call(operation, json, options) {
-    return enter(() => this.#current().call(operation, json, options));
+    return enterFree(() => this.#current().call(operation, json, options));
   }
 
   async request(operation, json, options) {

@@ -17,7 +17,7 @@ mod tables;
 mod traced;
 mod tracing;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::{Rc, Weak};
 
 use js_sys::{JsString, Promise};
@@ -49,6 +49,7 @@ use session_agent_core::base::budget::Reservation;
 use session_agent_core::base::error::Result;
 use session_agent_core::base::host::Host as _;
 use session_agent_core::base::ids::Id;
+use session_agent_core::base::tokens::TokenCounter;
 use session_agent_core::base::trace::{self, TRACEPARENT};
 
 #[wasm_bindgen]
@@ -67,8 +68,8 @@ struct Object {
     outbound: Bindings,
     sockets: Sockets,
     name: AgentName,
-    /// Whether anything has entered this object.
-    has_entered: Cell<bool>,
+    /// How its class counts tokens, if it has a class that does, once anything has entered.
+    counter: OnceCell<Option<TokenCounter>>,
     /// Whether the tables are known to have this build's schema.
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
@@ -101,7 +102,7 @@ impl SessionAgent {
             outbound: Bindings::new(&env),
             sockets,
             name,
-            has_entered: Cell::new(false),
+            counter: OnceCell::new(),
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
@@ -125,7 +126,7 @@ impl SessionAgent {
         granted: Option<String>,
     ) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(self.object.owner().run(async move {
+        tasks::promise(self.object.working(async move {
             let answer = object.fetch(request, body, granted).await;
             answer.map(JsValue::from)
         }))
@@ -142,8 +143,7 @@ impl SessionAgent {
         let object = Rc::clone(&self.object);
         tasks::promise(
             self.object
-                .owner()
-                .run(async move { object.call(&operation, json, &options, is_own).await }),
+                .working(async move { object.call(&operation, json, &options, is_own).await }),
         )
     }
 
@@ -152,15 +152,14 @@ impl SessionAgent {
         let object = Rc::clone(&self.object);
         tasks::promise(
             self.object
-                .owner()
-                .run(async move { object.wake().await.map(|()| JsValue::UNDEFINED) }),
+                .working(async move { object.wake().await.map(|()| JsValue::UNDEFINED) }),
         )
     }
 
     #[wasm_bindgen(js_name = webSocketMessage)]
     pub fn web_socket_message(&self, socket: Socket, message: JsValue) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(self.object.owner().run(async move {
+        tasks::promise(self.object.working(async move {
             object.receive(&socket, message).await;
             Ok(JsValue::UNDEFINED)
         }))
@@ -333,7 +332,7 @@ impl Object {
     /// Starts the work after the running code ends, and keeps the object alive for it.
     fn run_later(&self, work: impl Future<Output = ()> + 'static) {
         // `wait_until` fails only where the object is gone, and the work with it.
-        let work = self.owner().run(work);
+        let work = self.working(work);
         let _ = self.state.wait_until(&tasks::promise_later(work));
     }
 

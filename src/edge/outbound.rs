@@ -21,7 +21,7 @@ use std::rc::Rc;
 use js_sys::{Array, JSON, Object, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use worker::{Env, web_sys};
+use worker::{Env, console_warn, web_sys};
 
 use self::bodies::{BufferedBody, InFlightCall, StreamedBody, within};
 use self::promise::{let_go, settle};
@@ -97,12 +97,24 @@ impl Bindings {
         thread_local! {
             static OF_ISOLATE: OnceCell<Rc<Deployed>> = const { OnceCell::new() };
         }
-        let read = || Rc::new(defaults::read(self, agent_defaults().as_deref()));
         self.deployed
             .get_or_init(|| match self.is_bound(OWN_CLASS) {
-                true => read(),
-                false => OF_ISOLATE.with(|deployed| Rc::clone(deployed.get_or_init(read))),
+                true => self.read_deployed(" and the class"),
+                false => OF_ISOLATE.with(|deployed| {
+                    let read = || self.read_deployed("");
+                    Rc::clone(deployed.get_or_init(read))
+                }),
             })
+    }
+
+    /// The deployed settings. The log names what is left out: who writes a class reads it there.
+    fn read_deployed(&self, further: &str) -> Rc<Deployed> {
+        let deployed = defaults::read(self, agent_defaults().as_deref());
+        for problem in &deployed.memory.config.problems {
+            let (source, field, why) = (&problem.source, &problem.field, &problem.message);
+            console_warn!("session-agent: {source}{further}: {field}: {why}");
+        }
+        Rc::new(deployed)
     }
 
     /// The function by which a class that extends this one counts tokens, if it has one.

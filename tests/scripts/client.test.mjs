@@ -468,6 +468,29 @@ test("an_operation_is_asked_where_the_binding_offers_it", async () => {
   assert.deepEqual([target.used, object.used], [["request", "request"], ["request"]]);
 });
 
+test("a_binding_from_before_traces_is_asked_without_one_from_then_on", async () => {
+  const given = [];
+  const message = "The options of a call are an object with the fields `token` and, on the object, `agent`: texts.";
+  const binding = {
+    fetch: () => assert.fail("fetch is not needed"),
+    request: async (...args) => {
+      given.push(args);
+      const { token, ...others } = args[3];
+      return Object.keys(others).length === 0
+        ? { ok: true, value: '{"sessions":[],"cursor":null}' }
+        : { ok: false, error: { code: "invalid_request", message, details: { field: "options" } }, status: 400 };
+    },
+  };
+  const agent = sessionAgent(binding, "alice", { token: "t", trace: () => ({ traceparent: SPAN }) });
+  assert.deepEqual((await agent.listSessions()).sessions, []);
+  await agent.listSessions();
+  const asked = given.map(([, , , options]) => options);
+  assert.deepEqual(asked, [{ token: "t", traceparent: SPAN }, { token: "t" }, { token: "t" }]);
+  // A refusal of other options is told.
+  const odd = { ...binding, request: async (...args) => await binding.request(...args.slice(0, 3), { odd: 1 }) };
+  await assert.rejects(sessionAgent(odd, "alice").listSessions(), { code: "invalid_request" });
+});
+
 test("a_binding_that_is_older_is_fetched_from_then_on", async () => {
   const call = async () => assert.fail("what `call` throws may lose its code");
   const lacking = binding({

@@ -68,13 +68,15 @@ export class Connection {
   }
 
   /** The answer over Workers RPC, or `null`: `fetch` has to do it. */
-  async #ask(operation: string, json: string, reads: boolean, { signal, trace }: CallOptions): Promise<string | null> {
+  async #ask(operation: string, json: string, reads: boolean, call: CallOptions): Promise<string | null> {
+    const { signal, trace } = call;
     const request = this.#target.request;
     if (request === null) return null;
     const token = await this.#readToken();
+    const traced = this.#target.takesTrace ? this.#traceOf(trace) : {};
     let answer: any;
     try {
-      const options = { ...(token !== undefined && { token }), ...this.#traceOf(trace) };
+      const options = { ...(token !== undefined && { token }), ...traced };
       answer = await untilAborted(request(operation, json, options), signal);
     } catch (error) {
       if (signal?.aborted) throw error;
@@ -86,6 +88,11 @@ export class Connection {
     if (typeof answer?.value === "string") return answer.value;
     const { error, status } = answer ?? {};
     if (typeof error?.code !== "string") throw lost(operation, new Error("what answered is no Session Agent"));
+    // A Worker from before traces refuses their options, and nothing has run. A trace is worth no call.
+    if (traced.traceparent !== undefined && error.code === "invalid_request" && error.details?.field === "options") {
+      this.#target.giveUpTraces();
+      return await this.#ask(operation, json, reads, call);
+    }
     // Such an answer is streamed by `fetch`.
     if (reads && error.code === "payload_too_large") return null;
     throw errorFrom(error, { status, operation });

@@ -7,6 +7,9 @@ import type { AgentOptions } from "./options.js";
 /** Bindings that were found to have no method `request`. */
 const WITHOUT_REQUEST = new WeakSet<object>();
 
+/** Bindings whose other end was found to refuse the option of a trace. */
+const WITHOUT_TRACE = new WeakSet<object>();
+
 type Ask = (operation: string, json: string, options: RpcOptions) => Promise<RpcAnswer>;
 
 /** The ways to one agent. */
@@ -18,6 +21,10 @@ export interface Ways {
   fetch(url: string, init: RequestInit): Promise<Response>;
   /** The other end is older than this client. From now on `fetch` alone. */
   giveUpRequests(): void;
+  /** Whether `request` may name a trace. */
+  readonly takesTrace: boolean;
+  /** The other end is from before traces. From now on it is asked without one. */
+  giveUpTraces(): void;
 }
 
 const HOST = "https://session-agent";
@@ -44,6 +51,8 @@ export function targetOf(
       request: null,
       fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init),
       giveUpRequests() {},
+      takesTrace: true,
+      giveUpTraces() {},
     };
   }
   const binding = bindingOf(target, name);
@@ -57,6 +66,10 @@ export function targetOf(
       return typeof binding.stub().request === "function" ? binding.request : null;
     },
     giveUpRequests: () => void WITHOUT_REQUEST.add(target),
+    get takesTrace() {
+      return !WITHOUT_TRACE.has(target);
+    },
+    giveUpTraces: () => void WITHOUT_TRACE.add(target),
   };
 }
 

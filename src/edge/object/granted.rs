@@ -1,5 +1,5 @@
-//! The caller, if a class that extends this one lets callers in by its own rules; and the
-//! owner for whom the object works.
+//! The caller, if a class that extends this one lets callers in by its own rules; and for
+//! whom the object's tasks work.
 
 use worker::web_sys;
 
@@ -12,8 +12,8 @@ use session_agent_agent::api::route::Route;
 use session_agent_core::access::Caller;
 use session_agent_core::base::error::{Code, Error, Result};
 use session_agent_core::base::json;
-use session_agent_core::base::owner::Owner;
-use session_agent_core::base::tokens;
+use session_agent_core::base::owner::{OwnedTask, Owner};
+use session_agent_core::base::tokens::{self, CountedTask};
 
 /// The answer of a class about a request that it does not let in.
 const NOTHING: &str = "null";
@@ -56,15 +56,9 @@ impl Object {
         grant.scope(&agent).map(Caller::Scoped)
     }
 
-    /// For whom the object's tasks work.
-    pub(super) fn owner(&self) -> Owner {
-        let name = self.name.get();
-        // Its class has said what it has before anything enters the object.
-        if !self.has_entered.replace(true)
-            && let Some(counter) = self.outbound.token_counter()
-        {
-            tokens::count_with(name, counter);
-        }
-        Owner::agent(name)
+    /// Runs a task of this object: for its agent, and with the counter of its class.
+    pub(super) fn working<F: Future>(&self, task: F) -> CountedTask<OwnedTask<F>> {
+        let counter = self.counter.get_or_init(|| self.outbound.token_counter());
+        tokens::counted_by(counter.clone(), Owner::agent(self.name.get()).run(task))
     }
 }

@@ -196,9 +196,9 @@ fn what(status: u16) -> &'static str {
 
 fn advice(provider: Provider, status: u16) -> &'static str {
     match (status, provider) {
+        (_, Provider::Own) => "The Worker's log says why.",
         (401 | 403, Provider::OpenAi) => "Check the secret OPENAI_API_KEY and OPENAI_BASE_URL.",
         (401 | 403, Provider::Anthropic) => "Check the secret ANTHROPIC_API_KEY.",
-        (300..=499, Provider::Own) => "The Worker's log says why.",
         (401 | 403, Provider::WorkersAi) => "Check that the account may use this model.",
         (300..=399 | 404, Provider::OpenAi) => "Check the model's name and OPENAI_BASE_URL.",
         (300..=499, Provider::WorkersAi | Provider::OpenAi | Provider::Anthropic) => {

@@ -1,49 +1,50 @@
 //! Estimates how many tokens a text will cost a model. The tokenizers of all providers
 //! would be larger than the rest of this program, and still not cover every model.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use crate::base::data_url::find_payload;
-use crate::base::owner::Owner;
 
 /// Counts the tokens of a text, or leaves it to the estimate.
 pub type TokenCounter = Rc<dyn Fn(&str) -> Option<i64>>;
 
-/// The number of agents' counters that one isolate remembers. Texts of other agents are
-/// estimated.
-const MAX_COUNTERS: usize = 1_000;
-
 thread_local! {
-    /// The counters of classes that extend this one, by the agents that they are of.
-    static COUNTERS: RefCell<Vec<(u64, TokenCounter)>> = const { RefCell::new(Vec::new()) };
-    static HAS_COUNTERS: Cell<bool> = const { Cell::new(false) };
+    /// How the running task's texts are counted. `None`: they are estimated.
+    static COUNTER: RefCell<Option<TokenCounter>> = const { RefCell::new(None) };
 }
 
-/// Has an agent's texts counted by this function from now on. It takes the place of the
-/// function that the agent had in an earlier life.
-pub fn count_with(agent: &str, counter: TokenCounter) {
-    let agent = Owner::agent(agent).agent;
-    COUNTERS.with_borrow_mut(|counters| {
-        counters.retain(|(other, _)| *other != agent);
-        if counters.len() < MAX_COUNTERS {
-            counters.push((agent, counter));
-        }
-    });
-    HAS_COUNTERS.set(true);
+/// A task whose texts are counted by the function of the class that the task works for.
+///
+/// The counter goes with the task, as the task's owner does. Agents of two classes may have
+/// one name in one isolate, so a counter that is found by the agent's name would be another's.
+pub struct CountedTask<F> {
+    counter: Option<TokenCounter>,
+    task: F,
 }
 
-/// The count by the running task's agent, if the agent has a counter.
-fn counted(text: &str) -> Option<i64> {
-    if !HAS_COUNTERS.get() {
-        return None;
+/// `None`: the task's texts are estimated.
+pub fn counted_by<F: Future + Unpin>(counter: Option<TokenCounter>, task: F) -> CountedTask<F> {
+    CountedTask { counter, task }
+}
+
+impl<F: Future + Unpin> Future for CountedTask<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let before = COUNTER.replace(self.counter.clone());
+        let outcome = Pin::new(&mut self.task).poll(context);
+        COUNTER.set(before);
+        outcome
     }
-    let agent = Owner::current().agent;
-    let counter = COUNTERS.with_borrow(|counters| {
-        let found = counters.iter().find(|(other, _)| *other == agent);
-        found.map(|(_, counter)| Rc::clone(counter))
-    });
-    counter.and_then(|counter| counter(text))
+}
+
+/// The count by the running task's counter, if it has one.
+fn counted(text: &str) -> Option<i64> {
+    let counter = COUNTER.with_borrow(Option::clone)?;
+    counter(text)
 }
 
 /// The tokens of one picture or other file. Providers count by the picture's size, from
@@ -140,19 +141,42 @@ fn is_dense(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::owner::Owner;
+    use crate::testing::wait_for;
+
+    /// What a task's texts cost that has this counter and the owner `alice`.
+    fn estimated(counter: Option<TokenCounter>, text: &'static str) -> i64 {
+        let task = Owner::agent("alice").run(async move { estimate(text) });
+        wait_for(counted_by(counter, task))
+    }
 
     #[test]
-    fn an_agents_own_counter_counts_its_texts_and_no_others() {
-        let ten = |text: &str| (!text.is_empty()).then_some(10);
-        count_with("counting", Rc::new(ten));
-        let of = |agent: &str, text: &'static str| {
-            crate::testing::wait_for(Owner::agent(agent).run(async move { estimate(text) }))
-        };
-        assert_eq!(of("counting", "hello"), 10);
-        assert_eq!(of("counting", ""), 0);
-        assert_eq!(of("other", "hello"), 2);
-        count_with("counting", Rc::new(|_: &str| None));
-        assert_eq!(of("counting", "hello"), 2);
+    fn a_tasks_counter_counts_its_texts_and_no_others() {
+        let ten: TokenCounter = Rc::new(|text: &str| (!text.is_empty()).then_some(10));
+        assert_eq!(estimated(Some(Rc::clone(&ten)), "hello"), 10);
+        assert_eq!(estimated(Some(ten), ""), 0);
+        // Another class's agent of the same name, in the same isolate.
+        assert_eq!(estimated(None, "hello"), 2);
+        assert_eq!(estimated(Some(Rc::new(|_: &str| None)), "hello"), 2);
+        assert_eq!(estimate("hello"), 2);
+    }
+
+    #[test]
+    fn every_agent_of_an_isolate_has_its_own_counter() {
+        let of = |count: i64| -> TokenCounter { Rc::new(move |_: &str| Some(count)) };
+        for count in 0..3_000 {
+            assert_eq!(estimated(Some(of(count)), "hello"), count);
+        }
+    }
+
+    #[test]
+    fn a_task_that_ends_within_another_leaves_the_others_counter() {
+        let five: TokenCounter = Rc::new(|_: &str| Some(5));
+        let outer = Box::pin(async {
+            let inner = estimated(Some(Rc::new(|_: &str| Some(7))), "hello");
+            (inner, estimate("hello"))
+        });
+        assert_eq!(wait_for(counted_by(Some(five), outer)), (7, 5));
     }
 
     #[test]

@@ -44,12 +44,18 @@ export interface AskedBlock {
 export class OwnBlocks {
   #providers = new Map<string, BlockProvider>();
 
-  /** The blocks as `defineBlock` takes them. */
-  define(blocks: OwnBlock[], service: string): object[] {
-    return blocks.map(({ provider, ...block }) => {
-      if (provider === undefined) return block;
+  /** The blocks as `defineBlock` takes them. One that is none is left out, and said. */
+  define(blocks: OwnBlock[], service: string, tellOf: (what: string, error: unknown) => void): object[] {
+    return blocks.flatMap((given, n) => {
+      if (typeof given?.label !== "string") {
+        tellOf(`\`blocks\`: number ${n + 1} is left out`, new TypeError("it has no `label`"));
+        return [];
+      }
+      const { provider, ...block } = given;
+      if (provider === undefined || provider === null) return [block];
       this.#providers.set(block.label.toLowerCase(), provider);
-      return { ...block, source: { service }, modelWrites: block.modelWrites ?? typeof provider.set === "function" };
+      const modelWrites = block.modelWrites ?? typeof provider.set === "function";
+      return [{ ...block, source: { service }, modelWrites }];
     });
   }
 

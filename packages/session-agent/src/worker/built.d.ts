@@ -12,6 +12,7 @@ declare module "#built" {
     static inside: {
       fetch(object: object, request: Request, granted: string | undefined): Promise<Response>;
       call(object: object, operation: string, json: string): Promise<string>;
+      renew(object: object): void;
     };
   }
 

@@ -4,9 +4,19 @@
 /** The texts whose late numbers are remembered. */
 const MAX_KNOWN = 500;
 
+/** The texts whose numbers are still to come. Further texts are estimated meanwhile. */
+const MAX_LATE = 500;
+
+/** How many counters of the isolate are asked right now, one inside of another. */
+let asked = 0;
+
+/** Whether a counter is asked right now: the core is in the middle of its work then. */
+export const isCounting = (): boolean => asked > 0;
+
 export class OwnCounter {
   #count: (text: string) => unknown;
   #known = new Map<string, number>();
+  #late = new Set<string>();
   #hasFailed = false;
 
   constructor(count: (text: string) => unknown) {
@@ -17,15 +27,23 @@ export class OwnCounter {
   count(text: string): number | undefined {
     const known = this.#known.get(text);
     if (known !== undefined) return known;
+    // A counter that runs operations would be asked by them for the same text, without end.
+    if (this.#late.has(text) || this.#late.size >= MAX_LATE) return undefined;
+    asked += 1;
     try {
       const counted = this.#count(text);
       if (typeof (counted as Promise<unknown>)?.then !== "function") return whole(counted);
-      (counted as Promise<unknown>).then(
-        (late) => this.#remember(text, whole(late)),
-        (error) => this.#tell(error),
-      );
+      this.#late.add(text);
+      (counted as Promise<unknown>)
+        .then(
+          (late) => this.#remember(text, whole(late)),
+          (error) => this.#tell(error),
+        )
+        .then(() => this.#late.delete(text));
     } catch (error) {
       this.#tell(error);
+    } finally {
+      asked -= 1;
     }
     return undefined;
   }

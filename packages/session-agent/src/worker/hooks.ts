@@ -188,7 +188,7 @@ export class HookedObject {
     const [model, tools, blocks] = await Promise.all([
       this.#listed("model", () => this.#hooks.model?.()),
       this.#listed("tools", async () => await this.#toolbox.define((await this.#hooks.tools?.()) ?? {}, SERVICE, tell)),
-      this.#listed("blocks", async () => this.#blocks.define((await this.#hooks.blocks?.()) ?? [], SERVICE)),
+      this.#listed("blocks", async () => this.#blocks.define((await this.#hooks.blocks?.()) ?? [], SERVICE, tell)),
     ]);
     this.#model = model;
     if (isLanguageModel(model)) sayProblem(model);
@@ -204,6 +204,9 @@ export class HookedObject {
     try {
       const grant = await within(LISTING_MS, "authorize", () => this.#hooks.authorize!(asking));
       if (grant === undefined) return undefined;
+      // Without a field, a grant allows much: `true` must not be read as one.
+      if (typeof grant !== "object" || Array.isArray(grant))
+        throw new TypeError("it gave neither an object with the fields of `mintToken`, nor `null` or `undefined`");
       return JSON.stringify(grant === null ? null : { expiresIn: SOCKET_S, ...grant });
     } catch (error) {
       tell("`authorize` failed, and the request is refused", error);
@@ -231,9 +234,10 @@ export class HookedObject {
 
   #modelName(): string | undefined {
     if (!this.#has("model")) return undefined;
-    if (typeof this.#model === "string") return this.#model;
+    if (typeof this.#model === "string" && this.#model !== "") return this.#model;
     // A model that could not be had is an error of each turn, never another model.
-    return `own:${(this.#model?.modelId ?? "model").replaceAll(/[^\x21-\x7e]/g, "-").slice(0, 200) || "model"}`;
+    const named = isLanguageModel(this.#model) ? String(this.#model.modelId ?? "") : "";
+    return `own:${named.replaceAll(/[^\x21-\x7e]/g, "-").slice(0, 200) || "model"}`;
   }
 
   /** `AGENT_DEFAULTS` with what the class adds. A text that is no JSON stays as it is, so that the core says so. */
@@ -262,6 +266,8 @@ export class HookedObject {
 
   /** What the core asks of the class. */
   async #fetch(url: string, init: RequestInit): Promise<Response> {
+    // The core goes on first, so that the class may run operations.
+    await null;
     const path = new URL(url).pathname.slice(1);
     const asked = JSON.parse(init.body as string);
     const signal = init.signal ?? undefined;

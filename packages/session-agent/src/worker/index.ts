@@ -67,6 +67,8 @@ class Extensible extends Built {
     ctx.blockConcurrencyWhile(async () => {
       await null;
       await hooked.prepare();
+      // What the class asked of its own object before, the core read without what the class has.
+      Built.inside.renew(this);
     });
   }
 

@@ -151,16 +151,18 @@ export class OwnModel {
     return new ReadableStream({
       async pull(controller) {
         for (;;) {
-          let read: { done: boolean; value?: any };
+          let isDone = false;
+          let text: string;
           try {
-            read = await parts.read();
+            const read = await parts.read();
+            isDone = read.done;
+            text = isDone ? writer.end() : writer.write(read.value);
           } catch (error) {
-            read = { done: false, value: { type: "error", error } };
+            text = writer.write({ type: "error", error });
           }
-          const text = read.done ? writer.end() : writer.write(read.value);
           if (text !== "") controller.enqueue(new TextEncoder().encode(text));
-          if (read.done || writer.isOver) {
-            if (!read.done) stops.abort();
+          if (isDone || writer.isOver) {
+            if (!isDone) stops.abort();
             controller.close();
             return;
           }
@@ -235,8 +237,10 @@ class EventWriter {
   }
 
   end(): string {
+    // An answer that breaks off is a failure, never a quiet end.
+    if (this.#reason === undefined) throw new Error("The model's answer ended without a `finish`.");
     const finish = {
-      choices: [{ index: 0, delta: {}, finish_reason: this.#reason ?? "stop" }],
+      choices: [{ index: 0, delta: {}, finish_reason: this.#reason }],
       ...(this.#usage && { usage: this.#usage }),
       ...this.#kept(),
     };

@@ -141,5 +141,6 @@ async function lastOf(output: any): Promise<unknown> {
 
 function answerOf(output: unknown): Response {
   if (typeof output === "string") return new Response(output, { headers: { "content-type": "text/plain" } });
-  return Response.json(output === undefined ? null : output);
+  // JSON has no word for `undefined`, nor for a function.
+  return new Response(JSON.stringify(output) ?? "null", { headers: { "content-type": "application/json" } });
 }

@@ -20,7 +20,8 @@ use crate::log::sessions::session_exists;
 ///
 /// A page looks at 1,000 events at most, so it may be short, or empty, and still have a
 /// `cursor`. A session keeps the records of its 16 newest failed turns, also where nothing was
-/// said, and of the 16 newest others that ended without a word.
+/// said, and of the 16 newest others that ended without a word. Where an agent keeps more than
+/// 16,384 such records, its list takes 1,024 sessions at a time, those that began last first.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

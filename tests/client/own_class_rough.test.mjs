@@ -1,0 +1,99 @@
+// Classes whose methods answer nonsense, ask their own object at the wrong time, or break off:
+// each costs its own effect, and no other class's.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { dev, project } from "./packed.mjs";
+
+let made;
+let server;
+before(async () => {
+  made = await project(join(import.meta.dirname, "own_rough"), ["ai", "zod"]);
+  server = await dev(made.folder);
+});
+after(async () => {
+  await server?.stop();
+  await made?.remove();
+});
+
+/** What the agent `ann` of a class answers. */
+async function ask(name, operation, input = {}) {
+  const response = await fetch(`${server.url}/own/${name}/${operation}`, {
+    method: "POST",
+    body: JSON.stringify(input),
+  });
+  return JSON.parse(await response.text());
+}
+
+const turn = (name) =>
+  ask(name, "runTurn", {
+    sessionId: "s",
+    message: { id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] },
+  });
+
+/** Waits until the log says this: what wrangler prints comes after the answer. */
+async function logged(pattern) {
+  for (const until = Date.now() + 20_000; !pattern.test(server.said()); await wait(50))
+    assert.ok(Date.now() < until, `the log does not say ${pattern}\n${server.said()}`);
+}
+
+const labels = async (name) => (await ask(name, "getBlocks")).map(({ label }) => label);
+const tools = async (name) => (await ask(name, "listTools")).tools.map(({ name }) => name);
+const tokensOf = async (name) => (await ask(name, "setBlock", { label: "memory", content: "Likes tea." })).tokens;
+
+test("a_class_that_asks_its_own_object_before_it_has_said_what_it_has_has_all_of_it", async () => {
+  assert.deepEqual(await labels("EARLY"), ["soul"]);
+  assert.deepEqual(await tools("EARLY"), ["clock"]);
+  const { content, tokens } = await ask("EARLY", "getBlock", { label: "soul" });
+  assert.deepEqual([content, tokens], ["I saw 0 blocks.", 7]);
+});
+
+test("a_counter_counts_for_its_own_class_alone", async () => {
+  assert.equal(await tokensOf("GREEDY"), 1_000_000);
+  // The same name, in the same isolate.
+  assert.equal(await tokensOf("MODEST"), 3);
+  assert.equal(await tokensOf("GREEDY"), 1_000_000);
+});
+
+test("a_counter_may_ask_its_own_object", async () => {
+  assert.equal(await tokensOf("COUNTING"), 3);
+  for (const until = Date.now() + 20_000; ; await wait(50)) {
+    const { content } = await ask("COUNTING", "getBlock", { label: "counted" });
+    if (content === "a text was counted") break;
+    assert.ok(Date.now() < until, content);
+  }
+  assert.doesNotMatch(server.said(), /unreachable|Critical/);
+});
+
+test("what_is_no_tool_or_block_is_left_out_and_said", async () => {
+  assert.deepEqual(await tools("PARTLY"), ["clock"]);
+  assert.deepEqual(await labels("PARTLY"), ["soul"]);
+  await logged(/`blocks`: number 1 is left out/);
+  await logged(/AGENT_DEFAULTS and the class: tools\[1\]\.name: `name` is one of the memory's own tools/);
+  await logged(/AGENT_DEFAULTS and the class: tools\[2\]\.name: `name` must have/);
+});
+
+test("no_other_model_answers_for_one_that_can_not_be_had", async () => {
+  assert.equal((await turn("NAMELESS")).finishReason, "stop");
+  assert.equal((await ask("NAMELESS", "getTurns")).turns[0].model, "own:5");
+  const { code, message } = await turn("UNSET");
+  assert.deepEqual(
+    [code, message],
+    ["model_failed", "The model of this class failed (status 500). The Worker's log says why."],
+  );
+});
+
+test("an_answer_that_breaks_off_is_a_failure_with_its_reason_in_the_log", async () => {
+  assert.equal((await turn("BROKEN")).code, "model_failed");
+  await logged(/ended without a `finish`/);
+  assert.equal((await turn("GARBLED")).code, "model_failed");
+  await logged(/the model failed in its answer TypeError/);
+});
+
+test("a_login_that_says_yes_lets_nobody_in", async () => {
+  const response = await fetch(`${server.url}/agents/yes/ann/rpc/getConfig`, { method: "POST", body: "{}" });
+  assert.equal(response.status, 401);
+  await logged(/`authorize` failed, and the request is refused/);
+});

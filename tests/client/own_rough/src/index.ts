@@ -1,0 +1,123 @@
+// Classes whose methods do what nobody should do. Each costs its own effect alone.
+
+import { tool } from "ai";
+import { routeSessionAgent, SessionAgent } from "session-agent/worker";
+import { z } from "zod";
+
+type Env = { [binding: string]: any };
+
+const clock = tool({ description: "The time", inputSchema: z.object({}), execute: async () => "noon" });
+const model = (parts: object[], modelId: unknown = "rough"): any => ({
+  specificationVersion: "v4",
+  provider: "rough",
+  modelId,
+  doStream: async () => ({
+    stream: new ReadableStream({
+      start(controller) {
+        for (const part of parts) controller.enqueue(part);
+        controller.close();
+      },
+    }),
+  }),
+});
+
+/** Asks its own object before it has said what it has. */
+export class Early extends SessionAgent<Env> {
+  async blocks() {
+    const { length } = await this.getBlocks({});
+    return [{ label: "soul", kind: "readonly" as const, provider: { get: () => `I saw ${length} blocks.` } }];
+  }
+  async tools() {
+    await this.getConfig({});
+    return { clock };
+  }
+  countTokens() {
+    return 7;
+  }
+}
+
+/** Counts, and asks its own object in the middle of the count. */
+export class Counting extends SessionAgent<Env> {
+  blocks() {
+    return [
+      { label: "memory", kind: "writable" as const },
+      { label: "counted", kind: "writable" as const },
+    ];
+  }
+  async countTokens(text: string) {
+    await this.setBlock({ label: "counted", content: "a text was counted" });
+    return text.length;
+  }
+}
+
+/** Counts far too much. */
+export class Greedy extends SessionAgent<Env> {
+  blocks() {
+    return [{ label: "memory", kind: "writable" as const }];
+  }
+  countTokens() {
+    return 1_000_000;
+  }
+}
+
+/** Has no counter. */
+export class Modest extends SessionAgent<Env> {
+  blocks() {
+    return [{ label: "memory", kind: "writable" as const }];
+  }
+}
+
+/** Of its tools and blocks, some are none. */
+export class Partly extends SessionAgent<Env> {
+  tools() {
+    return { clock, set_context: clock, "no name!": clock };
+  }
+  blocks() {
+    return [null as never, {} as never, { label: "soul", kind: "readonly" as const, provider: { get: () => "Here." } }];
+  }
+}
+
+export class Nameless extends SessionAgent<Env> {
+  model() {
+    return model([{ type: "finish", finishReason: "stop", usage: {} }], 5);
+  }
+}
+
+export class Unset extends SessionAgent<Env> {
+  model() {
+    return "";
+  }
+}
+
+export class Broken extends SessionAgent<Env> {
+  model() {
+    return model([
+      { type: "text-start", id: "t" },
+      { type: "text-delta", id: "t", delta: "Half an ans" },
+    ]);
+  }
+}
+
+export class Garbled extends SessionAgent<Env> {
+  model() {
+    return model([null as never, { type: "text-delta", id: "t" }]);
+  }
+}
+
+/** Says yes, where an object says what is allowed. */
+export class Yes extends SessionAgent<Env> {
+  authorize() {
+    return true as never;
+  }
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const [, first, name, operation] = new URL(request.url).pathname.split("/");
+    if (first !== "own") return (await routeSessionAgent(request, env)) ?? new Response("Nothing.", { status: 404 });
+    if (env[name!] === undefined) return new Response("ready");
+    // One name for all: the classes share an isolate.
+    const asked = await env[name!].getByName("ann").request(operation, await request.text());
+    return Response.json(asked.ok ? JSON.parse(asked.value) : asked.error);
+  },
+};
