@@ -84,10 +84,6 @@ export function milliseconds(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-export function shownDay(at: number): string {
-  return isTime(at) ? day.format(at) : "";
-}
-
 /** A day that began at midnight UTC, wherever the reader is. */
 export function shownUtcDay(at: number): string {
   return isTime(at) ? utcDay.format(at) : "";

@@ -187,6 +187,11 @@ test("functions_are_homes_of_blocks", async () => {
   assert.equal((await call("load_context", { label: "guides", key: "deploy" })).output, "Test, then ship.");
   assert.equal((await call("load_context", { label: "guides", key: "none" })).isError, true);
   assert.match(textOf(await turn("blocks", "system")), /You are kind\.[\s\S]*Likes tea\./);
+  // A receipt says what the function said, and nothing where there is no function that deletes.
+  const purged = async (operation, input) => (await ok("blocks", operation, { ...input, purge: true })).home.deleted;
+  assert.equal(await purged("deleteSkill", { label: "guides", key: "deploy" }), true);
+  assert.equal(await purged("deleteSkill", { label: "guides", key: "none" }), false);
+  assert.equal(await purged("deleteEntry", { label: "facts", key: "tea" }), false);
 });
 
 test("a_home_that_fails_and_one_that_hangs_cost_their_blocks_alone", { timeout: 60_000 }, async () => {

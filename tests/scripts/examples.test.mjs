@@ -46,6 +46,8 @@ function bucketOf() {
       kept.set(key, { key, content, customMetadata, etag: `etag ${puts}` });
       return kept.get(key);
     },
+    head: async (key) => kept.get(key) ?? null,
+    delete: async (key) => void kept.delete(key),
     list: async ({ prefix }) => ({
       objects: [...kept.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
     }),
@@ -57,7 +59,7 @@ function home() {
   return async (path, label, kind, more = {}) => {
     const body = JSON.stringify({ agent: "alice", sessionId: null, label, kind, ...more });
     const response = await service.fetch(new Request(`https://NOTES/${path}`, { method: "POST", body }), env);
-    return response.ok ? response.json() : response.status;
+    return response.ok && response.status !== 204 ? response.json() : response.status;
   };
 }
 
@@ -94,4 +96,14 @@ test("the_example_keeps_documents_and_loads_them", async () => {
   assert.deepEqual(await ask("get", "skills", "loadable"), { skills: [{ key: "a/b", description: "How" }] });
   assert.deepEqual(await ask("load", "skills", "loadable", { key: "a/b" }), { content: "Steps.", description: "How" });
   assert.equal(await ask("load", "skills", "loadable", { key: "none" }), 404);
+});
+
+test("the_example_deletes_what_is_purged_and_says_where_there_was_nothing", async () => {
+  const ask = home();
+  for (const key of ["a", "b"]) await ask("set", "kb", "searchable", { key, content: "They swim." });
+  assert.equal(await ask("delete", "kb", "searchable", { key: "a" }), 204);
+  assert.equal(await ask("delete", "kb", "searchable", { key: "a" }), 404);
+  assert.equal(await ask("load", "kb", "searchable", { key: "a" }), 404);
+  assert.deepEqual(await ask("get", "kb", "searchable"), { content: "1 notes." });
+  assert.equal(await ask("another", "kb", "searchable", { key: "b" }), 501);
 });

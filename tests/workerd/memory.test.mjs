@@ -326,7 +326,7 @@ test("a_client_that_hangs_up_half_way_ends_no_request_but_its_own", { timeout: 3
       return socket;
     };
     const [head, tail] = ['{"id":"', 't"}'];
-    for (const path of ["rpc/appendMessage", "sessions/s/chat", "sessions/copy/import"]) {
+    for (const path of ["rpc/appendMessage", "chat?sessionId=s", "sessions/copy/import"]) {
       // Meanwhile a request to another agent waits for the rest of its body.
       const other = half("b", "rpc/createSession", head.length + tail.length + path.length, head);
       const given = half("a", path, 1_000, '{"a":"');

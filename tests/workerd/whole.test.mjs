@@ -195,15 +195,24 @@ test("an_import_that_is_killed_is_completed_by_the_same_file", async () => {
     for (let n = 0; n < 10; n += 1) await appended("whole", `more ${n}`, 1000, "z", own);
     const file = await exported("whole", undefined, own);
     const bytes = Buffer.from(file);
-    for (let round = 0; round < 6; round += 1) {
+    // How much of the file is sent, and how long after it the runtime is killed.
+    const rounds = [
+      [0.05, 0],
+      [0.2, 150],
+      [0.4, 30],
+      [0.6, 400],
+      [0.85, 80],
+      [1, 250],
+    ];
+    for (const [round, [share, ms]] of rounds.entries()) {
       const agent = `killed ${round}`;
-      const sent = Math.floor(bytes.length * Math.random());
+      const sent = Math.floor(bytes.length * share);
       const abort = new AbortController();
       const body = new ReadableStream({ start: (controller) => controller.enqueue(bytes.subarray(0, sent)) });
       const importingIt = own
         .fetch(at(agent, "import"), { method: "POST", body, duplex: "half", signal: abort.signal })
         .catch(() => {});
-      await new Promise((resolve) => setTimeout(resolve, 500 * Math.random()));
+      await new Promise((resolve) => setTimeout(resolve, ms));
       await own.kill9();
       abort.abort();
       await importingIt;

@@ -1,4 +1,4 @@
-//! A home for readonly and writable blocks of memory, kept in R2: of the four
+//! A home for readonly and writable blocks of memory, kept in R2: of the
 //! POSTs of JSON that a home answers, these need `get` and `set`. Deploy it, bind
 //! it to Session Agent as `NOTES`, and define a block with
 //! `"source": {"service": "NOTES"}`, and `"modelWrites": true` where the model is

@@ -1,4 +1,4 @@
-// A home for blocks of memory, kept in R2: whoever answers these four POSTs of
+// A home for blocks of memory, kept in R2: whoever answers these POSTs of
 // JSON keeps blocks. Deploy it, bind it to Session Agent as `NOTES`, and define a
 // block with `"source": {"service": "NOTES"}`, and `"modelWrites": true` where
 // the model is to write it.
@@ -53,8 +53,13 @@ export default {
         if (kept === null) return new Response("no such document", { status: 404 });
         return Response.json({ content: await kept.text(), description: kept.customMetadata?.description || null });
       }
+      case "delete": {
+        if ((await env.NOTES_BUCKET.head(place)) === null) return new Response("no such text", { status: 404 });
+        await env.NOTES_BUCKET.delete(place);
+        return new Response(null, { status: 204 });
+      }
       default:
-        return new Response("no such request", { status: 404 });
+        return new Response("no such request", { status: 501 });
     }
   },
 };

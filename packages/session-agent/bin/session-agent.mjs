@@ -58,8 +58,7 @@ async function check(given) {
   try {
     return await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
   } catch (error) {
-    if (error instanceof Missing) return error.message;
-    throw error;
+    return error instanceof Missing ? error.message : `${config} can't be read: ${error.message}`;
   }
 }
 

@@ -45,9 +45,9 @@ export async function runWhole(
   if (!name || !file || more.length > 0 || isMisplaced) return USAGE;
   const { sessionAgent } = await import("../dist/index.js");
   const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
-  const agent = sessionAgent(url, name, { token: env.SESSION_AGENT_TOKEN });
   const progress = showing(stderr);
   try {
+    const agent = sessionAgent(url, name, { token: env.SESSION_AGENT_TOKEN });
     if (command === "export")
       return await exportTo(agent, file, { progress, stdout, stderr, signal, isResumed: values.resume });
     const source = file === "-" ? stdin : createReadStream(file);

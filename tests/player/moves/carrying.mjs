@@ -20,8 +20,6 @@ move(
     const fault = game.driver.can.fault && dice.one(3) ? dice.roll(60) : undefined;
     const answer = await game.imported(to, id, text, { fault });
     const apply = (model) => {
-      const isOthers = !model.find(session.parentSessionId);
-      void isOthers;
       const imported = copy.clone();
       imported.usageIds = new Set();
       model.sessions.push(imported);

@@ -43,7 +43,7 @@ move(
 move(
   1,
   "removeBlock",
-  withMemory(async (game, dice, { agent, scope, memory, of }) => {
+  withMemory(async (game, dice, { agent, scope, of }) => {
     const label = dice.pick(Object.keys(LABELS));
     const purge = dice.one(3);
     const apply = (model) => {
@@ -52,7 +52,6 @@ move(
       if (purge) model.forgetPrompts(of(model));
     };
     await game.write(agent, "removeBlock", { ...scope, label, ...(purge && { purge }) }, apply, { dice });
-    void memory;
   }),
 );
 
@@ -242,9 +241,7 @@ move(
   1,
   "callTool",
   withMemory(async (game, dice, { agent, scope, memory, of }) => {
-    const block = memory.block("notes");
-    const isOwn = scope.sessionId !== undefined || block !== undefined;
-    if (block === undefined || !isOwn) return;
+    if (memory.block("notes") === undefined) return;
     const text = `Noted ${game.word()}`;
     const apply = (model) => of(model).write("notes", text);
     const answer = await game.write(

@@ -112,8 +112,7 @@ async function adoptLog(game, agent, session) {
         ([, value]) => value !== undefined,
       ),
     );
-    const { createdAt, ...rest } = stored ?? {};
-    void createdAt;
+    const { createdAt: _, ...rest } = stored ?? {};
     session.append(parent, isMessage ? { ...fields, message: rest } : fields);
   }
 }

@@ -7,7 +7,7 @@ use super::DirectoryCall;
 use crate::base::error::{Error, Result};
 use crate::base::json;
 use crate::base::outbound::{
-    CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, read_all,
+    CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, send_and_read,
 };
 use crate::base::settings::Setting;
 use crate::memory::homes::agent::secret_header;
@@ -39,13 +39,12 @@ pub async fn ask<T: DeserializeOwned>(
             max_bytes: MAX_ANSWER_BYTES,
         },
     };
-    let mut answer = outbound.send(request).await.map_err(|why| silent(&why))?;
-    let body = read_all(answer.body.as_mut()).await;
-    let body = body.map_err(|why| silent(&why))?;
+    let sent = send_and_read(outbound, request).await;
+    let answer = sent.map_err(|why| silent(&why))?;
     if answer.status != 200 {
         return Err(unavailable("it answered with an error"));
     }
-    json::decode_bytes(&body).map_err(|_| unavailable("its answer is not a directory's"))
+    json::decode_bytes(&answer.body).map_err(|_| unavailable("its answer is not a directory's"))
 }
 
 fn silent(why: &CallFailure) -> Error {

@@ -127,18 +127,17 @@ async fn look_once(
         }
         return Ok(Looked::default());
     };
+    let task = |block| LookTask {
+        memory,
+        settings: &settings,
+        block,
+        session_id,
+        material: &material,
+        purges,
+        room,
+    };
     if material.shown.is_empty() {
-        let learned = ReadAnswer::default();
-        let task = LookTask {
-            memory,
-            settings: &settings,
-            block: &block,
-            session_id,
-            material: &material,
-            purges,
-            room,
-        };
-        return Ok(task.store(&learned, None)?);
+        return Ok(task(&block).store(&ReadAnswer::default(), None)?);
     }
     check_room(db)?;
     let touched = find_touched(memory, &block, &material.shown, &room).await?;
@@ -160,16 +159,7 @@ async fn look_once(
             });
         }
     };
-    let task = LookTask {
-        memory,
-        settings: &settings,
-        block: &block,
-        session_id,
-        material: &material,
-        purges,
-        room,
-    };
-    Ok(task.store(&read, Some(model))?)
+    Ok(task(&block).store(&read, Some(model))?)
 }
 
 /// A look whose answer has come.
@@ -188,7 +178,7 @@ impl LookTask<'_> {
     /// Stores the proposal, applies what counts at once, and moves the mark: all of it, or
     /// nothing where the conversation is not any more as the model saw it.
     fn store(&self, read: &ReadAnswer, model: Option<String>) -> Result<Looked> {
-        let (db, host) = (self.memory.db, self.memory.host);
+        let db = self.memory.db;
         atomically(db, || {
             let Some(mark) = find_mark(db, self.session_id)? else {
                 return Ok(Looked::default());
@@ -203,62 +193,16 @@ impl LookTask<'_> {
             // The answer may also repeat an entry that was erased meanwhile.
             if self.memory.pages.purges() != self.purges || !self.is_as_shown(&mark)? {
                 // Nothing of what was deleted or changed meanwhile gets into memory.
-                put_off(db, self.session_id, host.now_ms())?;
+                put_off(db, self.session_id, self.memory.host.now_ms())?;
                 return Ok(Looked {
                     has_more: true,
                     ..Looked::default()
                 });
             }
-            let mut changes = Vec::new();
-            let mut refused = read.refused;
-            for wanted in &read.changes {
-                match self.to_change(wanted, &changes)? {
-                    Some(change) => changes.push(change),
-                    None => refused += 1,
-                }
-            }
-            let mut has_applied = false;
-            for change in &mut changes {
-                if change.status == ChangeStatus::Applied {
-                    apply(self.memory, Some(self.session_id), change)?;
-                    has_applied = true;
-                }
-            }
-            let proposal = match changes.is_empty() {
-                true => None,
-                false => {
-                    let now_ms = host.now_ms();
-                    let note = ProposalNote {
-                        created_at: now_ms,
-                        model,
-                        decided_at: has_applied.then_some(now_ms),
-                        decided_by: has_applied.then_some(DecidedBy::Trust),
-                        refused,
-                    };
-                    Some(insert(
-                        self.memory,
-                        StoredProposal {
-                            number: 0,
-                            session_id: self.session_id.as_str().to_owned(),
-                            kind: ProposalKind::Learn,
-                            label: self.block.label.as_str().to_owned(),
-                            note,
-                            changes,
-                        },
-                    )?)
-                }
-            };
-            if has_applied {
-                ask_when_idle(db, self.settings, host.now_ms())?;
-            }
+            let (changes, refused) = self.to_changes(read)?;
+            let proposal = self.propose(changes, refused, model)?;
             let has_more = mark.newest_seq > self.material.to_seq;
-            let due_at = match (has_more, self.settings.after) {
-                (false, _) => None,
-                // What was said while the model thought waits for its own quiet.
-                (true, LearnAfter::Idle) => Some(mark.newest_at + IDLE_MS),
-                (true, LearnAfter::Manual) => mark.due_at,
-                (true, LearnAfter::Turn) => Some(host.now_ms()),
-            };
+            let due_at = has_more.then(|| self.due_at(&mark)).flatten();
             move_mark(db, self.session_id, self.material.to_seq, due_at)?;
             Ok(Looked {
                 events: self.material.shown.len() as i64,
@@ -266,6 +210,54 @@ impl LookTask<'_> {
                 has_more,
             })
         })
+    }
+
+    /// When to look at what was said while the model thought.
+    fn due_at(&self, mark: &Mark) -> Option<i64> {
+        match self.settings.after {
+            // It waits for its own quiet.
+            LearnAfter::Idle => Some(mark.newest_at + IDLE_MS),
+            LearnAfter::Manual => mark.due_at,
+            LearnAfter::Turn => Some(self.memory.host.now_ms()),
+        }
+    }
+
+    /// Applies what counts at once, and stores it with the rest; `None`: nothing changes.
+    fn propose(
+        &self,
+        mut changes: Vec<MemoryChange>,
+        refused: i64,
+        model: Option<String>,
+    ) -> Result<Option<StoredProposal>> {
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let now_ms = self.memory.host.now_ms();
+        let mut has_applied = false;
+        for change in &mut changes {
+            if change.status == ChangeStatus::Applied {
+                apply(self.memory, Some(self.session_id), change)?;
+                has_applied = true;
+            }
+        }
+        if has_applied {
+            ask_when_idle(self.memory.db, self.settings, now_ms)?;
+        }
+        let stored = StoredProposal {
+            number: 0,
+            session_id: self.session_id.as_str().to_owned(),
+            kind: ProposalKind::Learn,
+            label: self.block.label.as_str().to_owned(),
+            note: ProposalNote {
+                created_at: now_ms,
+                model,
+                decided_at: has_applied.then_some(now_ms),
+                decided_by: has_applied.then_some(DecidedBy::Trust),
+                refused,
+            },
+            changes,
+        };
+        insert(self.memory, stored).map(Some)
     }
 
     /// Whether the events that were shown are still there, with the same words.
@@ -279,6 +271,19 @@ impl LookTask<'_> {
         let is_same = now.shown.get(..shown.len()) == Some(shown.as_slice());
         let last = now.shown.get(shown.len());
         Ok(is_same && last.is_none_or(|next| next.seq > self.material.to_seq))
+    }
+
+    /// The changes to store, and how many of the answer's were refused.
+    fn to_changes(&self, read: &ReadAnswer) -> Result<(Vec<MemoryChange>, i64)> {
+        let mut changes = Vec::new();
+        let mut refused = read.refused;
+        for wanted in &read.changes {
+            match self.to_change(wanted, &changes)? {
+                Some(change) => changes.push(change),
+                None => refused += 1,
+            }
+        }
+        Ok((changes, refused))
     }
 
     /// The change to store: `Applied` where it is to be applied at once. `None`: it breaks a

@@ -156,6 +156,9 @@ impl ByteChunks for TrickledBody {
 struct Rest {
     chunks: VecDeque<Result<Vec<u8>, CallFailure>>,
     stays_open: bool,
+    /// How many more bytes the call's limits allow, and how many they allowed.
+    left: usize,
+    max_bytes: usize,
 }
 
 impl ByteChunks for Rest {
@@ -163,6 +166,13 @@ impl ByteChunks for Rest {
         let chunk = self.chunks.pop_front().transpose();
         if self.stays_open && matches!(chunk, Ok(None)) {
             return Box::pin(std::future::pending());
+        }
+        if let Ok(Some(bytes)) = &chunk {
+            let max_bytes = self.max_bytes;
+            match self.left.checked_sub(bytes.len()) {
+                Some(left) => self.left = left,
+                None => return Box::pin(async move { Err(CallFailure::TooLarge { max_bytes }) }),
+            }
         }
         Box::pin(async { chunk })
     }
@@ -173,16 +183,18 @@ impl Script {
         self.answers.borrow_mut().push_back(said);
     }
 
-    fn next_answer(&self) -> Result<OutboundResponse<'static>, CallFailure> {
+    fn next_answer(&self, limits: CallLimits) -> Result<OutboundResponse<'static>, CallFailure> {
         let said = self.answers.borrow_mut().pop_front();
-        self.respond(said.unwrap_or(Err(CallFailure::Unreachable {
+        let said = said.unwrap_or(Err(CallFailure::Unreachable {
             cause: "the script is at its end".to_owned(),
-        })))
+        }));
+        self.respond(said, limits)
     }
 
     fn respond(
         &self,
         said: Result<Said, CallFailure>,
+        limits: CallLimits,
     ) -> Result<OutboundResponse<'static>, CallFailure> {
         let said = said?;
         Ok(OutboundResponse {
@@ -193,6 +205,8 @@ impl Script {
             body: Box::new(Rest {
                 chunks: said.chunks.into(),
                 stays_open: self.stays_open.get() && self.answers.borrow().is_empty(),
+                left: limits.max_bytes,
+                max_bytes: limits.max_bytes,
             }),
         })
     }
@@ -269,11 +283,11 @@ impl Outbound for Script {
                 "agents": [{"name": "alice", "createdAt": 0}],
                 "more": false,
             });
-            return Box::pin(async move { self.respond(Said::json(&page)) });
+            return Box::pin(async move { self.respond(Said::json(&page), call.limits) });
         }
         if let Some(replies) = &self.replies {
             return match replies(&call) {
-                Some(said) => Box::pin(async { self.respond(said) }),
+                Some(said) => Box::pin(async move { self.respond(said, call.limits) }),
                 None => Box::pin(std::future::pending()),
             };
         }
@@ -294,7 +308,7 @@ impl Outbound for Script {
         if self.falls_silent.get() && self.answers.borrow().is_empty() {
             return Box::pin(std::future::pending());
         }
-        Box::pin(async { self.next_answer() })
+        Box::pin(async move { self.next_answer(limits) })
     }
 
     fn run_ai<'a>(
@@ -311,7 +325,7 @@ impl Outbound for Script {
         if let Some(act) = meanwhile {
             act();
         }
-        Box::pin(async { self.next_answer() })
+        Box::pin(async move { self.next_answer(limits) })
     }
 
     fn spans(&self) -> Option<&SpanQueue> {

@@ -470,7 +470,28 @@ pub trait Outbound {
     fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()>;
 }
 
-/// Reads the whole body of an answer.
+/// An answer that was read to its end.
+pub struct WholeResponse {
+    pub status: u16,
+    /// As in [`OutboundResponse`].
+    pub content_type: String,
+    pub body: Vec<u8>,
+}
+
+/// Sends a call and reads its whole answer.
+pub async fn send_and_read(
+    outbound: &dyn Outbound,
+    call: OutboundRequest,
+) -> Result<WholeResponse, CallFailure> {
+    let mut answer = outbound.send(call).await?;
+    Ok(WholeResponse {
+        body: read_all(answer.body.as_mut()).await?,
+        status: answer.status,
+        content_type: answer.content_type,
+    })
+}
+
+/// Reads the whole body of an answer. The body itself ends at [`CallLimits::max_bytes`].
 pub async fn read_all(body: &mut dyn ByteChunks) -> Result<Vec<u8>, CallFailure> {
     let mut bytes = Vec::new();
     while let Some(chunk) = body.next().await? {

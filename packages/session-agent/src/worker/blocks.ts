@@ -10,6 +10,8 @@ export interface BlockProvider {
   search?(query: string, asked: AskedBlock): any;
   /** A document by its key, or `null`. */
   load?(key: string, asked: AskedBlock): any;
+  /** Erases an entry or a document that is purged. `false`: there was none. Left out: nothing is erased here. */
+  delete?(key: string, asked: AskedBlock): any;
 }
 
 /** A block as `defineBlock` takes it, with its home. */
@@ -73,12 +75,17 @@ export class OwnBlocks {
           return new Response(null, { status: 204 });
         case "search":
           return Response.json(found(await provider.search?.(asked.query ?? "", asked)));
-        default: {
+        case "load": {
           const document = loaded(await provider.load?.(asked.key ?? "", asked));
           return document === null
             ? new Response("There is no such document.", { status: 404 })
             : Response.json(document);
         }
+        case "delete":
+          if (provider.delete === undefined) return new Response("This block erases nothing.", { status: 405 });
+          return new Response(null, { status: (await provider.delete(asked.key ?? "", asked)) === false ? 404 : 204 });
+        default:
+          return new Response("There is no such request.", { status: 501 });
       }
     } catch (error) {
       console.error(`session-agent: block \`${asked.label}\` could not be asked`, error);

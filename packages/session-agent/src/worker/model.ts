@@ -59,7 +59,10 @@ export class OwnModel {
   /** The answer as the core reads it. */
   async answer(model: LanguageModelLike, asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
     const stops = new AbortController();
-    signal?.addEventListener("abort", () => stops.abort(signal.reason), { once: true });
+    const stop = () => stops.abort(signal?.reason);
+    // The call may have been given up while the class was asked for its model.
+    if (signal?.aborted) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
     let parts: ReadableStream<any>;
     try {
       ({ stream: parts } = await model.doStream(this.#optionsOf(model, asked, stops.signal)));

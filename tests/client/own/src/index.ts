@@ -110,6 +110,7 @@ export class Assistant extends SessionAgent<Env> {
         provider: {
           get: () => [{ key: "deploy", description: "How we deploy" }],
           load: (key: string) => (key === "deploy" ? "Test, then ship." : null),
+          delete: (key: string) => key === "deploy",
         },
       },
       { label: "lost", kind: "readonly" as const, provider: { get: () => Promise.reject(new Error("away")) } },

@@ -14,7 +14,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, Count, Limit, MAX_NAMES, json, optional_list};
-use crate::base::outbound::{CallLimits, CallPurpose, Endpoint, OutboundRequest, read_all};
+use crate::base::outbound::{CallLimits, CallPurpose, Endpoint, OutboundRequest, send_and_read};
 #[cfg(test)]
 use crate::directory::list::AgentPage;
 use crate::directory::list::list_agents;
@@ -219,10 +219,10 @@ pub async fn ask(agent: &Agent<'_>, name: &str, operation: &str, body: String) -
         body,
         limits: ANSWER,
     };
-    let mut answer = agent.outbound.send(call).await.map_err(|_| silent())?;
-    let body = read_all(answer.body.as_mut()).await;
-    match (answer.status, body) {
-        (200, Ok(body)) => json::decode_tree(&String::from_utf8_lossy(&body)).map_err(|_| silent()),
+    match send_and_read(agent.outbound, call).await {
+        Ok(answer) if answer.status == 200 => {
+            json::decode_tree(&String::from_utf8_lossy(&answer.body)).map_err(|_| silent())
+        }
         _ => Err(silent()),
     }
 }

@@ -84,9 +84,7 @@ impl RequestPlan<'_> {
             && self.answers.is_empty()
             && self.approvals.is_empty()
     }
-}
 
-impl RequestPlan<'_> {
     /// The messages whose calls were answered.
     pub fn answered_messages(&self) -> impl Iterator<Item = &str> {
         let answers = self.answers.iter().map(|answer| answer.message_id.as_str());

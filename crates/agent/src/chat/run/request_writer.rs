@@ -212,7 +212,6 @@ impl RequestWriter<'_> {
         known: &[KnownMessage],
         planned: &RequestPlan<'_>,
     ) -> Result<WrittenRequest> {
-        let find = |id: &str| known.iter().find(|known| known.stored.id == id);
         let has_changed = !planned.is_continuation();
         if let Some(message) = planned.edited {
             let message = self.parse(message, config)?;
@@ -230,34 +229,10 @@ impl RequestWriter<'_> {
             false => None,
         };
         for message in &planned.new_user_messages {
-            let mut message = self.parse(message, config)?;
-            message.note = run_answer.as_ref().map(|id| Note {
-                run_answer: Some(id.as_str().to_owned()),
-                ..Note::default()
-            });
-            let after = match &parent {
-                Some(id) => Parent::After(id.clone()),
-                None => Parent::Root,
-            };
-            let appended = append_message(
-                self.db,
-                self.host,
-                self.session_id,
-                message,
-                (&after, None),
-                &|_| None,
-            )?;
-            parent = Some(Id::parse(appended.message.id).map_err(Error::storage)?);
+            let message = self.parse(message, config)?;
+            parent = Some(self.append(message, parent, run_answer.as_ref())?);
         }
-        let continued = match &planned.place {
-            TurnPosition::Within(id) => find(id),
-            TurnPosition::AtLeaf if planned.is_continuation() => {
-                known.last().filter(|known| !known.stored.is_users)
-            }
-            _ => None,
-        };
-        let continued =
-            continued.filter(|known| known.rows.last().is_some_and(|row| row.is_run_member));
+        let continued = find_continued(planned, known);
         if let Some(known) = continued {
             parent = match &planned.place {
                 TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id)?,
@@ -293,11 +268,7 @@ impl RequestWriter<'_> {
             // A turn that goes on after a client's answer is the same turn.
             meter.admit(!matches!(planned.place, TurnPosition::Within(_)))?;
         }
-        let mut reach = self.asker.reach;
-        let answered = planned.answered_messages().filter_map(find);
-        for known in continued.into_iter().chain(answered) {
-            reach = reach.min(known.reach()?);
-        }
+        let reach = self.find_reach(planned, known, continued)?;
         let mut turn = Turn {
             id: options.turn_id.to_owned(),
             session_id: self.session_id.clone(),
@@ -341,12 +312,49 @@ impl RequestWriter<'_> {
         })
     }
 
+    /// Appends a user's message. `run_answer`: the message that will answer it.
+    fn append(
+        &self,
+        mut message: NewMessage,
+        parent: Option<Id>,
+        run_answer: Option<&Id>,
+    ) -> Result<Id> {
+        message.note = run_answer.map(|id| Note {
+            run_answer: Some(id.as_str().to_owned()),
+            ..Note::default()
+        });
+        let parent = parent.map_or(Parent::Root, Parent::After);
+        let place = (&parent, None);
+        let appended =
+            append_message(self.db, self.host, self.session_id, message, place, &|_| {
+                None
+            })?;
+        Id::parse(appended.message.id).map_err(Error::storage)
+    }
+
+    /// How far the turn's model may reach: no further than its caller, and than whoever asked
+    /// for the messages that the turn goes on with.
+    fn find_reach(
+        &self,
+        planned: &RequestPlan<'_>,
+        known: &[KnownMessage],
+        continued: Option<&KnownMessage>,
+    ) -> Result<ModelReach> {
+        let mut reach = self.asker.reach;
+        let answered = planned.answered_messages();
+        let answered = answered.filter_map(|id| find_known(known, id));
+        for known in continued.into_iter().chain(answered) {
+            reach = reach.min(known.reach()?);
+        }
+        Ok(reach)
+    }
+
     /// The id of the message that will answer a message of `runTurn`. If the message is
     /// stored already, its note says the id.
     fn find_run_answer(&self, planned: &RequestPlan<'_>, known: &[KnownMessage]) -> Result<Id> {
         if let TurnPosition::After(id) = &planned.place
             && planned.new_user_messages.is_empty()
-            && let Some(asked) = known.iter().find(|known| known.stored.id == *id)
+            && let Some(asked) = find_known(known, id)
             && let Some(first) = asked.rows.first()
             && let Some(answer) = first.note()?.run_answer
         {
@@ -375,12 +383,11 @@ impl RequestWriter<'_> {
 
     /// The event that the answer, or the first new message, follows.
     fn parent(&self, place: &TurnPosition, known: &[KnownMessage]) -> Result<Option<Id>> {
-        let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
         match place {
             TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id),
             TurnPosition::After(id) => find_last_id(self.db, self.session_id, id),
             TurnPosition::Within(id) => find_answers_end(self.db, self.session_id, id),
-            TurnPosition::Beside(id) => self.above(find(id)),
+            TurnPosition::Beside(id) => self.above(find_known(known, id)),
             TurnPosition::BesideNewest => match known.last() {
                 Some(known) if !known.stored.is_users => self.above(Some(known)),
                 _ => find_leaf_id(self.db, self.session_id),
@@ -397,6 +404,25 @@ impl RequestWriter<'_> {
         let parent = get_run_event(self.db, self.session_id, first.parent_seq)?;
         Id::parse(parent.id).map(Some).map_err(Error::storage)
     }
+}
+
+fn find_known<'k>(known: &'k [KnownMessage], id: &str) -> Option<&'k KnownMessage> {
+    known.iter().find(|known| known.stored.id == id)
+}
+
+/// The message of the assistant's that the turn goes on with; `None`: the turn begins one.
+fn find_continued<'k>(
+    planned: &RequestPlan<'_>,
+    known: &'k [KnownMessage],
+) -> Option<&'k KnownMessage> {
+    let continued = match &planned.place {
+        TurnPosition::Within(id) => find_known(known, id),
+        TurnPosition::AtLeaf if planned.is_continuation() => {
+            known.last().filter(|known| !known.stored.is_users)
+        }
+        _ => None,
+    };
+    continued.filter(|known| known.rows.last().is_some_and(|row| row.is_run_member))
 }
 
 pub fn turn_in_progress() -> Error {

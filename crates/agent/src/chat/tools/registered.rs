@@ -9,7 +9,8 @@ use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{self, JsonObject, RawValue};
 use crate::base::outbound::{
-    CallFailure, CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound, OutboundRequest, read_all,
+    CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound, OutboundRequest, WholeResponse,
+    send_and_read,
 };
 use crate::chat::address::tool_address::{LIMITS, ToolAddress, ToolLimits};
 use crate::chat::address::tool_headers::{ResolvedHeaders, ToolHeaders};
@@ -115,11 +116,8 @@ impl RegisteredTool {
             body,
             limits: APPROVAL_LIMITS,
         };
-        let Ok(mut answer) = memory.outbound.send(call).await else {
-            return false;
-        };
-        let said = read_all(answer.body.as_mut()).await;
-        answer.status == 200 && said.is_ok_and(|said| said == b"false")
+        let answer = send_and_read(memory.outbound, call).await;
+        answer.is_ok_and(|answer| answer.status == 200 && answer.body == b"false")
     }
 
     /// Calls the tool. The model reads any failure. `key` is unique to this call.
@@ -202,15 +200,8 @@ impl RegisteredTool {
             body,
             limits: self.limits.of_call(),
         };
-        let answer = async {
-            let mut answer = memory.outbound.send(call).await?;
-            let bytes = read_all(answer.body.as_mut()).await?;
-            Ok::<_, CallFailure>((answer.status, answer.content_type, bytes))
-        };
-        match answer.await {
-            Ok((status, content_type, bytes)) => {
-                read_answer(name, status, &content_type, bytes, &resolved)
-            }
+        match send_and_read(memory.outbound, call).await {
+            Ok(answer) => read_answer(name, answer, &resolved),
             Err(failure) => {
                 CallState::failed(format!("`{name}` did not answer: {}.", failure.reason()))
             }
@@ -218,14 +209,13 @@ impl RegisteredTool {
     }
 }
 
-fn read_answer(
-    name: &str,
-    status: u16,
-    content_type: &str,
-    bytes: Vec<u8>,
-    sent: &ResolvedHeaders,
-) -> CallState {
-    let Ok(text) = String::from_utf8(bytes) else {
+fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> CallState {
+    let WholeResponse {
+        status,
+        content_type,
+        body,
+    } = answer;
+    let Ok(text) = String::from_utf8(body) else {
         return CallState::failed(format!("`{name}` answered with bytes that are not text."));
     };
     let text = sent.strip_json(text);
@@ -262,7 +252,15 @@ mod tests {
     #[test]
     fn an_answer_is_text_or_json_and_a_failure_is_told() {
         let sent = ResolvedHeaders::default();
-        let read = |status, kind, body: &str| read_answer("t", status, kind, body.into(), &sent);
+        let read_bytes = |status, kind: &str, body: &[u8]| {
+            let answer = WholeResponse {
+                status,
+                content_type: kind.to_owned(),
+                body: body.to_vec(),
+            };
+            read_answer("t", answer, &sent)
+        };
+        let read = |status, kind, body: &str| read_bytes(status, kind, body.as_bytes());
         assert_eq!(read(200, "text/plain", "{}"), done("{}".to_owned(), false));
         assert_eq!(
             read(200, "application/json", "{\"a\":1.0}"),
@@ -281,7 +279,7 @@ mod tests {
             CallState::failed("`t` failed with status 500: no")
         );
         assert!(matches!(
-            read_answer("t", 200, "", vec![0xFF], &sent),
+            read_bytes(200, "", &[0xFF]),
             CallState::Failed { .. }
         ));
     }

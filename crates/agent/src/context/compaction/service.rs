@@ -7,15 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
 use crate::base::outbound::{
-    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, read_all,
+    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, send_and_read,
 };
 use crate::memory::Memory;
 
 /// The path at which the service is asked.
 const PATH: &str = "summarize";
-
-/// The most bytes of an answer: many times what a summary may have.
-const MAX_ANSWER_BYTES: usize = 256 << 10;
 
 /// As for a model, whose place the service takes. An answer comes whole, so it may be silent
 /// for as long as it may take.
@@ -24,7 +21,8 @@ const LIMITS: CallLimits = CallLimits {
     silence_ms: 2 * 60_000,
     mute_ms: None,
     total_ms: 5 * 60_000,
-    max_bytes: MAX_ANSWER_BYTES,
+    // Many times what a summary may have.
+    max_bytes: 256 << 10,
 };
 
 #[derive(Serialize)]
@@ -68,20 +66,15 @@ pub async fn ask(
         })?,
         limits: LIMITS,
     };
-    let sent = memory.outbound.send(call).await;
-    let mut answer = sent.map_err(|failure| failed(&failure.reason()))?;
-    let read = read_all(answer.body.as_mut()).await;
-    let bytes = read.map_err(|failure| failed(&failure.reason()))?;
+    let sent = send_and_read(memory.outbound, call).await;
+    let answer = sent.map_err(|failure| failed(&failure.reason()))?;
     if !(200..300).contains(&answer.status) {
         return Err(failed(&format!(
             "it answered with status {}",
             answer.status
         )));
     }
-    if bytes.len() > MAX_ANSWER_BYTES {
-        return Err(failed("its answer is too long"));
-    }
-    let answered: SummaryAnswer = json::parse(&bytes)
+    let answered: SummaryAnswer = json::parse(&answer.body)
         .map_err(|_| failed("its answer is not a JSON object with a text `summary`"))?;
     Ok(answered.summary)
 }

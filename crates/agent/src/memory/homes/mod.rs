@@ -9,8 +9,8 @@ pub mod service;
 use super::Memory;
 use crate::base::error::{Code, Error, ErrorKind, Result};
 use crate::base::outbound::{
-    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, OutboundResponse, WriteLock,
-    in_time,
+    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, WriteLock, in_time,
+    send_and_read,
 };
 
 /// How long a call waits before it is sent, and how long its answer may then take.
@@ -127,30 +127,11 @@ async fn ask(
         body,
         limits: LIMITS,
     };
-    let answer = memory
-        .outbound
-        .send(call)
-        .await
-        .map_err(|failure| failed(who, &failure))?;
-    let status = answer.status;
-    let bytes = read_answer(answer)
-        .await
-        .map_err(|failure| failed(who, &failure))?;
-    let body =
-        String::from_utf8(bytes).map_err(|_| unavailable(who, "its answer is not UTF-8 text"))?;
-    Ok(HomeResponse { status, body })
-}
-
-/// Reads the body, chunk by chunk, up to [`MAX_ANSWER_BYTES`].
-async fn read_answer(mut answer: OutboundResponse<'_>) -> Result<Vec<u8>, CallFailure> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer.body.next().await? {
-        if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(CallFailure::TooLarge {
-                max_bytes: MAX_ANSWER_BYTES,
-            });
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes)
+    let sent = send_and_read(memory.outbound, call).await;
+    let answer = sent.map_err(|failure| failed(who, &failure))?;
+    let body = String::from_utf8(answer.body);
+    Ok(HomeResponse {
+        status: answer.status,
+        body: body.map_err(|_| unavailable(who, "its answer is not UTF-8 text"))?,
+    })
 }

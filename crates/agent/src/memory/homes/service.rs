@@ -6,11 +6,11 @@
 //! - `get` answers `{content, version?}`. For a loadable block, `get` answers
 //!   `{skills: [{key, description?}]}` or `{content}`.
 //! - `set` also has `content, expectedVersion?`. For an entry or a document, `set` also
-//!   has `key, title?, description?`; for an entry, `validFrom?, validUntil?,
-//!   supersedes?`. The answer is anything with status 200 to 299, or
-//!   status 409 if the text has another version.
-//! - `search` also has `query, limit, asOf?`. The answer is
-//!   `{results: [{key?, title?, content}]}` or `{content}`.
+//!   has `key, title?, description?, metadata?, tags?, source?, events?`; for an entry,
+//!   `validFrom?, validUntil?, supersedes?`. The answer is anything with status 200 to 299,
+//!   or status 409 if the text has another version.
+//! - `search` also has `query, limit, asOf?, where?`. The answer is
+//!   `{results: [{key?, title?, content, score?}]}` or `{content}`.
 //! - `load` also has `key`. The answer is `{content, description?}`, or status 404.
 //! - `delete` also has `key`. It is asked if an entry or a document is purged. The answer is
 //!   anything with status 200 to 299, or status 404 if there is no such text. A service

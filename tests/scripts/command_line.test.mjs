@@ -1,0 +1,41 @@
+// What `npx session-agent` says of a mistake: one sentence, and never a stack.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { CLIENT, ROOT } from "../../scripts/places.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "session-agent-command-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const CLI = join(CLIENT, "bin/session-agent.mjs");
+const file = join(folder, "kept.ndjson");
+
+/** The command's status, and what it says of its failure. */
+function run(...args) {
+  const { status, stderr } = spawnSync(process.execPath, [CLI, ...args], { cwd: ROOT, encoding: "utf8" });
+  return [status, stderr];
+}
+
+const NO_SCHEME = "A URL begins with `https://` or `http://`, and `example.com` does not.\n";
+
+for (const [command, ...more] of [["export", file], ["import", file], ["verify"], ["backup"]]) {
+  test(`${command}_says_what_is_wrong_with_an_address`, () => {
+    assert.deepEqual(run(command, "kept", ...more, "--url", "example.com"), [1, NO_SCHEME]);
+  });
+}
+
+test("an_agent_whose_name_no_address_can_say_is_refused", () => {
+  const sentence = "An agent's name is a text that is not empty, and neither `.` nor `..`.\n";
+  assert.deepEqual(run("export", "..", file, "--url", "http://127.0.0.1:9"), [1, sentence]);
+});
+
+test("check_says_that_a_configuration_cannot_be_read", () => {
+  const config = join(folder, "wrangler.toml");
+  writeFileSync(config, '[vars\nAGENT_DEFAULTS = "{}"\n');
+  const sentence = `${config} can't be read: Invalid TOML document: illegal character in key\n`;
+  assert.deepEqual(run("check", "--config", config), [1, sentence]);
+});

@@ -1,0 +1,48 @@
+// Functions of a class as homes of blocks (packages/session-agent/src/worker/blocks.ts), asked as
+// the core asks them.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { build } from "esbuild";
+import { CLIENT } from "../../scripts/places.mjs";
+
+const { outputFiles } = await build({
+  entryPoints: [join(CLIENT, "src/worker/blocks.ts")],
+  bundle: true,
+  write: false,
+  format: "esm",
+});
+const { OwnBlocks } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+
+/** A block with these functions, and a way to ask it. */
+function blockOf(provider) {
+  const blocks = new OwnBlocks();
+  blocks.define([{ label: "Facts", kind: "searchable", provider }], "CLASS");
+  return async (path, more = {}) =>
+    await blocks.ask(path, { agent: "alice", sessionId: null, label: "facts", kind: "searchable", ...more });
+}
+
+test("a_purge_asks_the_function_that_deletes_and_no_other", async () => {
+  const [kept, loaded] = [new Map([["tea", "Likes tea."]]), []];
+  const ask = blockOf({
+    load: (key) => (loaded.push(key), kept.get(key) ?? null),
+    delete: (key) => kept.delete(key),
+  });
+  assert.equal((await ask("delete", { key: "tea" })).status, 204);
+  assert.deepEqual([kept.size, loaded], [0, []]);
+  assert.equal((await ask("delete", { key: "tea" })).status, 404, "there was none");
+  assert.equal((await ask("load", { key: "tea" })).status, 404);
+});
+
+test("without_a_function_that_deletes_a_purge_is_told_that_nothing_was_deleted", async () => {
+  const loaded = [];
+  const ask = blockOf({ load: (key) => (loaded.push(key), "Likes tea.") });
+  assert.equal((await ask("delete", { key: "tea" })).status, 405);
+  assert.deepEqual(loaded, []);
+});
+
+test("a_request_that_no_function_answers_loads_nothing", async () => {
+  const ask = blockOf({ load: () => "Likes tea." });
+  assert.equal((await ask("another", { key: "tea" })).status, 501);
+});
