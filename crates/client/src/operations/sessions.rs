@@ -421,7 +421,8 @@ impl Operation for GetUsage {
 /// argument or an output is in it. A running turn is not listed.  A page looks at 1,000 events at
 /// most, so it may be short, or empty, and still have a `cursor`. A session keeps the records of
 /// its 16 newest failed turns, also where nothing was said, and of the 16 newest others that ended
-/// without a word.
+/// without a word. Where an agent keeps more than 16,384 such records, its list takes 1,024
+/// sessions at a time, those that began last first.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
