@@ -339,6 +339,12 @@ impl Outbound for Bindings {
                 }
                 Ok(outcome) => {
                     let json = JSON::stringify(&outcome).map_err(failed)?;
+                    // Each of its units takes a byte at least.
+                    if json.length() as usize > limits.max_bytes {
+                        return Err(CallFailure::TooLarge {
+                            max_bytes: limits.max_bytes,
+                        });
+                    }
                     let body = BufferedBody::of(under_way, Some(String::from(json).into_bytes()));
                     Ok(answer(200, "application/json", Box::new(body)))
                 }

@@ -91,6 +91,13 @@ describe("where_workers_ai_answers", () => {
     assert.equal(ai.asked.length, 1);
   });
 
+  test("an_answer_in_one_piece_that_is_too_large_is_refused", async () => {
+    ai.answer = (_, response) => saysWhole(response, { response: "x".repeat(17 << 20) });
+    const { reason, error } = await compact(server, "large");
+    assert.deepEqual([reason, error.code], ["summariser_failed", "model_failed"]);
+    assert.match(error.message, /16777216 bytes/);
+  });
+
   test("an_answer_that_breaks_off_writes_nothing", async () => {
     ai.answer = async (_, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });

@@ -66,6 +66,14 @@ impl Sqlite {
         Self::on(connection)
     }
 
+    /// The bytes of the database as they are.
+    pub fn bytes(&mut self) -> Vec<u8> {
+        self.in_control.store(true, Ordering::Relaxed);
+        let bytes = self.connection.serialize("main").unwrap().to_vec();
+        self.in_control.store(false, Ordering::Relaxed);
+        bytes
+    }
+
     /// The bytes of the database's file, with small pages and without empty ones.
     pub fn into_file(mut self) -> Vec<u8> {
         let nobody_asks = None::<fn(AuthContext<'_>) -> Authorization>;

@@ -218,7 +218,7 @@ pub fn failed(failure: CallFailure) -> Error {
         failure => Error::new(
             Code::StorageFailed,
             format!(
-                "The bucket of backups did not do what it was asked: {}. No half backup is there. Try again.",
+                "The bucket of backups did not do what it was asked: {}. What is half done does not count. Try again.",
                 failure.reason()
             ),
         ),
