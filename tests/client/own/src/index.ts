@@ -21,7 +21,7 @@ const never = new Promise<never>(() => {});
 
 /** What an operator's cookie allows. Of what needs the secret, nothing. */
 const OPERATIONS =
-  "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction estimateTokens compact search getConfig defineBlock setEntry searchContext".split(
+  "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction estimateTokens compact search getConfig defineBlock setEntry searchContext deleteEntry deleteSkill".split(
     " ",
   );
 
