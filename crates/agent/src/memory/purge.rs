@@ -27,7 +27,7 @@ use super::{BlockScope, Memory};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::Result;
-use crate::base::json::json;
+use crate::base::json::{self, json};
 use crate::memory::past::ItemPlace;
 use crate::search;
 use crate::store::erased::{Erased, Erasure};
@@ -275,15 +275,37 @@ pub fn forget_prompts(db: &dyn Database, scope: &str) -> Result<()> {
     }
 }
 
+/// How many prompts one statement forgets.
+const PROMPTS_AT_ONCE: i64 = 1_000;
+
 /// Forgets the frozen prompts of a scope that name a block which is not there: it may have been
-/// removed after they were frozen.
+/// removed after they were frozen. They are found first: what is erased is overwritten before it
+/// is deleted, and no condition on its text would still hold then.
 fn forget_prompts_of(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_prompts
-          WHERE ?1 IN ('', scope)
-            AND instr(prompt, ?2)",
-        &[scope.into(), label.as_str().to_uppercase().into()],
-    )
+    let heading = label.as_str().to_uppercase();
+    loop {
+        let found = db.rows(
+            "SELECT scope
+               FROM cf_agents_prompts
+              WHERE ?1 IN ('', scope)
+                AND instr(prompt, ?2)
+              LIMIT ?3",
+            &[
+                scope.into(),
+                heading.as_str().into(),
+                PROMPTS_AT_ONCE.into(),
+            ],
+        )?;
+        let scopes: Vec<String> = found.iter().map(Row::value).collect::<Result<_>>()?;
+        if scopes.is_empty() {
+            return Ok(());
+        }
+        db.run(
+            "DELETE FROM cf_agents_prompts
+              WHERE scope IN (SELECT value FROM json_each(?1))",
+            &[SqlValue::Text(json::encode(&scopes)?)],
+        )?;
+    }
 }
 
 /// The fields that are read of an entry before it is erased.

@@ -265,7 +265,7 @@ pub fn restore(
         "SELECT media.hash, media.text
            FROM json_each(?2) AS wanted
           CROSS JOIN cf_agents_media AS media
-             ON media.session_id = ?1
+             ON media.session_id = +?1
             AND media.hash = wanted.value
           ORDER BY media.hash, media.part",
         &[

@@ -181,6 +181,11 @@ impl<'a> ErasingDatabase<'a> {
                 *sum += count.unwrap_or(0);
             }
         }
+        // What is overwritten no longer meets a condition on its text, and would stay.
+        debug_assert!(
+            !texts.iter().any(|text| reads(rows, text)),
+            "a deletion by a text that it overwrites: {sql}"
+        );
         let overwritten: Vec<String> = texts.iter().copied().map(overwritten).collect();
         let sql = format!(
             "UPDATE {} SET {} {rows}",
@@ -204,6 +209,20 @@ pub fn overwritten(column: &str) -> String {
     format!(
         "{column} = substr(hex(zeroblob((octet_length({column}) + 1) / 2)), 1, octet_length({column}))"
     )
+}
+
+/// Whether a condition reads this column's text. Whether the column is NULL stays as it is.
+fn reads(condition: &str, column: &str) -> bool {
+    let is_end = |c: char| !(c.is_alphanumeric() || c == '_');
+    let mut words = condition.split(is_end).filter(|word| !word.is_empty());
+    let mut next = words.next();
+    while let Some(word) = next {
+        next = words.next();
+        if word == column && next != Some("IS") {
+            return true;
+        }
+    }
+    false
 }
 
 /// A statement that deletes rows.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, StatementStatus, ToSql, params_from_iter};
+use rusqlite::{Connection, Statement, StatementStatus, ToSql, params_from_iter};
 
 use crate::base::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
@@ -174,6 +174,51 @@ impl Sqlite {
         outcome.map_err(failed)
     }
 
+    fn read(
+        &self,
+        statement: &mut Statement<'_>,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Vec<Row>> {
+        let width = statement.column_count();
+        let mut cursor = statement
+            .query(params_from_iter(params.iter().map(Bound)))
+            .map_err(failed)?;
+        let mut rows = Vec::new();
+        while let Some(row) = cursor.next().map_err(failed)? {
+            let columns = (0..width).map(|column| {
+                Ok(match row.get_ref(column)? {
+                    ValueRef::Null => SqlValue::Null,
+                    ValueRef::Integer(value) => SqlValue::Integer(value),
+                    ValueRef::Real(value) => SqlValue::Real(value),
+                    ValueRef::Text(value) | ValueRef::Blob(value) => {
+                        self.text_bytes.set(self.text_bytes.get() + value.len());
+                        SqlValue::Text(String::from_utf8_lossy(value).into_owned())
+                    }
+                })
+            });
+            rows.push(Row(columns
+                .collect::<rusqlite::Result<_>>()
+                .map_err(failed)?));
+        }
+        drop(cursor);
+        let is_write = !statement.readonly();
+        self.count(
+            rows.len(),
+            if is_write {
+                self.connection.changes()
+            } else {
+                0
+            },
+        );
+        let steps = statement.reset_status(StatementStatus::VmStep);
+        self.steps.set(self.steps.get().saturating_add(steps));
+        if statement.reset_status(StatementStatus::RePrepare) > 0 {
+            self.prepared_anew.borrow_mut().insert(sql.to_owned());
+        }
+        Ok(rows)
+    }
+
     /// Every row of every table as text, so that a test can compare two states of the
     /// database.
     pub fn dump(&self) -> String {
@@ -186,10 +231,10 @@ impl Sqlite {
         let mut dump = String::new();
         for table in &tables {
             let name = table.text(0).unwrap();
-            for row in self
-                .rows(&format!("SELECT * FROM \"{name}\""), &[])
-                .unwrap()
-            {
+            // A statement that stays prepared knows no column that a migration adds.
+            let sql = format!("SELECT * FROM \"{name}\"");
+            let mut statement = self.connection.prepare(&sql).unwrap();
+            for row in self.read(&mut statement, &sql, &[]).unwrap() {
                 dump.push_str(&format!("{name} {:?}\n", row.0));
             }
         }
@@ -283,43 +328,7 @@ impl Database for Sqlite {
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        let width = statement.column_count();
-        let mut cursor = statement
-            .query(params_from_iter(params.iter().map(Bound)))
-            .map_err(failed)?;
-        let mut rows = Vec::new();
-        while let Some(row) = cursor.next().map_err(failed)? {
-            let columns = (0..width).map(|column| {
-                Ok(match row.get_ref(column)? {
-                    ValueRef::Null => SqlValue::Null,
-                    ValueRef::Integer(value) => SqlValue::Integer(value),
-                    ValueRef::Real(value) => SqlValue::Real(value),
-                    ValueRef::Text(value) | ValueRef::Blob(value) => {
-                        self.text_bytes.set(self.text_bytes.get() + value.len());
-                        SqlValue::Text(String::from_utf8_lossy(value).into_owned())
-                    }
-                })
-            });
-            rows.push(Row(columns
-                .collect::<rusqlite::Result<_>>()
-                .map_err(failed)?));
-        }
-        drop(cursor);
-        let is_write = !statement.readonly();
-        self.count(
-            rows.len(),
-            if is_write {
-                self.connection.changes()
-            } else {
-                0
-            },
-        );
-        let steps = statement.reset_status(StatementStatus::VmStep);
-        self.steps.set(self.steps.get().saturating_add(steps));
-        if statement.reset_status(StatementStatus::RePrepare) > 0 {
-            self.prepared_anew.borrow_mut().insert(sql.to_owned());
-        }
-        Ok(rows)
+        self.read(&mut statement, sql, params)
     }
 
     fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge};
+use crate::base::columns::find_value;
 use crate::testing::Said;
 use crate::tests::Alice;
 
@@ -55,7 +56,12 @@ fn forgotten(operation: &str, body: Value) -> Value {
     alice.ok("freezePrompt", json!({"sessionId": "s"}));
     alice.ok("removeBlock", json!({"label": "notes"}));
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
-    alice.ok(operation, body)["erased"]["prompts"].clone()
+    let prompts = alice.ok(operation, body)["erased"]["prompts"].clone();
+    let sql = "SELECT count(*) FROM cf_agents_prompts";
+    let left: i64 = find_value(&alice.db, sql, &[]).unwrap().unwrap();
+    assert_eq!(json!(2 - left), prompts);
+    alice.is_sound(operation);
+    prompts
 }
 
 #[test]

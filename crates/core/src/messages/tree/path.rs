@@ -122,7 +122,7 @@ pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<
         db,
         "SELECT seq, parent_seq
            FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
-          WHERE session_id = ?1
+          WHERE session_id = +?1
             AND is_branch = 1
           ORDER BY seq",
         &[session_id.as_str().into()],
