@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
 use super::ask::{LearnedAnswer, ask};
-use super::look::{LookError, get_settings, into_block};
+use super::look::{LookError, ask_shorter, get_settings, into_block};
 use super::order_trust::{OrderTrust, find_title};
 use super::prompt::{render_order, shown_text};
-use super::room::{LINE_BYTES, LookRoom, is_sent_again};
+use super::room::{LINE_BYTES, LookRoom};
 use super::trust::Judgement;
 use crate::base::database::atomically;
 use crate::base::error::{Error, Result};
@@ -92,13 +92,7 @@ pub async fn consolidate(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ord
 
 /// Takes one step.
 pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, LookError> {
-    let mut refusals = 0;
-    loop {
-        match step_once(memory, wish, refusals).await {
-            Err(failed) if is_sent_again(&failed.error, refusals) => refusals += 1,
-            ordered => return ordered,
-        }
-    }
+    ask_shorter(async |refusals| step_once(memory, wish, refusals).await).await
 }
 
 /// Takes a step whose request was refused so many times for its length.

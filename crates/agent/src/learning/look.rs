@@ -96,14 +96,21 @@ impl From<Error> for LookError {
     }
 }
 
-async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookError> {
+/// Asks, and asks again as long as the model refuses the request for its length.
+pub async fn ask_shorter<T>(
+    ask: impl AsyncFn(u32) -> Result<T, LookError>,
+) -> Result<T, LookError> {
     let mut refusals = 0;
     loop {
-        match look_once(memory, session_id, refusals).await {
+        match ask(refusals).await {
             Err(failed) if is_sent_again(&failed.error, refusals) => refusals += 1,
-            looked => return looked,
+            answer => return answer,
         }
     }
+}
+
+async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookError> {
+    ask_shorter(async |refusals| look_once(memory, session_id, refusals).await).await
 }
 
 /// Takes a look whose request was refused so many times for its length.

@@ -127,9 +127,7 @@ impl ToldChange {
         memory.new_callbacks.note();
         Ok(())
     }
-}
 
-impl ToldChange {
     /// What somebody wrote into the block that is learnt into is put in order like what was
     /// learnt. A proposal says so itself.
     fn ask_for_order(
