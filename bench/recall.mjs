@@ -14,9 +14,12 @@ import { fileURLToPath } from "node:url";
 import { makeChats, makeDialogues } from "./questions/make.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const PROGRAM = ["--package", "session-agent-core", "--features", "testing", "--example", "recall"];
-/** The core at full speed: thousands of texts are indexed and searched. */
-const FAST = ["--config", "profile.dev.package.session-agent-core.opt-level=2"];
+const PROGRAM = ["--package", "session-agent-search", "--features", "testing", "--example", "recall"];
+/** At full speed: thousands of texts are indexed and searched. */
+const FAST = ["base", "store", "search"].flatMap((name) => [
+  "--config",
+  `profile.dev.package.session-agent-${name}.opt-level=2`,
+]);
 
 const folder = mkdtempSync(join(tmpdir(), "recall-"));
 try {

@@ -3,7 +3,7 @@
 //
 //   npm run bench -- vectors
 //   EMBEDDINGS_URL=http://127.0.0.1:1234/v1 EMBEDDINGS_MODEL=… npm run bench -- vectors
-//   RECORD=1 npm run bench -- vectors    (writes crates/core/src/search/recorded/ anew, too)
+//   RECORD=1 npm run bench -- vectors    (writes crates/search/src/recorded/ anew, too)
 //
 // The vectors come from the real model of the tests, or from any OpenAI-compatible
 // endpoint. VERBOSE=1 names the questions whose answers were missed. The times depend on
@@ -32,7 +32,7 @@ const { url, stop: stopServing } = await serveEmbeddings();
 
 const read = async (path) => (await readFile(new URL(path, import.meta.url), "utf8")).split("\n");
 const meanings = (await read("meanings.txt")).filter((line) => line && !line.startsWith("#"));
-const friends = (await read("../crates/agent/src/tests/search/friends.txt")).filter(Boolean);
+const friends = (await read("../tests/native/search/friends.txt")).filter(Boolean);
 const asked = (lines, mark) =>
   lines
     .filter((line) => line.startsWith(mark))
@@ -205,7 +205,7 @@ async function record({ name, messages, questions, nearness, found: [byWords] })
     const near = nearness[index].slice(0, kept.length).map((one) => Math.round(one * 10_000));
     lines.push([place, words.join(","), near.join(",")].join(" "));
   }
-  const folder = new URL("../crates/core/src/search/recorded/", import.meta.url);
+  const folder = new URL("../crates/search/src/recorded/", import.meta.url);
   await mkdir(folder, { recursive: true });
   await writeFile(new URL(`${name}.txt`, folder), `${lines.join("\n")}\n`);
 }

@@ -18,11 +18,12 @@ import { setUp } from "./setup.mjs";
 import { BINDGEN_SOURCES } from "./setup/bindgen.mjs";
 import { withLock } from "./lock.mjs";
 
+/** The districts. The client is for callers. */
+const CRATES = readdirSync(join(ROOT, "crates")).filter((name) => name !== "client");
 const SOURCES = [
   [
     "src",
-    "crates/core",
-    "crates/agent",
+    ...CRATES.map((name) => `crates/${name}`),
     "console",
     "packages/session-agent/src",
     "generated",

@@ -4,9 +4,9 @@
 use worker::web_sys;
 
 use super::http::{self, ResponseResult};
-use session_agent_agent::api::route;
-use session_agent_core::access::{CorsPolicy, Policy};
-use session_agent_core::base::error::{Code, Error};
+use access::{CorsPolicy, Policy};
+use api::route;
+use base::error::{Code, Error};
 
 /// The CORS policy for the page that sent this request.
 pub fn find(policy: &Policy, request: &web_sys::Request) -> CorsPolicy {

@@ -14,12 +14,12 @@ use super::http::{self, ResponseResult};
 use super::outbound::Bindings;
 use super::storage::{Sqlite, Storage, wake_at};
 use super::{policy, tasks};
-use session_agent_agent::api::route::decode;
-use session_agent_agent::directory::MAX_CALL_BYTES;
-use session_agent_agent::directory::part::{DirectoryPart, RETRY_MS};
-use session_agent_core::access::{self, Policy};
-use session_agent_core::base::error::{Error, Result};
-use session_agent_core::base::host::Host as _;
+use access::{self, Policy};
+use api::route::decode;
+use base::error::{Error, Result};
+use base::host::Host as _;
+use directory::MAX_CALL_BYTES;
+use directory::part::{DirectoryPart, RETRY_MS};
 
 #[wasm_bindgen]
 pub struct AgentDirectory(Rc<PartObject>);

@@ -4,7 +4,7 @@
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;
 
-use session_agent_core::base::settings::Setting;
+use base::settings::Setting;
 
 /// The binding of this name, a variable or a secret included.
 pub fn find(env: &JsValue, name: &str) -> Option<JsValue> {

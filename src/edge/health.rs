@@ -2,7 +2,7 @@
 //! nobody needs a token for it.
 
 use super::http::{self, ResponseResult};
-use session_agent_core::base::json::{self, json};
+use base::json::{self, json};
 
 pub fn answer() -> ResponseResult {
     let health = json!({

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use worker::Delay;
 
-use session_agent_core::base::host::Host;
+use base::host::Host;
 
 pub struct Runtime;
 

@@ -12,11 +12,11 @@ use super::host::pause;
 use super::storage::Statements;
 use super::stream;
 use super::text::Sent;
-use session_agent_agent::api::limits::check_length;
-use session_agent_core::base::budget::{REQUESTS, Reservation};
-use session_agent_core::base::error::{Code, Error, Result};
-use session_agent_core::base::json::{self, json};
-use session_agent_core::base::outbound::in_time;
+use api::limits::check_length;
+use base::budget::{REQUESTS, Reservation};
+use base::error::{Code, Error, Result};
+use base::json::{self, json};
+use base::outbound::in_time;
 
 #[wasm_bindgen]
 extern "C" {

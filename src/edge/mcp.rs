@@ -5,10 +5,10 @@ use worker::web_sys;
 use super::http::{self, ResponseResult};
 use super::storage::Statements;
 use super::text::Sent;
-use session_agent_agent::api::mcp::{self, McpAnswer, McpHeaders, McpRequest};
-use session_agent_agent::api::operation::Agent;
-use session_agent_core::base::budget::Reservation;
-use session_agent_core::base::error::Result;
+use api::mcp::{self, McpAnswer, McpHeaders, McpRequest};
+use api::operation::Agent;
+use base::budget::Reservation;
+use base::error::Result;
 
 /// An answer, and the memory that it holds until it is sent.
 pub struct McpReply {

@@ -25,10 +25,10 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::host::Runtime;
-use session_agent_agent::api::route::Route;
-use session_agent_core::access::{self, Caller, Policy, RequestOrigin};
-use session_agent_core::base::error::Result;
-use session_agent_core::base::settings::Setting;
+use access::{self, Caller, Policy, RequestOrigin};
+use api::route::Route;
+use base::error::Result;
+use base::settings::Setting;
 use worker::{Env, console_warn, web_sys};
 
 /// Identifies the caller by the `authorization` header or, where a page can't set

@@ -29,23 +29,23 @@ pub use self::reflect::describe;
 use self::reflect::{description, failed, get, method, object, raw_method, set};
 use super::env;
 use super::host::{Runtime, pause};
-use session_agent_agent::api::defaults;
-use session_agent_agent::chat::run::deployed::Deployed;
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::outbound::Archive;
-use session_agent_core::base::outbound::{
+use api::defaults;
+use base::host::Host as _;
+use base::outbound::Archive;
+use base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
     LINE, LeavingCall, ListedObject, LocalBoxFuture, OWN_CLASS, ObjectListing, Outbound,
     OutboundRequest, OutboundResponse, PutCondition, WriteLocks, in_time, may_leave,
 };
-use session_agent_core::base::owner::Owner;
-use session_agent_core::base::settings::Setting;
-use session_agent_core::base::slots::{Slot, Slots};
-use session_agent_core::base::tokens::TokenCounter;
-use session_agent_core::base::trace::calls::note_call;
-use session_agent_core::base::trace::export::make_queue;
-use session_agent_core::base::trace::span::SpanQueue;
-use session_agent_core::base::trace::{self, Trace};
+use base::owner::Owner;
+use base::settings::Setting;
+use base::slots::{Slot, Slots};
+use base::tokens::TokenCounter;
+use base::trace::calls::note_call;
+use base::trace::export::make_queue;
+use base::trace::span::SpanQueue;
+use base::trace::{self, Trace};
+use chat::run::deployed::Deployed;
 
 const BUCKET: &str = Setting::SkillsBucket.name();
 const AGENTS: &str = Setting::SessionAgent.name();

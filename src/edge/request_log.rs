@@ -10,13 +10,13 @@ use worker::{Env, console_warn};
 use super::env;
 use super::host::Runtime;
 use super::storage::Statements;
-use session_agent_agent::api::request_line::{LoggedRequests, RequestLine, name_of};
-use session_agent_agent::api::route::Route;
-use session_agent_core::base::error::Error;
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::settings::Setting;
-use session_agent_core::base::trace::Trace;
-use session_agent_core::base::trace::header::{parse_parent, render_hex};
+use api::request_line::{LoggedRequests, RequestLine, name_of};
+use api::route::Route;
+use base::error::Error;
+use base::host::Host as _;
+use base::settings::Setting;
+use base::trace::Trace;
+use base::trace::header::{parse_parent, render_hex};
 
 #[wasm_bindgen(module = "/src/edge/glue.js")]
 extern "C" {

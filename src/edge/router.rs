@@ -18,15 +18,15 @@ use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
-use session_agent_agent::api::door::admit;
-use session_agent_agent::api::route::{self, Route};
-use session_agent_agent::directory::list::list_agents;
-use session_agent_core::access::{self, CorsPolicy, Policy};
-use session_agent_core::base::budget::Reservation;
-use session_agent_core::base::error::{self, Error};
-use session_agent_core::base::json;
-use session_agent_core::base::settings::Setting;
-use session_agent_core::base::trace::{TRACEPARENT, Trace, run_in};
+use access::{self, CorsPolicy, Policy};
+use api::door::admit;
+use api::route::{self, Route};
+use base::budget::Reservation;
+use base::error::{self, Error};
+use base::json;
+use base::settings::Setting;
+use base::trace::{TRACEPARENT, Trace, run_in};
+use directory::list::list_agents;
 
 #[wasm_bindgen]
 extern "C" {

@@ -11,12 +11,12 @@ use wasm_bindgen::prelude::*;
 use super::http::{self, ReceivedBody};
 use super::stream::{self, TextEncoder};
 use super::text::Sent;
-use session_agent_agent::api::limits::check_length;
-use session_agent_agent::api::route::{Route, check_agent_name};
-use session_agent_core::access::MAX_TOKEN_BYTES;
-use session_agent_core::base::budget::{FORWARDS, Reservation, SMALL_BYTES};
-use session_agent_core::base::error::{Error, Result};
-use session_agent_core::base::json::{self, json};
+use access::MAX_TOKEN_BYTES;
+use api::limits::check_length;
+use api::route::{Route, check_agent_name};
+use base::budget::{FORWARDS, Reservation, SMALL_BYTES};
+use base::error::{Error, Result};
+use base::json::{self, json};
 
 #[wasm_bindgen]
 extern "C" {

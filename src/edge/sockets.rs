@@ -11,12 +11,12 @@ use worker::worker_sys::WebSocketPair;
 use worker::worker_sys::ext::{ResponseInitExt as _, WebSocketExt as _};
 
 use super::host::Runtime;
-use session_agent_agent::api::socket::{Credit, SocketState};
-use session_agent_agent::chat::run::running_turns::Audience;
-use session_agent_core::base::error::{Error, Result};
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::ids::Id;
-use session_agent_core::base::json;
+use api::socket::{Credit, SocketState};
+use base::error::{Error, Result};
+use base::host::Host as _;
+use base::ids::Id;
+use base::json;
+use chat::run::running_turns::Audience;
 
 #[wasm_bindgen]
 extern "C" {

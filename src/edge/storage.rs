@@ -10,9 +10,9 @@ use js_sys::{Array, ArrayBuffer, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::text::{JsText, copy};
-use session_agent_core::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
-use session_agent_core::base::error::{Error, Result};
-use session_agent_core::base::rows::{list_of, parse_rows};
+use base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
+use base::error::{Error, Result};
+use base::rows::{list_of, parse_rows};
 
 #[wasm_bindgen]
 extern "C" {

@@ -12,10 +12,10 @@ use wasm_bindgen::prelude::*;
 
 use super::host::pause;
 use super::tasks;
-use session_agent_agent::chat::run::listener::TurnListener;
-use session_agent_core::base::budget::Reservation;
-use session_agent_core::base::error::{Error, Result};
-use session_agent_core::base::outbound::in_time;
+use base::budget::Reservation;
+use base::error::{Error, Result};
+use base::outbound::in_time;
+use chat::run::listener::TurnListener;
 
 #[wasm_bindgen]
 extern "C" {

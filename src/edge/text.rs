@@ -6,7 +6,7 @@ use std::rc::Rc;
 use js_sys::{JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use session_agent_core::base::database::{EngineText, SqlText};
+use base::database::{EngineText, SqlText};
 
 #[wasm_bindgen]
 extern "C" {

@@ -1,4 +1,4 @@
-// The agents of `crates/agent/src/tests/player.rs`: the operations without a runtime, thousands a second.
+// The agents of `tests/native/player.rs`: the operations without a runtime, thousands a second.
 // A statement of a write can be made to fail, and an object to die within a turn.
 
 import { execFile, spawn } from "node:child_process";
@@ -14,7 +14,7 @@ const MARK = "@player@";
 export async function startNative() {
   const { stdout } = await promisify(execFile)(
     "cargo",
-    ["test", "--locked", "--package", "session-agent-agent", "--lib", "--no-run", "--message-format=json"],
+    ["test", "--locked", "--package", "session-agent-tests", "--no-run", "--message-format=json"],
     {
       cwd: ROOT,
       maxBuffer: 1 << 28,
@@ -26,7 +26,7 @@ export async function startNative() {
     .map((line) => JSON.parse(line))
     .find(
       ({ reason, executable, profile, target }) =>
-        reason === "compiler-artifact" && executable && profile.test && target.name === "session_agent_agent",
+        reason === "compiler-artifact" && executable && profile.test && target.name === "native",
     );
   return new Native(built.executable);
 }
@@ -52,7 +52,7 @@ class Native {
   }
 
   async start() {
-    const child = spawn(this.#executable, ["--exact", "tests::player::the_player_is_served", "--nocapture"], {
+    const child = spawn(this.#executable, ["--exact", "player::the_player_is_served", "--nocapture"], {
       env: { ...process.env, PLAYER: "1", RUST_BACKTRACE: "0" },
       stdio: ["pipe", "pipe", "pipe"],
     });

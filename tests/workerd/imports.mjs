@@ -1,27 +1,30 @@
-// Which source file imports which: the files' `use` declarations, and paths that begin with
-// `crate`, `self`, `super` or another crate's name. Tests and comments don't count.
+// Which source file of a crate imports which other: the files' `use` declarations, and paths
+// that begin with `crate`, `self` or `super`. Tests and comments don't count.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The crates, each with districts of its own. */
-export const CRATES = ["src", "crates/core/src", "crates/agent/src"];
-
-/** How a crate names another one. */
-const OTHERS = ["session_agent_core", "session_agent_agent"];
-
-/** Every file that ships: `{ file, module, code }`. `module` is the file's path, as in `memory::block`. */
-export function readSources(folder) {
+/**
+ * Every file of a crate that ships: `{ file, module, root, code }`. `module` is the file's path,
+ * as in `memory::block`. Both begin with the district, if there is one: so does `root`.
+ */
+export function readSources(folder, district) {
   const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith(".rs"));
   const texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
   const tests = files.flatMap((file) => {
     const names = texts.get(file).matchAll(/#\[cfg\((?:test|feature = "testing")\)\]\n(?:pub )?mod (\w+);/g);
     return [...names].map(([, name]) => [...pathOf(file), name].join("::"));
   });
+  const here = district === undefined ? [] : [district];
   return files
     .map((file) => ({ file, module: pathOf(file).join("::"), text: texts.get(file) }))
     .filter(({ module }) => !tests.some((name) => module === name || module.startsWith(`${name}::`)))
-    .map(({ file, module, text }) => ({ file, module, code: withoutTestsAndComments(text) }));
+    .map(({ file, text }) => ({
+      file: join(...here, file),
+      module: [...here, ...pathOf(file)].join("::"),
+      root: here,
+      code: withoutTestsAndComments(text),
+    }));
 }
 
 function pathOf(file) {
@@ -43,23 +46,22 @@ export function importsOf(sources) {
   return new Map(
     sources
       .filter(({ module }) => module !== "")
-      .map(({ module, code }) => {
-        const named = pathsIn(code, module).map((path) => longestKnown(path, modules));
+      .map(({ module, root, code }) => {
+        const named = pathsIn(code, module, root).map((path) => longestKnown(path, modules));
         return [module, [...new Set(named)].filter((other) => other && other !== module)];
       }),
   );
 }
 
-function pathsIn(code, module) {
+function pathsIn(code, module, root) {
   const here = module.split("::");
   const paths = [];
   for (const [, indent, tree] of code.matchAll(/^([ \t]*)(?:pub(?:\([a-z ]+\))? )?use ([^;]+);/gm)) {
     // In a module inside the file, `super` is the file.
     const from = indent === "" ? here : [...here, "inner"];
-    paths.push(...expand(tree).map((path) => absolute(path, from)));
+    paths.push(...expand(tree).map((path) => absolute(path, from, root)));
   }
-  for (const [path] of code.matchAll(/\b(?:crate|session_agent_\w+|self|super)(?:::\w+)+/g))
-    paths.push(absolute(path, here));
+  for (const [path] of code.matchAll(/\b(?:crate|self|super)(?:::\w+)+/g)) paths.push(absolute(path, here, root));
   return paths;
 }
 
@@ -82,9 +84,9 @@ function expand(tree) {
   return [...parts, part].filter((each) => each.trim()).flatMap((each) => expand(text.slice(0, brace) + each.trim()));
 }
 
-function absolute(path, from) {
+function absolute(path, from, root) {
   const [first, ...rest] = path.split("::");
-  if (first === "crate" || OTHERS.includes(first)) return rest;
+  if (first === "crate") return [...root, ...rest];
   if (first === "self") return [...from, ...rest];
   if (first !== "super") return [...from, first, ...rest];
   const up = path.split("::").findIndex((name) => name !== "super");

@@ -7,19 +7,19 @@ use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
-use session_agent_agent::api::scheduled_backup;
-use session_agent_agent::chat::run::callbacks::CallbackSender;
-use session_agent_agent::chat::run::running_turns::Audience as _;
-use session_agent_agent::chat::run::show_pace::{NextList, ShownChange};
-use session_agent_agent::chat::run::watchers::show_news;
-use session_agent_agent::learning::rounds::{find_due_time, learn_if_due};
-use session_agent_agent::lifecycle::retention;
-use session_agent_core::access::Caller;
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::outbound::Outbound as _;
-use session_agent_core::search::build::{BATCHES_PER_WAKE, build_batch};
-use session_agent_core::store::callbacks::find_next_due;
-use session_agent_core::store::erased::LeftPages;
+use access::Caller;
+use api::scheduled_backup;
+use base::host::Host as _;
+use base::outbound::Outbound as _;
+use chat::run::callbacks::CallbackSender;
+use chat::run::running_turns::Audience as _;
+use chat::run::show_pace::{NextList, ShownChange};
+use chat::run::watchers::show_news;
+use learning::rounds::{find_due_time, learn_if_due};
+use lifecycle::retention;
+use search::build::{BATCHES_PER_WAKE, build_batch};
+use store::callbacks::find_next_due;
+use store::erased::LeftPages;
 
 /// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
 /// alarm finds the turn that was cut off.

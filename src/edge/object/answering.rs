@@ -12,22 +12,22 @@ use crate::edge::request_log::{RequestNote, trace_of_refused};
 use crate::edge::storage::Sqlite;
 use crate::edge::text::Sent;
 use crate::edge::{health, http, mcp, stream};
-use session_agent_agent::api::chat::BegunTurn;
-use session_agent_agent::api::chat::begin_chat;
-use session_agent_agent::api::chat::resume_chat;
-use session_agent_agent::api::dispatch::dispatch;
-use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
-use session_agent_agent::api::operation::{Agent, Reply};
-use session_agent_agent::api::operations::message_reads::get_messages;
-use session_agent_agent::api::route::{self, Route};
-use session_agent_agent::chat::run::listener::TurnListener;
-use session_agent_agent::chat::stream::chunks::HEADERS;
-use session_agent_agent::memory::homes::agent::{VIA_HEADER, parse_via};
-use session_agent_core::access::Caller;
-use session_agent_core::base::budget::Reservation;
-use session_agent_core::base::error::{Error, Result};
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::trace::{self, TRACEPARENT, TRACESTATE};
+use access::Caller;
+use api::chat::BegunTurn;
+use api::chat::begin_chat;
+use api::chat::resume_chat;
+use api::dispatch::dispatch;
+use api::door::{admit, check_room, may_be_repeated};
+use api::operation::{Agent, Reply};
+use api::operations::message_reads::get_messages;
+use api::route::{self, Route};
+use base::budget::Reservation;
+use base::error::{Error, Result};
+use base::host::Host as _;
+use base::trace::{self, TRACEPARENT, TRACESTATE};
+use chat::run::listener::TurnListener;
+use chat::stream::chunks::HEADERS;
+use memory::homes::agent::{VIA_HEADER, parse_via};
 
 pub enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.

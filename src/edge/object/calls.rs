@@ -13,21 +13,19 @@ use crate::edge::request_log::{RequestNote, trace_of_refused};
 use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::{Sqlite, empty};
 use crate::edge::text::Sent;
-use session_agent_agent::api::dispatch::dispatch;
-use session_agent_agent::api::door::{admit, check_room, may_be_repeated};
-use session_agent_agent::api::operation::{Agent, Reply};
-use session_agent_agent::api::route::Route;
-use session_agent_agent::memory::purge::renew_tables;
-use session_agent_core::access::{self, Caller};
-use session_agent_core::base::budget::Reservation;
-use session_agent_core::base::error::Result;
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::outbound::Outbound as _;
-use session_agent_core::base::trace::run_in;
-use session_agent_core::store::erased::LeftPages;
-use session_agent_core::store::schema::free_space::{
-    FILLED_BYTES, empty_free_pages, fill_free_pages,
-};
+use access::{self, Caller};
+use api::dispatch::dispatch;
+use api::door::{admit, check_room, may_be_repeated};
+use api::operation::{Agent, Reply};
+use api::route::Route;
+use base::budget::Reservation;
+use base::error::Result;
+use base::host::Host as _;
+use base::outbound::Outbound as _;
+use base::trace::run_in;
+use memory::purge::renew_tables;
+use store::erased::LeftPages;
+use store::schema::free_space::{FILLED_BYTES, empty_free_pages, fill_free_pages};
 
 /// How often, and how long each time, a purge that found nothing waits for another one that
 /// clears the same pages. After that it clears them itself.

@@ -6,16 +6,14 @@ use super::Object;
 use crate::edge::http::RequestBody;
 use crate::edge::storage::Sqlite;
 use crate::edge::transfer;
-use session_agent_agent::api::operation::{Agent, Reply};
-use session_agent_agent::api::route::{Route, nothing_here};
-use session_agent_agent::api::transfer::{
-    begin_agent_export, begin_agent_import, begin_export, begin_import,
-};
-use session_agent_agent::chat::run::running_turns::Audience as _;
-use session_agent_agent::chat::run::show_pace::ShownChange;
-use session_agent_agent::lifecycle::retention::is_due;
-use session_agent_core::base::error::Result;
-use session_agent_core::base::ids::Id;
+use api::operation::{Agent, Reply};
+use api::route::{Route, nothing_here};
+use api::transfer::{begin_agent_export, begin_agent_import, begin_export, begin_import};
+use base::error::Result;
+use base::ids::Id;
+use chat::run::running_turns::Audience as _;
+use chat::run::show_pace::ShownChange;
+use lifecycle::retention::is_due;
 
 impl Object {
     /// The file as a stream.

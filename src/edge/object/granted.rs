@@ -6,14 +6,14 @@ use worker::web_sys;
 use super::Object;
 use crate::edge::storage::Sqlite;
 use crate::edge::{http, identify};
-use session_agent_agent::api::operation::Agent;
-use session_agent_agent::api::operations::tokens::MintToken;
-use session_agent_agent::api::route::Route;
-use session_agent_core::access::Caller;
-use session_agent_core::base::error::{Code, Error, Result};
-use session_agent_core::base::json;
-use session_agent_core::base::owner::{OwnedTask, Owner};
-use session_agent_core::base::tokens::{self, CountedTask};
+use access::Caller;
+use api::operation::Agent;
+use api::operations::tokens::MintToken;
+use api::route::Route;
+use base::error::{Code, Error, Result};
+use base::json;
+use base::owner::{OwnedTask, Owner};
+use base::tokens::{self, CountedTask};
 
 /// The answer of a class about a request that it does not let in.
 const NOTHING: &str = "null";

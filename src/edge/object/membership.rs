@@ -8,9 +8,9 @@ use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
 use crate::edge::tasks;
-use session_agent_agent::directory::membership::{Member, is_there};
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::outbound::{Outbound as _, in_time};
+use base::host::Host as _;
+use base::outbound::{Outbound as _, in_time};
+use directory::membership::{Member, is_there};
 
 /// The alarm that makes sure of it comes so long after the agent was made.
 const LOOK_AFTER_MS: i64 = 10_000;

@@ -12,10 +12,10 @@ use worker::Env;
 use worker::worker_sys::DurableObjectId;
 
 use crate::edge::storage::Sqlite;
-use session_agent_core::base::error::{Error, Result};
-use session_agent_core::base::json;
-use session_agent_core::base::settings::Setting;
-use session_agent_core::store::stored::{self, find_stored, write_stored};
+use base::error::{Error, Result};
+use base::json;
+use base::settings::Setting;
+use store::stored::{self, find_stored, write_stored};
 
 pub(super) struct AgentName {
     name: OnceCell<String>,

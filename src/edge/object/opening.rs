@@ -5,11 +5,10 @@ use worker::web_sys;
 use super::Object;
 use super::answering::ObjectAnswer;
 use crate::edge::http;
-use session_agent_agent::api::operation::Agent;
-use session_agent_agent::api::{route, socket};
-use session_agent_core::access;
-use session_agent_core::base::error::Result;
-use session_agent_core::base::trace::{self, StoredTrace, Trace};
+use api::operation::Agent;
+use api::{route, socket};
+use base::error::Result;
+use base::trace::{self, StoredTrace, Trace};
 
 impl Object {
     pub(super) fn open_socket(

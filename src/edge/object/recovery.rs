@@ -6,8 +6,8 @@ use wasm_bindgen::prelude::*;
 
 use super::Object;
 use crate::edge::http;
-use session_agent_core::base::outbound::{LocalBoxFuture, Outbound as _};
-use session_agent_core::base::recovery::{Recovery, RecoveryFailure};
+use base::outbound::{LocalBoxFuture, Outbound as _};
+use base::recovery::{Recovery, RecoveryFailure};
 
 /// How long the object lives on, so that the answer leaves it.
 const LAST_WORDS_MS: i64 = 250;
@@ -62,7 +62,7 @@ impl Object {
             .and_then(JsCast::dyn_into::<js_sys::Function>)
             .and_then(|abort| abort.call1(self.state.as_ref(), &reason));
         if ended.is_err() {
-            http::log(&session_agent_core::base::error::Error::storage(
+            http::log(&base::error::Error::storage(
                 "the object could not end its life",
             ));
         }

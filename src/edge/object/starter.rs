@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::Object;
-use session_agent_agent::chat::run::running_turns::Audience as _;
-use session_agent_agent::chat::run::show_pace::ShownChange;
-use session_agent_agent::chat::run::work::{TurnStarter, TurnWork};
-use session_agent_agent::lifecycle::restores::RunningRestore;
-use session_agent_core::base::ids::Id;
+use base::ids::Id;
+use chat::run::running_turns::Audience as _;
+use chat::run::show_pace::ShownChange;
+use chat::run::work::{TurnStarter, TurnWork};
+use lifecycle::restores::RunningRestore;
 
 impl TurnStarter for Object {
     fn begin(&self, work: TurnWork) {

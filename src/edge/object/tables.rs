@@ -3,8 +3,8 @@
 use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::storage::Sqlite;
-use session_agent_core::base::error::Result;
-use session_agent_core::store::schema::{
+use base::error::Result;
+use store::schema::{
     self,
     blank::{BlankDatabase, MadeListener},
 };

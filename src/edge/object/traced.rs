@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use session_agent_core::base::trace::Trace;
+use base::trace::Trace;
 
 /// The trace of a request that is being answered, as far as it is known.
 #[derive(Default)]

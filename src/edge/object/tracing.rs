@@ -4,20 +4,20 @@ use std::rc::Rc;
 
 use super::Object;
 use crate::edge::host::Runtime;
-use session_agent_agent::api::mcp::find_trace;
-use session_agent_agent::api::route::Route;
-use session_agent_agent::api::socket::SocketState;
-use session_agent_agent::api::tracing::request_span;
-use session_agent_core::access::Caller;
-use session_agent_core::base::error::Error;
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::ids::Id;
-use session_agent_core::base::outbound::Outbound as _;
-use session_agent_core::base::trace::export::send_spans;
-use session_agent_core::base::trace::header::parse_parent;
-use session_agent_core::base::trace::sampler::Sampler;
-use session_agent_core::base::trace::span::{Span, SpanKind, SpanQueue};
-use session_agent_core::base::trace::{StoredTrace, Trace};
+use access::Caller;
+use api::mcp::find_trace;
+use api::route::Route;
+use api::socket::SocketState;
+use api::tracing::request_span;
+use base::error::Error;
+use base::host::Host as _;
+use base::ids::Id;
+use base::outbound::Outbound as _;
+use base::trace::export::send_spans;
+use base::trace::header::parse_parent;
+use base::trace::sampler::Sampler;
+use base::trace::span::{Span, SpanKind, SpanQueue};
+use base::trace::{StoredTrace, Trace};
 
 impl Object {
     /// The trace that a message of the Model Context Protocol names in itself, if it is

@@ -6,11 +6,9 @@ use wasm_bindgen::prelude::*;
 
 use super::reflect::{failed, get, method, object};
 use super::{Bindings, pause, settle};
-use session_agent_core::base::outbound::{Archive, ArchivePiece, ArchiveUpload};
-use session_agent_core::base::outbound::{
-    CallFailure, ListedObject, LocalBoxFuture, ObjectListing, in_time,
-};
-use session_agent_core::base::settings::Setting;
+use base::outbound::{Archive, ArchivePiece, ArchiveUpload};
+use base::outbound::{CallFailure, ListedObject, LocalBoxFuture, ObjectListing, in_time};
+use base::settings::Setting;
 
 /// How long one call of the bucket may take.
 const MAX_CALL_MS: i64 = 60_000;

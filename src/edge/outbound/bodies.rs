@@ -7,10 +7,8 @@ use worker::web_sys;
 use super::promise::settle;
 use super::reflect::{cancel, failed, get, method, raw_method};
 use crate::edge::host::{Runtime, pause};
-use session_agent_core::base::host::Host as _;
-use session_agent_core::base::outbound::{
-    ByteChunks, CallFailure, CallLimits, Clock, LocalBoxFuture, in_time,
-};
+use base::host::Host as _;
+use base::outbound::{ByteChunks, CallFailure, CallLimits, Clock, LocalBoxFuture, in_time};
 
 /// A call that has left. Dropping it before its end aborts the call.
 pub struct InFlightCall {

@@ -4,7 +4,7 @@ use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-use session_agent_core::base::outbound::CallFailure;
+use base::outbound::CallFailure;
 
 pub fn method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, CallFailure> {
     raw_method(target, name, args).map_err(failed)

@@ -1,0 +1,110 @@
+//! How this Worker is configured to let callers in.
+
+use super::token::Secret;
+use base::error::{Code, Error};
+
+/// How this Worker is configured to let callers in.
+#[derive(Clone, Default)]
+pub struct Policy {
+    pub(super) secret: ConfiguredSecret,
+    pub(super) previous: PreviousSecret,
+    pub(super) auth: Auth,
+    /// `ALLOWED_ORIGINS`: the origins whose pages may read answers.
+    pub(super) origins: Vec<String>,
+}
+
+/// The setting `SESSION_AGENT_TOKEN`.
+#[derive(Clone, Default)]
+pub enum ConfiguredSecret {
+    #[default]
+    Nothing,
+    /// The secret is so short that it could be guessed: nobody gets in, with any `AUTH`.
+    TooShort,
+    Secret(Secret),
+}
+
+/// The setting `SESSION_AGENT_TOKEN_PREVIOUS`: while a secret is replaced, the older one still
+/// holds. It opens what the secret opens, and signs nothing new.
+#[derive(Clone, Default)]
+pub enum PreviousSecret {
+    #[default]
+    Nothing,
+    /// Nobody gets in: it is too short for a secret, or stands alone.
+    Wrong(&'static str),
+    Secret(Secret),
+}
+
+/// The setting `AUTH`: the callers that get in if there is no secret. A secret overrides
+/// it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Auth {
+    /// Nobody gets in.
+    #[default]
+    Secret,
+    /// Everybody who reaches the Worker gets in: for a Worker that only bindings reach.
+    Open,
+    /// Every program on this machine gets in. Pages of other sites do not.
+    Local,
+}
+
+pub fn unauthorized(message: impl Into<String>) -> Error {
+    Error::new(Code::Unauthorized, message)
+}
+
+pub fn forbidden(message: impl Into<String>) -> Error {
+    Error::new(Code::Forbidden, message)
+}
+
+impl Policy {
+    pub fn new(secret: Option<String>, auth: Option<&str>) -> Self {
+        let secret = match secret.map(Secret::new) {
+            None => ConfiguredSecret::Nothing,
+            Some(None) => ConfiguredSecret::TooShort,
+            Some(Some(secret)) => ConfiguredSecret::Secret(secret),
+        };
+        let auth = match auth {
+            Some("open") => Auth::Open,
+            Some("local") => Auth::Local,
+            _ => Auth::Secret,
+        };
+        Self {
+            secret,
+            previous: PreviousSecret::Nothing,
+            auth,
+            origins: Vec::new(),
+        }
+    }
+
+    /// The same policy, while the secret `previous` still holds beside the new one.
+    #[must_use]
+    pub fn with_previous(mut self, previous: Option<String>) -> Self {
+        self.previous = match (previous.map(Secret::new), &self.secret) {
+            (None, _) => PreviousSecret::Nothing,
+            (Some(None), _) => PreviousSecret::Wrong(
+                "SESSION_AGENT_TOKEN_PREVIOUS is too short for a secret and could be guessed, so this Worker lets nobody in. Set it to the secret that you replace, or remove it: `npx wrangler secret delete SESSION_AGENT_TOKEN_PREVIOUS`.",
+            ),
+            (Some(_), ConfiguredSecret::Nothing) => PreviousSecret::Wrong(
+                "SESSION_AGENT_TOKEN_PREVIOUS is set and SESSION_AGENT_TOKEN is not, so this Worker lets nobody in. `npx wrangler secret put SESSION_AGENT_TOKEN` sets the new secret.",
+            ),
+            (Some(Some(previous)), _) => PreviousSecret::Secret(previous),
+        };
+        self
+    }
+
+    /// The secrets that hold: the one that signs, then the one that it replaces.
+    pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let previous = match &self.previous {
+            PreviousSecret::Secret(previous) => Some(previous),
+            PreviousSecret::Nothing | PreviousSecret::Wrong(_) => None,
+        };
+        self.secret().into_iter().chain(previous)
+    }
+
+    /// The secret that signs tokens.
+    pub fn secret(&self) -> Option<&Secret> {
+        match &self.secret {
+            ConfiguredSecret::Secret(secret) => Some(secret),
+            ConfiguredSecret::Nothing | ConfiguredSecret::TooShort => None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The memory that the model may read and write in a turn. This reach follows from the
+//! turn's caller and is stored with the turn. A turn that continues another caller's turn
+//! has the narrower reach of the two.
+
+use serde::{Deserialize, Serialize};
+
+use super::scope::Caller;
+use base::trace::{self, StoredTrace};
+use store::limits::HolderLimits;
+
+/// The order is from the narrowest to the widest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ModelReach {
+    /// The model writes this session's blocks, and searches this session's messages.
+    Session,
+    /// The model also writes the agent's blocks.
+    SessionAndMemory,
+    /// The model also searches the messages of every session.
+    #[default]
+    Agent,
+}
+
+impl ModelReach {
+    pub fn is_agent(&self) -> bool {
+        *self == Self::Agent
+    }
+
+    /// Whether the model writes the agent's own blocks, which all sessions share.
+    pub fn writes_agent(self) -> bool {
+        self != Self::Session
+    }
+}
+
+/// The kind of a caller, as the record of a turn names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum AskerKind {
+    /// The holder of the secret, or anybody where the Worker is open.
+    Secret,
+    /// The holder of a minted token.
+    Token,
+}
+
+/// The facts about the caller who asks for a turn, kept until the turn is over.
+#[derive(Clone, Debug, Default)]
+pub struct Asker {
+    /// `None`: an older build did not keep it.
+    pub kind: Option<AskerKind>,
+    pub reach: ModelReach,
+    /// The limits of the caller's token.
+    pub limits: Option<HolderLimits>,
+    /// The trace of the caller's request.
+    pub trace: Option<StoredTrace>,
+}
+
+impl Caller {
+    pub fn asker(&self) -> Asker {
+        Asker {
+            kind: Some(match self {
+                Self::Owner => AskerKind::Secret,
+                Self::Scoped(_) => AskerKind::Token,
+            }),
+            reach: self.reach(),
+            limits: self.limits().cloned(),
+            trace: trace::current().map(|trace| StoredTrace::of(&trace)),
+        }
+    }
+
+    pub fn reach(&self) -> ModelReach {
+        if self.only_session().is_none() {
+            ModelReach::Agent
+        } else if self.lets_model_write_agent_memory() {
+            ModelReach::SessionAndMemory
+        } else {
+            ModelReach::Session
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The kinds of callers, and the rights that a minted token gives its holder.
+
+use serde::{Deserialize, Serialize};
+
+use base::ids::Id;
+use base::json::list;
+use store::limits::HolderLimits;
+
+/// The most names in one list of an [`Allow`].
+pub const MAX_ALLOWED_NAMES: usize = 32;
+
+/// The sender of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Caller {
+    /// The holder of the secret, or anybody where the Worker is open.
+    Owner,
+    /// The holder of a minted token.
+    Scoped(TokenScope),
+}
+
+/// The rights that a minted token gives. The token contains them, and an open socket
+/// keeps them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenScope {
+    /// The token is for this session alone. `None`: for all sessions of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Id>,
+    /// The token is for these operations alone. `None`: for all operations except those
+    /// that need the secret and those that a token must name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Allow::is_nothing")]
+    pub allow: Allow,
+    /// The limits for turns of the token's holder, beside the agent's own limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+}
+
+/// What a token allows beyond its operations. Each permission is off unless it is
+/// given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Allow {
+    /// The models that a turn may name, written as in `configureAgent`.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
+    )]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_ALLOWED_NAMES)))]
+    pub models: Vec<Id>,
+    /// Whether a turn may add system instructions.
+    #[serde(skip_serializing_if = "is_off")]
+    pub system_instructions: bool,
+    /// Whether a turn may bring tools of the client.
+    #[serde(skip_serializing_if = "is_off")]
+    pub client_tools: bool,
+    /// Whether the holder may write messages of the agent, its tools or the system.
+    #[serde(skip_serializing_if = "is_off")]
+    pub agent_messages: bool,
+    /// For a token of one session: whether the model may write the agent's own memory,
+    /// which all sessions share, in the token's turns.
+    #[serde(skip_serializing_if = "is_off")]
+    pub agent_memory: bool,
+    /// The registered tools that the holder may call by name.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
+    )]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_ALLOWED_NAMES)))]
+    pub tools: Vec<Id>,
+}
+
+impl Allow {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+// serde passes a reference.
+fn is_off(flag: &bool) -> bool {
+    !flag
+}
+
+impl Caller {
+    /// The only session that this caller may see, if the caller's token is for one
+    /// session.
+    pub fn only_session(&self) -> Option<&Id> {
+        self.scope().and_then(|scope| scope.session_id.as_ref())
+    }
+
+    /// This caller, who may also run an operation that shows less than one of its token's.
+    pub fn with_operation(&self, operation: &str) -> Self {
+        let mut caller = self.clone();
+        if let Caller::Scoped(TokenScope {
+            operations: Some(names),
+            ..
+        }) = &mut caller
+        {
+            names.push(operation.to_owned());
+        }
+        caller
+    }
+
+    /// Whether the caller may write messages of the agent, its tools or the system.
+    pub fn may_write_agent_messages(&self) -> bool {
+        self.allows(|allow| allow.agent_messages)
+    }
+
+    /// Whether the caller may add system instructions to a turn.
+    pub fn may_set_system_instructions(&self) -> bool {
+        self.allows(|allow| allow.system_instructions)
+    }
+
+    /// Whether the caller may bring its own tools to a turn.
+    pub fn may_bring_client_tools(&self) -> bool {
+        self.allows(|allow| allow.client_tools)
+    }
+
+    /// Whether the caller may choose this model for a turn.
+    pub fn may_choose_model(&self, name: &str) -> bool {
+        self.allows(|allow| allow.models.iter().any(|model| model.as_str() == name))
+    }
+
+    /// Whether the caller may call this registered tool by itself, outside of a turn.
+    pub fn may_call_tool(&self, name: &str) -> bool {
+        self.allows(|allow| allow.tools.iter().any(|tool| tool.as_str() == name))
+    }
+
+    /// Whether the caller may call any registered tool by itself.
+    pub fn may_call_some_tool(&self) -> bool {
+        self.allows(|allow| !allow.tools.is_empty())
+    }
+
+    /// Whether the model may write the agent's own blocks, which all sessions share, in
+    /// this caller's turns.
+    pub fn lets_model_write_agent_memory(&self) -> bool {
+        self.only_session().is_none() || self.allows(|allow| allow.agent_memory)
+    }
+
+    /// The limits of the caller's token.
+    pub fn limits(&self) -> Option<&HolderLimits> {
+        self.scope().and_then(|scope| scope.limits.as_ref())
+    }
+
+    fn scope(&self) -> Option<&TokenScope> {
+        match self {
+            Caller::Owner => None,
+            Caller::Scoped(scope) => Some(scope),
+        }
+    }
+
+    fn allows(&self, of: impl FnOnce(&Allow) -> bool) -> bool {
+        self.scope().is_none_or(|scope| of(&scope.allow))
+    }
+}

@@ -1,9 +1,0 @@
-//! What one call says, and to whom.
-
-use crate::base::outbound::Endpoint;
-
-pub struct CallbackMessage {
-    pub place: Endpoint,
-    pub delivery_id: String,
-    pub body: String,
-}

@@ -1,0 +1,64 @@
+//! Checks a request before its body is read: the operation exists, its caller may run
+//! it in some session, and its body is not too long.
+
+use super::operation::Operation as _;
+use super::operations::memory_tools::CallTool;
+use super::route::Route;
+use super::table::find_entry;
+use super::whole::{EXPORT_RULE, IMPORT_RULE};
+use access::{Caller, Effect, permit_by_name};
+use base::budget::{MAX_ANSWER_BYTES, Reservation};
+use base::error::Result;
+use chat::request::MAX_CHAT_BODY_BYTES;
+use chat::run::agent::CHAT_RULE;
+
+/// The longest message of the Model Context Protocol: a call of a memory tool.
+pub const MAX_MCP_BODY_BYTES: usize = CallTool::MAX_BODY_BYTES;
+
+/// The longest body that this request may have, in bytes. Refuses a caller that may not
+/// run the operation in any session. The session is checked once the body is parsed.
+pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
+    match route {
+        Route::Rpc { operation, .. } => {
+            let entry = find_entry(operation)?;
+            permit_by_name(caller, entry.rule)?;
+            Ok(entry.max_body_bytes)
+        }
+        Route::Chat { .. } => {
+            permit_by_name(caller, CHAT_RULE)?;
+            Ok(MAX_CHAT_BODY_BYTES)
+        }
+        // Each method of the protocol asks for its own rights, once the body is parsed.
+        Route::Mcp { .. } => Ok(MAX_MCP_BODY_BYTES),
+        Route::ExportAgent { .. } => permit_by_name(caller, EXPORT_RULE).map(|()| 0),
+        Route::ImportAgent { .. } => permit_by_name(caller, IMPORT_RULE).map(|()| 0),
+        // Other routes have no body, or read it line by line.
+        _ => Ok(0),
+    }
+}
+
+/// Refuses a request whose answer may be long while other such answers fill the memory.
+/// To build an answer that can't be sent would leave garbage behind.
+pub fn check_room(route: &Route) -> Result<()> {
+    let is_long = match route {
+        Route::Rpc { operation, .. } => find_entry(operation)?.is_long,
+        Route::Messages { .. } | Route::Mcp { .. } => true,
+        _ => false,
+    };
+    match is_long {
+        true => Reservation::check_room(2 * MAX_ANSWER_BYTES),
+        false => Ok(()),
+    }
+}
+
+/// Whether the request changed nothing, so that its answer may be withheld and the
+/// client may repeat it.
+pub fn may_be_repeated(route: &Route) -> bool {
+    match route {
+        Route::Rpc { operation, .. } => {
+            find_entry(operation).is_ok_and(|entry| entry.rule.effect == Effect::Nothing)
+        }
+        Route::Messages { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,24 @@
+//! Limits for the length of a request's body.
+
+use base::error::{Error, Result};
+use log::slices::MAX_EVENT_BYTES;
+
+/// The longest body of most operations, whose fields are short texts and lists of names.
+pub const DEFAULT_BODY_BYTES: usize = 1 << 20;
+
+/// The longest body of an operation that writes events: the largest event, and the
+/// other fields.
+pub const EVENTS_BODY_BYTES: usize = MAX_EVENT_BYTES + DEFAULT_BODY_BYTES;
+
+/// The longest body of an operation that takes a text of `bytes` bytes. JSON may need
+/// six bytes for one (`\u0001`); the rest is for the other fields.
+pub const fn body_with_text(bytes: usize) -> usize {
+    6 * bytes + (64 << 10)
+}
+
+pub fn check_length(limit: usize, actual: usize) -> Result<()> {
+    match actual > limit {
+        true => Err(Error::payload_too_large("The body", limit, actual)),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,189 @@
+//! The Model Context Protocol: an agent's memory and tools for any client that speaks
+//! it. The transport is streamable HTTP without sessions: one POST, one answer.
+//!
+//! The rule this module protects: no method does more than the operation behind it. Each
+//! method asks the rule of that operation ([`Scope`]), and a method whose operations are
+//! all out of the caller's reach is neither announced nor served.
+//!
+//! [`message`] knows JSON-RPC, [`revision`] the revisions of the protocol and their
+//! headers. [`tools`], [`resources`] and [`prompts`] serve the methods.
+
+mod content;
+mod message;
+mod outcome;
+mod page;
+mod prompts;
+mod resources;
+mod revision;
+mod scope;
+mod tools;
+mod uri;
+
+use self::message::{Request, RpcError, RpcMessage, method_not_found};
+pub use self::outcome::McpAnswer;
+use self::outcome::{Form, Outcome};
+pub use self::revision::McpHeaders;
+use self::revision::Revision;
+use self::scope::Scope;
+use super::operation::Agent;
+use base::json::json;
+use base::trace::{TRACEPARENT, TRACESTATE};
+
+/// The text that tells a model about this server.
+const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, and `search` finds what was said. The resources are the blocks and their documents. The prompt `system` is the memory as a system prompt.";
+
+/// A request as it arrived.
+pub struct McpRequest<'a> {
+    /// `?sessionId=`: the session whose memory is meant, beside the agent's.
+    pub session_id: Option<String>,
+    pub headers: McpHeaders<'a>,
+    pub body: Vec<u8>,
+}
+
+/// The `traceparent` and the `tracestate` that a message names in its `_meta`. They are the
+/// client's own; those of the headers may be a proxy's.
+pub fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
+    let is_named = body
+        .windows(TRACEPARENT.len())
+        .any(|part| part == TRACEPARENT.as_bytes());
+    if !is_named {
+        return None;
+    }
+    let Ok(RpcMessage::Request(request)) = RpcMessage::parse(body) else {
+        return None;
+    };
+    let named = |name| Some(request.meta(name)?.as_str()?.to_owned());
+    Some((named(TRACEPARENT)?, named(TRACESTATE)))
+}
+
+/// Answers one request.
+pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
+    let McpRequest {
+        session_id,
+        headers,
+        body,
+    } = request;
+    let Some(form) = headers.form() else {
+        let message = "The answer is JSON or an event stream: `Accept` must name `application/json` or `text/event-stream`.";
+        return refuse(Form::Json, None, &RpcError::request(message), 406);
+    };
+    if !headers.is_json() {
+        let message = "A message is JSON: send it with `content-type: application/json`.";
+        return refuse(form, None, &RpcError::request(message), 415);
+    }
+    let incoming = match RpcMessage::parse(&body) {
+        Ok(incoming) => incoming,
+        Err(error) => return refuse(form, None, &error, 400),
+    };
+    drop(body);
+    let request = match incoming {
+        RpcMessage::Request(request) => request,
+        // Nothing here waits for a notification, or for an answer of the client's.
+        RpcMessage::Notification => return empty(202),
+    };
+    let id = request.id.clone();
+    let revision = match headers.check(&request) {
+        Ok(revision) => revision,
+        Err(error) => return refuse(form, Some(&id), &error, 400),
+    };
+    match serve(agent, session_id, revision, &request).await {
+        Ok(outcome) => {
+            let result = revision.finish(&outcome.json, outcome.is_list);
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+            McpAnswer {
+                indexing_goes_on: outcome.indexing_goes_on,
+                ..form.answer(200, body)
+            }
+        }
+        Err(error) => {
+            let status = revision.status_of(&error);
+            refuse(form, Some(&id), &error, status)
+        }
+    }
+}
+
+async fn serve(
+    agent: &Agent<'_>,
+    session_id: Option<String>,
+    revision: Revision,
+    request: &Request,
+) -> Result<Outcome, RpcError> {
+    let scope = Scope::find(agent, session_id)?;
+    let method = request.method.as_str();
+    match (revision, method) {
+        (Revision::Handshake, "initialize") => {
+            let asked = request.text("protocolVersion")?;
+            Outcome::new(&json!({
+                "protocolVersion": revision::choose(asked),
+                "capabilities": scope.capabilities(),
+                "serverInfo": revision::server_info(),
+                "instructions": INSTRUCTIONS,
+            }))
+        }
+        (Revision::Handshake, "ping") => Outcome::new(&json!({})),
+        (Revision::Stateless, "server/discover") => Outcome::list(&json!({
+            "supportedVersions": revision::SUPPORTED,
+            "capabilities": scope.capabilities(),
+            "instructions": INSTRUCTIONS,
+        })),
+        (_, "tools/list") => tools::list(&scope, request).await,
+        (_, "tools/call") => tools::call(&scope, request).await,
+        (_, "resources/list") => resources::list(&scope, request).await,
+        (_, "resources/templates/list") => resources::list_templates(&scope, request),
+        (_, "resources/read") => resources::read(&scope, revision, request).await,
+        (_, "prompts/list") => prompts::list(&scope, request),
+        (_, "prompts/get") => prompts::get(&scope, request).await,
+        _ => Err(method_not_found(method)),
+    }
+}
+
+fn refuse(form: Form, id: Option<&str>, error: &RpcError, status: u16) -> McpAnswer {
+    let mut body = json!({"code": error.code, "message": error.message});
+    if let (Some(data), Some(fields)) = (&error.data, body.as_object_mut()) {
+        fields.insert("data".to_owned(), data.clone());
+    }
+    let id = id.unwrap_or("null");
+    McpAnswer {
+        failure: error.failure.clone(),
+        ..form.answer(
+            status,
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{body}}}"#),
+        )
+    }
+}
+
+fn empty(status: u16) -> McpAnswer {
+    Form::Json.answer(status, String::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_may_name_its_trace_and_nothing_else_is_read_as_one() {
+        let body = |params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+        };
+        let find = |params: &str| find_trace(body(params).as_bytes());
+        let named = |state: Option<&str>| Some(("00-a".to_owned(), state.map(str::to_owned)));
+        assert_eq!(find(r#"{"_meta":{"traceparent":"00-a"}}"#), named(None));
+        assert_eq!(
+            find(r#"{"_meta":{"tracestate":"v=1","traceparent":"00-a"},"name":"x"}"#),
+            named(Some("v=1"))
+        );
+        for params in [
+            "{}",
+            r#"{"_meta":{}}"#,
+            r#"{"traceparent":"00-a"}"#,
+            r#"{"_meta":"traceparent"}"#,
+            r#"{"_meta":{"traceparent":7}}"#,
+            r#"{"arguments":{"_meta":{"traceparent":"00-a"}}}"#,
+            r#"["traceparent"]"#,
+        ] {
+            assert_eq!(find(params), None, "{params}");
+        }
+        assert_eq!(find_trace(b"traceparent"), None);
+        assert_eq!(find_trace(b""), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! A method's answer, and the form in which it is sent.
+
+use serde::Serialize;
+
+use super::message::RpcError;
+use base::database::SqlText;
+use base::error::Error;
+use base::json;
+
+/// The answer to a request.
+pub struct McpAnswer {
+    pub status: u16,
+    pub content_type: &'static str,
+    /// Empty where there is nothing to say.
+    pub body: SqlText,
+    /// The error that has to be logged.
+    pub failure: Option<Error>,
+    /// As in [`crate::operation::Reply`].
+    pub indexing_goes_on: bool,
+}
+
+/// A method's answer: a JSON object.
+pub struct Outcome {
+    pub json: String,
+    /// Whether a client may keep the answer, for a time that the newest revision names.
+    pub is_list: bool,
+    pub indexing_goes_on: bool,
+}
+
+impl Outcome {
+    pub fn new(result: &impl Serialize) -> Result<Self, RpcError> {
+        Ok(Self {
+            json: json::encode(result)?,
+            is_list: false,
+            indexing_goes_on: false,
+        })
+    }
+
+    pub fn list(result: &impl Serialize) -> Result<Self, RpcError> {
+        Ok(Self {
+            is_list: true,
+            ..Self::new(result)?
+        })
+    }
+}
+
+/// How an answer is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    Json,
+    /// An event stream with one event.
+    Events,
+}
+
+impl Form {
+    pub fn answer(self, status: u16, json: String) -> McpAnswer {
+        let (content_type, body) = match self {
+            Form::Json => ("application/json", json),
+            // A line break outside of JSON's strings is a space.
+            Form::Events => {
+                let line = json.replace(['\n', '\r'], " ");
+                (
+                    "text/event-stream",
+                    format!("event: message\ndata: {line}\n\n"),
+                )
+            }
+        };
+        McpAnswer {
+            status,
+            content_type,
+            body: body.into(),
+            failure: None,
+            indexing_goes_on: false,
+        }
+    }
+}

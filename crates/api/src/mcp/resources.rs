@@ -1,0 +1,267 @@
+//! Resources: the blocks of memory, and the documents of loadable blocks.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::message::{Request, RpcError};
+use super::outcome::Outcome;
+use super::page::{Listed, cut};
+use super::revision::Revision;
+use super::scope::{RESOURCES, Scope};
+use super::uri::{self, Address};
+use base::error::{Code, Error};
+use base::ids::Id;
+use base::json::{Tree, json};
+use memory::homes::PATIENCE_MS;
+use memory::kind::BlockKind;
+use memory::label::Label;
+use memory::skills::skill::Skill;
+
+/// The operation that shows a block. A caller that may run it may be told which blocks
+/// there are.
+const BLOCKS: &[&str] = &["getBlock"];
+
+/// The operation that lists documents.
+const LISTS: &[&str] = &["listSkills"];
+
+/// The code for a resource that is not there, in the revisions with a handshake.
+const NOT_FOUND: i64 = -32_002;
+
+const TEXT: &str = "text/plain";
+const MARKDOWN: &str = "text/markdown";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    uri: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    mime_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<i64>,
+}
+
+impl Listed for Resource {
+    fn place(&self) -> &str {
+        &self.uri
+    }
+
+    fn bytes(&self) -> usize {
+        let description = self.description.as_ref().map_or(0, String::len);
+        self.uri.len() + self.name.len() + description
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resources {
+    resources: Vec<Resource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A block as `getBlocks` and `getBlock` show it.
+#[derive(Deserialize)]
+struct ShownBlock {
+    label: Label,
+    kind: BlockKind,
+    description: Option<String>,
+    content: String,
+    unavailable: Option<String>,
+    /// The place of the block; `null`: in this object.
+    source: Tree,
+}
+
+/// Lists the resources that the caller's operations show.
+pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+    scope.permit_one(RESOURCES)?;
+    let blocks = load_blocks(scope).await?;
+    let mut resources = Vec::new();
+    for (place, block) in &blocks {
+        if scope.permit_one_in(BLOCKS, *place).is_ok() {
+            resources.push(Resource {
+                uri: uri::of_block(&block.label),
+                name: block.label.as_str().to_owned(),
+                description: block.description.clone(),
+                mime_type: TEXT,
+                size: None,
+            });
+        }
+    }
+    let host = scope.agent.host;
+    let begun_ms = host.now_ms();
+    for (place, block) in blocks {
+        let is_late = host.now_ms() - begun_ms >= 2 * PATIENCE_MS;
+        if block.kind == BlockKind::Loadable
+            && scope.permit_one_in(LISTS, place).is_ok()
+            // As for a prompt: homes that are away cost a bounded time together.
+            && (!is_late || block.source.0.is_null())
+        {
+            resources.extend(documents_of(scope, place, &block.label).await?);
+        }
+    }
+    let page = cut(resources, request)?;
+    Outcome::list(&Resources {
+        resources: page.items,
+        next_cursor: page.next_cursor,
+    })
+}
+
+/// The blocks of which the caller may list something, without their contents, each with
+/// the session that it belongs to. A session's block hides the agent's of its label.
+async fn load_blocks<'a>(
+    scope: &'a Scope<'_>,
+) -> Result<Vec<(Option<&'a Id>, ShownBlock)>, RpcError> {
+    let mut blocks: Vec<(Option<&Id>, ShownBlock)> = Vec::new();
+    for place in scope.places() {
+        let input = json!({"contents": false});
+        let rights = [BLOCKS, LISTS].concat();
+        let own: Vec<ShownBlock> = match scope.permit_one_in(&rights, place) {
+            Ok(()) => {
+                scope
+                    .ask_for_one(&rights, "getBlocks", place, input)
+                    .await?
+            }
+            Err(_) => continue,
+        };
+        blocks.retain(|(_, block)| !own.iter().any(|own| own.label.key() == block.label.key()));
+        blocks.extend(own.into_iter().map(|block| (place, block)));
+    }
+    Ok(blocks)
+}
+
+#[derive(Deserialize)]
+struct DocumentPage {
+    skills: Vec<Skill>,
+    cursor: Option<String>,
+}
+
+/// The documents of one block. A home that is away lists none.
+async fn documents_of(
+    scope: &Scope<'_>,
+    place: Option<&Id>,
+    label: &Label,
+) -> Result<Vec<Resource>, Error> {
+    let mut documents = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let input = json!({"label": label.as_str(), "limit": 1000, "cursor": cursor});
+        let page: DocumentPage = match scope.ask("listSkills", place, input).await {
+            Ok(page) => page,
+            Err(error) if matches!(error.code, Code::StorageFailed | Code::CorruptRow) => {
+                return Err(error);
+            }
+            Err(_) => return Ok(Vec::new()),
+        };
+        documents.extend(page.skills.into_iter().map(|skill| Resource {
+            uri: uri::of_skill(label, &skill.key),
+            name: skill.key,
+            description: skill.description,
+            mime_type: MARKDOWN,
+            size: skill.bytes,
+        }));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(documents);
+        }
+    }
+}
+
+pub fn list_templates(scope: &Scope<'_>, _: &Request) -> Result<Outcome, RpcError> {
+    scope.permit_one(RESOURCES)?;
+    let mut templates = Vec::new();
+    if scope.permit_one(BLOCKS).is_ok() {
+        templates.push(json!({
+            "uriTemplate": format!("{}{{label}}", uri::BLOCK),
+            "name": "block",
+            "description": "A block of memory, by its label.",
+            "mimeType": TEXT,
+        }));
+    }
+    if scope.may("loadSkill") {
+        templates.push(json!({
+            "uriTemplate": format!("{}{{label}}/{{key}}", uri::SKILL),
+            "name": "skill",
+            "description": "A document of a loadable block, by the block's label and its key.",
+            "mimeType": MARKDOWN,
+        }));
+    }
+    Outcome::list(&json!({"resourceTemplates": templates}))
+}
+
+pub async fn read(
+    scope: &Scope<'_>,
+    revision: Revision,
+    request: &Request,
+) -> Result<Outcome, RpcError> {
+    scope.permit_one(RESOURCES)?;
+    let asked = request.text("uri")?;
+    let found = match Address::parse(asked)? {
+        Some(Address::Block(label)) => find_block(scope, &label).await?,
+        Some(Address::Skill { label, key }) => find_skill(scope, &label, &key).await?,
+        None => None,
+    };
+    let Some((text, mime_type)) = found else {
+        return Err(not_found(revision, asked));
+    };
+    let contents: Value = json!([{"uri": asked, "mimeType": mime_type, "text": text}]);
+    Outcome::list(&json!({"contents": contents}))
+}
+
+type Found = Option<(String, &'static str)>;
+
+/// The session's block of this label, or the agent's.
+async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError> {
+    let mut found: Option<ShownBlock> = None;
+    for place in scope.places().collect::<Vec<_>>().into_iter().rev() {
+        let input = json!({"label": label.as_str()});
+        found = scope.ask("getBlock", place, input).await?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let Some(block) = found else {
+        return Ok(None);
+    };
+    if let Some(reason) = block.unavailable {
+        let message = format!("The block can't be read now: {reason}.");
+        return Err(Error::new(Code::NotConfigured, message).into());
+    }
+    Ok(Some((block.content, TEXT)))
+}
+
+#[derive(Deserialize)]
+struct ShownDocument {
+    content: String,
+}
+
+/// Shows a document, and loads it into no session's context.
+async fn find_skill(scope: &Scope<'_>, label: &Label, key: &str) -> Result<Found, RpcError> {
+    let input = json!({"label": label.as_str(), "key": key, "dryRun": true});
+    let shown = scope.ask("loadSkill", scope.session_id(), input).await;
+    let document: Option<ShownDocument> = or_none(shown)?;
+    Ok(document.map(|document| (document.content, MARKDOWN)))
+}
+
+/// The resource that was found; `None` if it is not there.
+fn or_none<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.code, Code::BlockNotFound | Code::SkillNotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn not_found(revision: Revision, asked: &str) -> RpcError {
+    let asked: String = asked.chars().take(1_000).collect();
+    let mut error = RpcError::params(
+        "uri",
+        "There is no such resource. `resources/list` lists them.",
+    );
+    if revision == Revision::Handshake {
+        error.code = NOT_FOUND;
+    }
+    error.data = Some(json!({"uri": asked}));
+    error
+}

@@ -1,0 +1,264 @@
+//! The revisions of the protocol, and the headers that each wants of a request.
+//!
+//! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no
+//! beginning: each request carries all that a server has to know, in its headers and in
+//! `_meta`. Both are served without a session: no request needs one before it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::message::{INVALID_PARAMS, Request, RpcError};
+use super::outcome::Form;
+use base::json::json;
+use chat::tools::mcp::revision::{CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, VERSION};
+
+/// The revisions that are served, the newest first.
+pub const SUPPORTED: [&str; 3] = [NEWEST, NEWEST_HANDSHAKE, "2025-06-18"];
+
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+const HEADER_MISMATCH: i64 = -32_020;
+const UNSUPPORTED_VERSION: i64 = -32_022;
+const METHOD_NOT_FOUND: i64 = -32_601;
+
+/// The way in which a request names its revision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Revision {
+    /// 2025-06-18 and 2025-11-25.
+    Handshake,
+    /// 2026-07-28.
+    Stateless,
+}
+
+/// The headers that the protocol gives a meaning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct McpHeaders<'a> {
+    pub accept: Option<&'a str>,
+    pub content_type: Option<&'a str>,
+    pub version: Option<&'a str>,
+    pub method: Option<&'a str>,
+    pub name: Option<&'a str>,
+}
+
+pub fn server_info() -> Value {
+    json!({"name": "session-agent", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// The revision that a handshake settles on.
+pub fn choose(asked: &str) -> &str {
+    let is_served = |served: &&str| *served != NEWEST && *served == asked;
+    SUPPORTED
+        .into_iter()
+        .find(is_served)
+        .unwrap_or(NEWEST_HANDSHAKE)
+}
+
+impl McpHeaders<'_> {
+    /// The form in which the client wants its answer. `None`: it wants no form that there
+    /// is.
+    pub fn form(&self) -> Option<Form> {
+        let accept = self.accept.unwrap_or_default().to_ascii_lowercase();
+        let kinds = accept
+            .split(',')
+            .map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        let kinds: Vec<&str> = kinds.filter(|kind| !kind.is_empty()).collect();
+        let takes = |names: [&str; 2]| kinds.iter().any(|kind| names.contains(kind));
+        if kinds.is_empty()
+            || kinds.contains(&"*/*")
+            || takes(["application/json", "application/*"])
+        {
+            Some(Form::Json)
+        } else if takes(["text/event-stream", "text/*"]) {
+            Some(Form::Events)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the body is said to be JSON. A page of another origin can send such a body
+    /// only with this Worker's permission.
+    pub fn is_json(&self) -> bool {
+        let kind = self.content_type.unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("application/json")
+    }
+
+    /// The revision of a request. Refuses a request whose headers differ from its body.
+    pub fn check(&self, request: &Request) -> Result<Revision, RpcError> {
+        let header = self.version.map(str::trim);
+        let said = request.meta(VERSION);
+        if header != Some(NEWEST) && said.is_none() {
+            return match header {
+                Some(version) if !SUPPORTED.contains(&version) => Err(unsupported(version)),
+                _ => Ok(Revision::Handshake),
+            };
+        }
+        let missing =
+            |name: &str| RpcError::params("_meta", format!("`_meta` must have `{name}`."));
+        let Some(Value::String(said)) = said else {
+            return Err(missing(VERSION));
+        };
+        if header != Some(said.as_str()) {
+            return Err(mismatch("mcp-protocol-version", VERSION));
+        }
+        if said != NEWEST {
+            return Err(unsupported(said));
+        }
+        if !request.meta(CAPABILITIES).is_some_and(Value::is_object) {
+            return Err(missing(CAPABILITIES));
+        }
+        if self.method.map(str::trim) != Some(request.method.as_str()) {
+            return Err(mismatch("mcp-method", "method"));
+        }
+        let name = match request.method.as_str() {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            _ => return Ok(Revision::Stateless),
+        };
+        if self.name.and_then(read_value).as_deref() == Some(request.text(name)?) {
+            return Ok(Revision::Stateless);
+        }
+        Err(mismatch("mcp-name", name))
+    }
+}
+
+/// The text of a header's value. `None`: the value is encoded, and broken.
+fn read_value(value: &str) -> Option<String> {
+    let value = value.trim();
+    let encoded = value
+        .strip_prefix(ENCODED.0)
+        .and_then(|rest| rest.strip_suffix(ENCODED.1));
+    match encoded {
+        None => Some(value.to_owned()),
+        Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok(),
+    }
+}
+
+fn mismatch(header: &str, field: &str) -> RpcError {
+    RpcError::new(
+        HEADER_MISMATCH,
+        format!("The header `{header}` must say the same as `{field}` in the body."),
+    )
+}
+
+fn unsupported(version: &str) -> RpcError {
+    let version: String = version.chars().take(64).collect();
+    RpcError {
+        data: Some(json!({"supported": SUPPORTED, "requested": version})),
+        ..RpcError::new(
+            UNSUPPORTED_VERSION,
+            format!(
+                "This revision of the protocol is not served. Served are {}.",
+                SUPPORTED.join(", ")
+            ),
+        )
+    }
+}
+
+impl Revision {
+    /// A method's result, with the fields that this revision has in every result.
+    pub fn finish(self, result: &str, is_list: bool) -> String {
+        if self == Revision::Handshake {
+            return result.to_owned();
+        }
+        let info = server_info();
+        let kept = if is_list {
+            // The answer is the caller's own, and may change at any time.
+            r#""ttlMs":0,"cacheScope":"private","#
+        } else {
+            ""
+        };
+        let begun =
+            format!(r#"{{"resultType":"complete","_meta":{{"{SERVER_INFO}":{info}}},{kept}"#);
+        let fields = result.strip_prefix('{').unwrap_or("}");
+        match fields {
+            "}" => format!("{}{fields}", begun.trim_end_matches(',')),
+            _ => format!("{begun}{fields}"),
+        }
+    }
+
+    /// The HTTP status of an error.
+    pub fn status_of(self, error: &RpcError) -> u16 {
+        match (self, error.status, error.code) {
+            (_, Some(status), _) => status,
+            (Revision::Stateless, None, METHOD_NOT_FOUND) => 404,
+            (Revision::Stateless, None, INVALID_PARAMS) => 400,
+            _ => 200,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(accept: &str) -> McpHeaders<'_> {
+        McpHeaders {
+            accept: Some(accept),
+            ..McpHeaders::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_is_json_or_a_stream_as_the_client_asks() {
+        assert_eq!(McpHeaders::default().form(), Some(Form::Json));
+        for (accept, form) in [
+            ("application/json, text/event-stream", Some(Form::Json)),
+            ("Application/JSON;q=0.5", Some(Form::Json)),
+            ("*/*", Some(Form::Json)),
+            ("", Some(Form::Json)),
+            ("text/event-stream", Some(Form::Events)),
+            ("text/html", None),
+        ] {
+            assert_eq!(headers(accept).form(), form, "{accept}");
+        }
+    }
+
+    #[test]
+    fn a_handshake_settles_on_a_revision_that_both_may_know() {
+        for (asked, chosen) in [
+            ("2025-11-25", "2025-11-25"),
+            ("2025-06-18", "2025-06-18"),
+            ("2026-07-28", "2025-11-25"),
+            ("2024-11-05", "2025-11-25"),
+            ("x", "2025-11-25"),
+        ] {
+            assert_eq!(choose(asked), chosen, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_header_may_be_encoded() {
+        for (value, text) in [
+            ("  a tool ", Some("a tool")),
+            ("=?base64?SGVsbG8=?=", Some("Hello")),
+            ("=?base64?SGVsbG8?=", None),
+            ("=?base64?SGVs!!!bG8=?=", None),
+            ("=?base64?/w==?=", None),
+            ("=?base64?SGVsbG8=", Some("=?base64?SGVsbG8=")),
+        ] {
+            assert_eq!(read_value(value).as_deref(), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_result_says_what_its_revision_wants() {
+        let finish = |result: &str| Revision::Stateless.finish(result, true);
+        for result in ["{}", r#"{"tools":[]}"#] {
+            let mut finished: Value = serde_json::from_str(&finish(result)).unwrap();
+            assert_eq!(finished["resultType"], "complete");
+            assert_eq!(finished["_meta"][SERVER_INFO]["name"], "session-agent");
+            assert_eq!(
+                (&finished["ttlMs"], &finished["cacheScope"]),
+                (&json!(0), &json!("private"))
+            );
+            let added = ["resultType", "_meta", "ttlMs", "cacheScope"];
+            for name in added {
+                finished.as_object_mut().unwrap().remove(name);
+            }
+            assert_eq!(finished.to_string(), result);
+        }
+        assert_eq!(Revision::Handshake.finish("{}", true), "{}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The addresses of resources: `memory://block/{label}` and
+//! `memory://skill/{label}/{key}`.
+
+use crate::route::decode;
+use base::error::{Error, Result};
+use memory::label::Label;
+
+pub const BLOCK: &str = "memory://block/";
+pub const SKILL: &str = "memory://skill/";
+
+/// The thing that an address names.
+#[derive(Debug, PartialEq)]
+pub enum Address {
+    Block(Label),
+    Skill { label: Label, key: String },
+}
+
+impl Address {
+    /// `Ok(None)`: no resource has such an address.
+    pub fn parse(uri: &str) -> Result<Option<Self>> {
+        let label = |text: &str| {
+            let text = decode("uri", text)?;
+            Label::parse(&text)
+                .map_err(|reason| Error::invalid("uri", format!("The label in `uri` {reason}.")))
+        };
+        if let Some(rest) = uri.strip_prefix(BLOCK) {
+            return Ok(Some(Self::Block(label(rest)?)));
+        }
+        let Some((block, key)) = uri
+            .strip_prefix(SKILL)
+            .and_then(|rest| rest.split_once('/'))
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Self::Skill {
+            label: label(block)?,
+            key: decode("uri", key)?,
+        }))
+    }
+}
+
+pub fn of_block(label: &Label) -> String {
+    format!("{BLOCK}{}", encode(label.as_str()))
+}
+
+pub fn of_skill(label: &Label, key: &str) -> String {
+    format!("{SKILL}{}/{}", encode(label.as_str()), encode(key))
+}
+
+/// Writes other characters than letters, digits and `-._~` as `%xx`.
+fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_leads_back_to_what_it_was_made_of() {
+        let label = Label::parse("Zu tun é").unwrap();
+        assert_eq!(of_block(&label), "memory://block/Zu%20tun%20%C3%A9");
+        let key = "a/b c?#%";
+        assert_eq!(
+            of_skill(&label, key),
+            "memory://skill/Zu%20tun%20%C3%A9/a%2Fb%20c%3F%23%25"
+        );
+        let skill = Address::Skill {
+            label: label.clone(),
+            key: key.to_owned(),
+        };
+        assert_eq!(Address::parse(&of_skill(&label, key)), Ok(Some(skill)));
+        assert_eq!(
+            Address::parse(&of_block(&label)),
+            Ok(Some(Address::Block(label)))
+        );
+        for unknown in [
+            "",
+            "memory://",
+            "memory://skill/x",
+            "file:///etc/passwd",
+            "test://x",
+        ] {
+            assert_eq!(Address::parse(unknown), Ok(None), "{unknown}");
+        }
+        for wrong in [
+            "memory://block/",
+            "memory://block/%zz",
+            "memory://block/a%2Fb",
+            "memory://block/a\"b",
+        ] {
+            assert!(Address::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

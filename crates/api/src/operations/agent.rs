@@ -1,0 +1,260 @@
+//! Operations on the agent as a whole.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::body_with_text;
+use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use crate::operations::receipts::issue;
+use access::{Caller, Effect, Needs};
+use base::error::{Error, Result};
+use chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
+use directory::membership::{self, Member};
+use lifecycle::receipt::Receipt;
+use memory::BlockScope;
+use memory::definitions::load_definitions;
+use memory::label::Label;
+use memory::source::BlockHome;
+use models::choice::ModelName;
+use store::callbacks::CallbackTarget;
+#[cfg(feature = "testing")]
+use store::config::ShownConfig;
+use store::config::{
+    ConfigLayer, ConfigureAgent, MAX_INSTRUCTIONS_BYTES, SettingChange, change_config,
+    check_instructions, show_config,
+};
+use store::erasing::count_all;
+use store::learn_settings::{LearnSettings, MAX_LEARN_INSTRUCTIONS_BYTES};
+use store::schema;
+
+impl Operation for ConfigureAgent {
+    const NAME: &'static str = "configureAgent";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
+    #[cfg(feature = "testing")]
+    type Output = ShownConfig;
+}
+
+impl RunAtOnce for ConfigureAgent {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_change(&self)?;
+        check_lifted(&self, &agent.deployed.memory.config.defaults)?;
+        check_targets(agent.outbound, &self)?;
+        let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
+        let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
+        agent.keep_soon(has_new_rules);
+        Reply::json(&shown)
+    }
+}
+
+/// Checks rules that the settings' types can't check by themselves. The deployed defaults
+/// come by here, too.
+pub fn check_change(change: &ConfigureAgent) -> Result<()> {
+    check_instructions(change.system_instructions.given().into_iter().flatten())?;
+    if let Some(Some(model)) = change.model.given() {
+        ModelName::parse("model", model.as_str())?;
+    }
+    check_shapes(change)?;
+    if let Some(Some(model)) = change.summary_model.given() {
+        ModelName::parse("summaryModel", model.as_str())?;
+    }
+    if let Some(Some(prices)) = change.prices.given() {
+        prices.check()?;
+    }
+    if let Some(Some(learn)) = change.learn.given() {
+        check_learn(learn)?;
+    }
+    Ok(())
+}
+
+/// Checks that each `{}` lifts a default that is deployed. Where none is, something is
+/// missing in it.
+pub fn check_lifted(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<()> {
+    let is_nobody = |change: &SettingChange<Option<CallbackTarget>>| matches!(change.given(), Some(Some(target)) if !target.is_somebody());
+    let is_there = |deployed: &Option<Option<CallbackTarget>>| matches!(deployed, Some(Some(_)));
+    if is_nobody(&change.on_turn_end) && !is_there(&deployed.on_turn_end) {
+        return Err(nobody(TURN_END));
+    }
+    if is_nobody(&change.on_memory_change) && !is_there(&deployed.on_memory_change) {
+        return Err(nobody(MEMORY_CHANGE));
+    }
+    if matches!(change.learn.given(), Some(Some(learn)) if learn.is_off())
+        && !matches!(deployed.learn, Some(Some(_)))
+    {
+        return Err(needs_into());
+    }
+    if matches!(change.summarize.given(), Some(Some(named)) if named.service.is_none())
+        && !matches!(deployed.summarize, Some(Some(_)))
+    {
+        let message = "`summarize.service` is missing: the name of a service binding.";
+        return Err(Error::invalid("summarize.service", message));
+    }
+    Ok(())
+}
+
+fn needs_into() -> Error {
+    let message = "`learn.into` is missing: the label of a searchable block. `null`, or `{}` where a default is deployed, switches learning off.";
+    Error::invalid("learn.into", message)
+}
+
+fn check_learn(learn: &LearnSettings) -> Result<()> {
+    if learn.is_off() {
+        return Ok(());
+    }
+    let Some(into) = &learn.into else {
+        return Err(needs_into());
+    };
+    let labels = [
+        ("learn.into", Some(into)),
+        ("learn.profile", learn.profile.as_ref()),
+    ];
+    for (field, label) in labels {
+        if let Some(Err(problem)) = label.map(|label| Label::parse(label.as_str())) {
+            return Err(Error::invalid(field, format!("`{field}` {problem}.")));
+        }
+    }
+    if let Some(model) = &learn.model {
+        ModelName::parse("learn.model", model.as_str())?;
+    }
+    let bytes = learn.instructions.as_deref().map_or(0, str::len);
+    if bytes > MAX_LEARN_INSTRUCTIONS_BYTES {
+        let most = MAX_LEARN_INSTRUCTIONS_BYTES;
+        let error = Error::payload_too_large("`learn.instructions`", most, bytes);
+        return Err(error.with("field", "learn.instructions"));
+    }
+    Ok(())
+}
+
+/// Shows the configuration of the whole agent, and where each value comes from.
+///
+/// Without the secret, the addresses of `onTurnEnd` and `onMemoryChange` are shown by
+/// their hosts.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetConfig {}
+
+impl Operation for GetConfig {
+    const NAME: &'static str = "getConfig";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = ShownConfig;
+}
+
+impl RunAtOnce for GetConfig {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let mut shown = show_config(agent.db, &agent.deployed.memory.config)?;
+        if *agent.caller != Caller::Owner {
+            shown.conceal();
+        }
+        Reply::json(&shown)
+    }
+}
+
+/// Drops every table and empties the storage. The next call starts with an empty
+/// agent.
+///
+/// An agent that stands in a directory is written out of it first. If the directory gives
+/// no answer, nothing is destroyed.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Destroy {
+    /// The agent's name, which guards against mistakes.
+    confirm: String,
+    /// Answers with a receipt, too: what there was, counted up to a million of each kind.
+    #[serde(default)]
+    purge: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct Destroyed {
+    destroyed: bool,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
+    /// With `purge`: the other agents that keep blocks of this one. They are still there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "testing", schemars(default))]
+    homes: Vec<String>,
+}
+
+impl Operation for Destroy {
+    const NAME: &'static str = "destroy";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(feature = "testing")]
+    type Output = Destroyed;
+}
+
+impl RunWaiting for Destroy {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.confirm != agent.name {
+            return Err(Error::invalid(
+                "confirm",
+                "`confirm` must be this agent's name, to the letter. Nothing was destroyed.",
+            ));
+        }
+        let receipted = self.purge.then_some(Self::NAME);
+        let destroyed = destroy(agent, receipted).await?;
+        Ok(Reply {
+            empties_storage: true,
+            grown: None,
+            ..Reply::json(&destroyed)?
+        })
+    }
+}
+
+/// Drops every table. The caller empties the storage. `receipted`: the operation that a
+/// receipt names.
+pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destroyed> {
+    if membership::is_there(agent.outbound) {
+        let member = Member {
+            name: agent.name,
+            db: agent.db,
+            host: agent.host,
+            outbound: agent.outbound,
+        };
+        // After a death from here on, the agent says in the directory that it is there.
+        if member.is_known()? {
+            agent.starter.wake_soon();
+        }
+        member.leave().await?;
+    }
+    let homes = match receipted {
+        Some(_) => find_homes(agent)?,
+        None => Vec::new(),
+    };
+    let receipt = match receipted {
+        Some(operation) => Some(issue(agent, operation, count_all(agent.db)?, None)?),
+        None => None,
+    };
+    schema::drop_all(agent.db)?;
+    agent.turns.cancel_all();
+    Ok(Destroyed {
+        destroyed: true,
+        receipt,
+        homes,
+    })
+}
+
+/// The agents that keep blocks of this one.
+fn find_homes(agent: &Agent<'_>) -> Result<Vec<String>> {
+    let mut homes = Vec::new();
+    for block in load_definitions(&agent.memory(), BlockScope::Agent)? {
+        match block.home() {
+            BlockHome::Agent { name, .. } if !homes.iter().any(|home| home == name) => {
+                homes.push(name.to_owned());
+            }
+            BlockHome::Agent { .. }
+            | BlockHome::Object
+            | BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => {}
+        }
+    }
+    Ok(homes)
+}

@@ -1,0 +1,81 @@
+//! Stopping a turn.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use access::{Effect, Needs};
+use base::error::Result;
+use base::ids::Id;
+use chat::run::agent::CANCEL_RULE;
+use chat::run::line::take_back;
+use chat::run::recover;
+use chat::run::watchers::show_if_watched;
+
+/// Stops the turn that runs in a session. The answer so far is kept.
+///
+/// With `messageId`, the turn of this message alone is stopped. If the message still
+/// waits for its turn, the message is taken back and never reaches the log.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CancelTurn {
+    session_id: Id,
+    /// The user's message, or the message that answers it.
+    message_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct Cancelled {
+    /// Whether a turn was running, or the message was waiting.
+    cancelled: bool,
+}
+
+impl Operation for CancelTurn {
+    const NAME: &'static str = CANCEL_RULE.operation;
+    const NEEDS: Needs = CANCEL_RULE.needs;
+    const EFFECT: Effect = CANCEL_RULE.effect;
+    #[cfg(feature = "testing")]
+    type Output = Cancelled;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for CancelTurn {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let session_id = &self.session_id;
+        let message_id = self.message_id.as_ref().map(Id::as_str);
+        if let Some(id) = message_id
+            && take_back(agent, session_id, |place| {
+                place.message_ids.iter().any(|waiting| waiting == id)
+            })?
+        {
+            return Reply::json(&Cancelled { cancelled: true });
+        }
+        let is_meant = |question: Option<&Id>, answer: &str| {
+            message_id.is_none_or(|id| id == answer || question.is_some_and(|it| it.as_str() == id))
+        };
+        let cancelled = match agent.turns.find(session_id) {
+            Some(running) => {
+                let is_meant = is_meant(running.question_id.as_ref(), &running.message_id);
+                if is_meant {
+                    running.cancel();
+                }
+                is_meant
+            }
+            None => {
+                let was_there = recover::stop_cut_off(agent.turn_context(), session_id, &|turn| {
+                    is_meant(turn.parent_id.as_ref(), &turn.message_id)
+                })?;
+                agent.call_back();
+                if was_there {
+                    show_if_watched(agent, session_id, None);
+                }
+                was_there
+            }
+        };
+        Reply::json(&Cancelled { cancelled })
+    }
+}

@@ -1,0 +1,287 @@
+//! The tools that an agent's models may call in chat turns beside the memory's own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use access::{Caller, Effect, Needs};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject, Limit};
+use base::outbound::Outbound;
+use chat::address::tool_address::{MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, ToolAddress, ToolLimits};
+use chat::address::tool_headers::ToolHeaders;
+use chat::request::client_tools::check_name;
+use chat::tools::mcp::ServerSource;
+use chat::tools::mcp::refresh::define_server;
+use chat::tools::mcp::server::{ServerState, ToolServer};
+use chat::tools::registered::RegisteredTool;
+use chat::tools::rows::{define_tool, load_agent_tools, remove_tool};
+use chat::tools::shown::{ShownServer, ShownTool};
+use context::tools::is_ours;
+use models::ToolDefinition;
+
+/// Limits for a tool's description and schema: every model call sends both.
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+
+/// The longest name of a server: the names of its tools begin with it.
+const MAX_SERVER_NAME_BYTES: usize = 32;
+
+/// Registers a tool that this agent's models may call in a chat turn: behind a
+/// service binding, or at an address whose origin is in `TOOL_ORIGINS`. With `mcp`,
+/// registers the tools of a server of the Model Context Protocol.
+///
+/// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model
+/// reads the answer. The header `idempotency-key` names the call. The tools of a server
+/// are called as the protocol says. Their names begin with the server's name and `_`.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DefineTool {
+    /// 1 to 64 letters, digits, `_` or `-`; of a server 1 to 32.
+    name: String,
+    /// What the tool does. A server describes its tools itself.
+    description: Option<String>,
+    /// JSON Schema of an object. Left out: any object.
+    parameters: Option<JsonObject>,
+    /// The service binding's name. Either this, `url` or `mcp`.
+    service: Option<Id>,
+    url: Option<String>,
+    /// A server of the Model Context Protocol: its address, or `{service, path}` of a
+    /// service binding. The server is asked for its tools at once.
+    mcp: Option<ServerSource>,
+    /// Whether the user must approve each call. Left out: `false`, and `true` for a server.
+    needs_approval: Option<bool>,
+    /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` stands for
+    /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
+    /// tool's origin for this secret.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// How long a call may take, in milliseconds. Left out: 30 seconds of silence and 5
+    /// minutes in all.
+    timeout_ms: Option<Limit<30_000, MAX_TIMEOUT_MS>>,
+    /// The most bytes of an answer. Left out: 256 KiB.
+    max_output_bytes: Option<Limit<262_144, MAX_TOOL_OUTPUT_BYTES>>,
+}
+
+/// What was registered.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum DefinedTool {
+    Tool(ShownTool),
+    Server(ShownServer),
+}
+
+impl Operation for DefineTool {
+    const NAME: &'static str = "defineTool";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(feature = "testing")]
+    type Output = DefinedTool;
+}
+
+impl RunWaiting for DefineTool {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.mcp.is_some() {
+            let memory = agent.memory();
+            let (server, tools) =
+                define_server(&memory, &agent.deployed.tools, self.into_server()?).await?;
+            let tools = tools.into_iter().map(RegisteredTool::show).collect();
+            return Reply::json(&DefinedTool::Server(server.show(Some(tools))));
+        }
+        let tool = self.into_tool(agent.outbound)?;
+        define_tool(agent.db, agent.host, &agent.deployed.tools, &tool)?;
+        Reply::json(&DefinedTool::Tool(tool.show()))
+    }
+}
+
+impl DefineTool {
+    /// The tool, checked. The deployed tools come by here, too.
+    pub fn into_tool(self, outbound: &dyn Outbound) -> Result<RegisteredTool> {
+        check_name("name", &self.name)?;
+        if is_ours(&self.name) {
+            return Err(Error::invalid(
+                "name",
+                "`name` is one of the memory's own tools. Choose another.",
+            ));
+        }
+        if self.mcp.is_some() {
+            return Err(Error::invalid(
+                "mcp",
+                "A server is asked for its tools, so it can't be deployed. Define it with `defineTool`.",
+            ));
+        }
+        let too_long = |field: &str, max: usize, actual: usize| {
+            Error::payload_too_large(&format!("`{field}`"), max, actual).with("field", field)
+        };
+        let description = self
+            .description
+            .ok_or_else(|| Error::invalid("description", "`description` is missing."))?;
+        if description.len() > MAX_DESCRIPTION_BYTES {
+            let actual = description.len();
+            return Err(too_long("description", MAX_DESCRIPTION_BYTES, actual));
+        }
+        let parameters = match self.parameters {
+            Some(schema) if schema.as_str().len() > MAX_SCHEMA_BYTES => {
+                let actual = schema.as_str().len();
+                return Err(too_long("parameters", MAX_SCHEMA_BYTES, actual));
+            }
+            Some(schema) => schema.into_raw(),
+            None => json::raw(r#"{"type":"object"}"#.to_owned())?,
+        };
+        let at = match (self.service, self.url) {
+            (Some(binding), None) => ToolAddress::Service {
+                binding: binding.as_str().to_owned(),
+                path: String::new(),
+            },
+            (None, Some(url)) => ToolAddress::Url(url),
+            _ => return Err(one_place()),
+        };
+        let tool = RegisteredTool {
+            definition: ToolDefinition {
+                name: self.name,
+                description,
+                parameters,
+            },
+            at,
+            needs_approval: self.needs_approval.unwrap_or(false),
+            headers: ToolHeaders::parse(self.headers)?,
+            limits: ToolLimits {
+                timeout_ms: self.timeout_ms.map(|limit| limit.0),
+                max_output_bytes: self.max_output_bytes.map(|limit| limit.0),
+            },
+            of_server: None,
+        };
+        tool.check_reach(outbound)?;
+        Ok(tool)
+    }
+
+    /// The server, checked, before it is met.
+    fn into_server(self) -> Result<ToolServer> {
+        check_name("name", &self.name)?;
+        if self.name.len() > MAX_SERVER_NAME_BYTES || is_ours(&self.name) {
+            return Err(Error::invalid(
+                "name",
+                format!(
+                    "`name` of a server must have at most {MAX_SERVER_NAME_BYTES} characters, and be none of the memory's own tools."
+                ),
+            ));
+        }
+        if self.service.is_some() || self.url.is_some() {
+            return Err(one_place());
+        }
+        if self.description.is_some() || self.parameters.is_some() {
+            let field = match self.description.is_some() {
+                true => "description",
+                false => "parameters",
+            };
+            let message = format!("A server describes its tools itself: leave `{field}` out.");
+            return Err(Error::invalid(field, message));
+        }
+        let source = self.mcp.ok_or_else(one_place)?;
+        let at = source.into_address()?;
+        let path = match &at {
+            ToolAddress::Service { path, .. } => path.clone(),
+            ToolAddress::Url(_) => String::new(),
+        };
+        Ok(ToolServer {
+            name: self.name,
+            at,
+            needs_approval: self.needs_approval.unwrap_or(true),
+            headers: ToolHeaders::parse(self.headers)?,
+            limits: ToolLimits {
+                timeout_ms: self.timeout_ms.map(|limit| limit.0),
+                max_output_bytes: self.max_output_bytes.map(|limit| limit.0),
+            },
+            defined_at: 0,
+            asked_at: 0,
+            state: ServerState {
+                path,
+                ..ServerState::default()
+            },
+        })
+    }
+}
+
+fn one_place() -> Error {
+    Error::invalid(
+        "service",
+        "A tool is either behind a `service` binding or at a `url`, or a server of tools is at `mcp`: give one of them.",
+    )
+}
+
+/// Removes a registered tool, also one that is deployed for every agent, or a server with
+/// all of its tools.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RemoveTool {
+    name: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct RemovedTool {
+    removed: bool,
+}
+
+impl Operation for RemoveTool {
+    const NAME: &'static str = "removeTool";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(feature = "testing")]
+    type Output = RemovedTool;
+}
+
+impl RunAtOnce for RemoveTool {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        Reply::json(&RemovedTool {
+            removed: remove_tool(agent.db, &agent.deployed.tools, &self.name)?,
+        })
+    }
+}
+
+/// Lists the registered tools, those of servers included, by name.
+///
+/// Without the secret, a header is shown by its name, with the value `set`, and an address by
+/// its host.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListTools {}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct RegisteredTools {
+    tools: Vec<ShownTool>,
+    /// The servers that some of the tools are from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<ShownServer>,
+}
+
+impl Operation for ListTools {
+    const NAME: &'static str = "listTools";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = RegisteredTools;
+}
+
+impl RunAtOnce for ListTools {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let known = load_agent_tools(agent.db, &agent.deployed.tools)?;
+        let servers = known.servers.into_iter();
+        let mut shown = RegisteredTools {
+            tools: known.tools.into_iter().map(RegisteredTool::show).collect(),
+            servers: servers.map(|server| server.show(None)).collect(),
+        };
+        if *agent.caller != Caller::Owner {
+            shown.tools.iter_mut().for_each(ShownTool::conceal);
+            shown.servers.iter_mut().for_each(ShownServer::conceal);
+        }
+        Reply::json(&shown)
+    }
+}

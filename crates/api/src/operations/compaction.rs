@@ -1,0 +1,461 @@
+//! Operations on compaction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use access::{Effect, Needs};
+use base::database::SqlText;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, Count, RawValue, nullable};
+use chat::tools::rows::load_tools;
+use context::compaction::act::{
+    CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
+};
+use context::compaction::auto;
+use context::compaction::by_hand::add_compaction;
+use context::compaction::configure::{change_settings, load_settings, settings_of};
+#[cfg(feature = "testing")]
+use context::compaction::estimate::Estimate;
+use context::compaction::estimate::PromptOverhead;
+use context::compaction::fixed::{load_fixed, read_fixed};
+use context::compaction::journal::load_journal;
+#[cfg(feature = "testing")]
+use context::compaction::settings::CompactionSettings;
+use context::compaction::settings::OwnSettings;
+use context::compaction::summariser::ModelSummariser;
+use log::tip::StoredSettings;
+use messages::taken_back::delete_overlay;
+use messages::tree::leaf::resolve_leaf;
+use messages::tree::overlays;
+use models::ToolDefinition;
+use store::learn_due::{Occasion, due_at};
+use store::learn_settings::LearnSettings;
+
+/// Sets when and how far conversations are compacted. Fields that are left out stay.
+///
+/// With `sessionId`, the settings hold for that session; without it, for all sessions
+/// that have no settings of their own.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfigureCompaction {
+    session_id: Option<Id>,
+    /// The context is compacted automatically beyond this many estimated tokens.
+    /// `null`: never, also not by chat turns. Unless it is set, chat turns alone compact,
+    /// before their model's window is full.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Count>"))]
+    compact_after: Option<Option<Count>>,
+    /// How many of the first messages are never summarised; 3, unless set.
+    protect_head: Option<Count>,
+    /// How many tokens of the newest messages stay as they are; 20,000, unless set.
+    tail_token_budget: Option<Count>,
+    /// How many of the newest messages stay at any length; 2, unless set.
+    min_tail_messages: Option<Count>,
+}
+
+impl Operation for ConfigureCompaction {
+    const NAME: &'static str = "configureCompaction";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = CompactionSettings;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunAtOnce for ConfigureCompaction {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let change = self.settings()?;
+        Reply::json(&change_settings(
+            agent.db,
+            &agent.deployed.compaction,
+            self.session_id.as_ref(),
+            change,
+        )?)
+    }
+}
+
+impl ConfigureCompaction {
+    fn settings(&self) -> Result<OwnSettings> {
+        let number = |count: Option<Count>| count.map(|count| count.0);
+        let change = OwnSettings {
+            compact_after: self.compact_after.map(number),
+            protect_head: number(self.protect_head),
+            tail_token_budget: number(self.tail_token_budget),
+            min_tail_messages: number(self.min_tail_messages),
+        };
+        change.check()?;
+        Ok(change)
+    }
+
+    /// The settings that are deployed for every agent, and belong to no session.
+    pub fn into_agents_settings(self) -> Result<OwnSettings> {
+        match self.session_id {
+            None => self.settings(),
+            Some(_) => Err(Error::invalid(
+                "sessionId",
+                "Deployed settings belong to no session: leave `sessionId` out.",
+            )),
+        }
+    }
+}
+
+/// Summarises the middle of a branch now. The original messages stay in the log, and
+/// return to the context when the compaction is deleted.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Compact {
+    session_id: Id,
+    /// The end of the branch. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+    /// Only reports what a compaction would do.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CompactOutput {
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Compaction>"))]
+    compaction: Option<Box<RawValue>>,
+    reason: CompactionReason,
+    /// Estimated tokens of the whole context.
+    tokens_before: i64,
+    tokens_after: i64,
+    /// The events that the summary covers, or would cover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    covers: Option<CoveredIds>,
+    /// The middle was too long for one compaction; the next one continues.
+    has_more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failed>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct Failed {
+    code: &'static str,
+    message: String,
+}
+
+/// A stored summary over a range of a path.
+#[cfg(feature = "testing")]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Compaction {
+    id: Id,
+    summary: String,
+    /// The first event that the summary covers; `toId` is the last.
+    from_id: Id,
+    to_id: Id,
+    /// Tokens of the whole context; `null` where a caller wrote the summary.
+    tokens_before: Option<i64>,
+    tokens_after: Option<i64>,
+    created_at: i64,
+}
+
+impl Operation for Compact {
+    const NAME: &'static str = "compact";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = CompactOutput;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+/// The part that every context of the session holds beside its messages, and the leaf.
+async fn read_overhead(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    leaf_id: Option<&Id>,
+) -> Result<(PromptOverhead, Option<i64>)> {
+    // A wrong leaf is refused before blocks are read from their sources. Reading the
+    // blocks takes time, so the leaf is found again.
+    resolve_leaf(agent.db, session_id, "leafId", leaf_id)?;
+    let fixed = read_fixed(&agent.memory(), session_id, &load_others(agent)?).await?;
+    let leaf = resolve_leaf(agent.db, session_id, "leafId", leaf_id)?;
+    Ok((fixed, leaf))
+}
+
+impl RunWaiting for Compact {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let leaf_id = self.leaf_id.as_ref();
+        let (fixed, leaf) = read_overhead(agent, &self.session_id, leaf_id).await?;
+        let outcome = match (leaf, agent.compactions.take(&self.session_id)) {
+            (None, _) => {
+                CompactionOutcome::nothing(CompactionReason::NothingToCompact, fixed.with(0).total)
+            }
+            (Some(leaf_seq), None) => {
+                let measure = agent
+                    .compactions
+                    .measure(agent.db, &self.session_id, leaf_seq)?;
+                let messages = fixed.calibration.correct(measure.tokens);
+                CompactionOutcome::nothing(
+                    CompactionReason::AlreadyRunning,
+                    fixed.with(messages).total,
+                )
+            }
+            (Some(leaf_seq), Some(_lease)) => {
+                let compactor = Compactor {
+                    db: agent.db,
+                    host: agent.host,
+                    summariser: &ModelSummariser::of(agent.memory(), agent.caller.limits()),
+                };
+                let task = CompactionTask {
+                    session_id: &self.session_id,
+                    leaf_seq,
+                    settings: load_settings(
+                        agent.db,
+                        &agent.deployed.compaction,
+                        Some(&self.session_id),
+                    )?,
+                    fixed,
+                    is_auto: false,
+                    dry_run: self.dry_run,
+                    room: None,
+                };
+                compactor.compact(&task).await?
+            }
+        };
+        Reply::json(&render(outcome)?)
+    }
+}
+
+fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
+    let raw = |text: SqlText| json::raw(text.into_string());
+    Ok(CompactOutput {
+        compaction: outcome.compaction.map(raw).transpose()?,
+        reason: outcome.reason,
+        tokens_before: outcome.tokens_before,
+        tokens_after: outcome.tokens_after,
+        covers: outcome.covers,
+        has_more: outcome.has_more,
+        error: outcome.error.map(|error| Failed {
+            code: error.code.name(),
+            message: error.into_message(),
+        }),
+    })
+}
+
+/// Stores a summary of your own over a range of a path.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AddCompaction {
+    session_id: Id,
+    summary: String,
+    /// The first message that the summary covers. `toId`, the last, is on the same path.
+    from_id: Id,
+    to_id: Id,
+}
+
+impl Operation for AddCompaction {
+    const NAME: &'static str = "addCompaction";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = Compaction;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for AddCompaction {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        add_compaction(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &self.summary,
+            &self.from_id,
+            &self.to_id,
+        )
+        .map(Reply::text)
+    }
+}
+
+/// Lists a session's compactions, oldest first, and why the last attempts compacted or
+/// didn't.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetCompactions {
+    session_id: Id,
+}
+
+#[cfg(feature = "testing")]
+#[derive(Deserialize, schemars::JsonSchema)]
+pub struct CompactionList {
+    compactions: Vec<Compaction>,
+    /// The newest last.
+    decisions: Vec<context::compaction::journal::CompactionDecision>,
+}
+
+impl Operation for GetCompactions {
+    const NAME: &'static str = "getCompactions";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = CompactionList;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for GetCompactions {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let journal = load_journal(agent.db, &self.session_id)?;
+        let compactions = overlays::load_json(agent.db, &self.session_id)?;
+        let decisions = json::encode(&journal.decisions)?;
+        Ok(Reply::text(format!(
+            r#"{{"compactions":{compactions},"decisions":{decisions}}}"#
+        )))
+    }
+}
+
+/// Deletes a compaction. The messages that it covered return to the context.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteCompaction {
+    session_id: Id,
+    compaction_id: Id,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct DeletedCompaction {
+    deleted: bool,
+}
+
+impl Operation for DeleteCompaction {
+    const NAME: &'static str = "deleteCompaction";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = DeletedCompaction;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for DeleteCompaction {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let (session_id, id) = (&self.session_id, &self.compaction_id);
+        let deleted = delete_overlay(agent.db, agent.host, session_id, id)?;
+        Reply::json(&DeletedCompaction { deleted })
+    }
+}
+
+/// Estimates what a turn on a branch would send to a model, in tokens.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EstimateTokens {
+    session_id: Id,
+    /// The end of the branch. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+}
+
+impl Operation for EstimateTokens {
+    const NAME: &'static str = "estimateTokens";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = Estimate;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunWaiting for EstimateTokens {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let leaf_id = self.leaf_id.as_ref();
+        let (fixed, leaf) = read_overhead(agent, &self.session_id, leaf_id).await?;
+        let messages = match leaf {
+            Some(leaf_seq) => {
+                let compactions = agent.compactions;
+                let measured = compactions.measure(agent.db, &self.session_id, leaf_seq)?;
+                measured.tokens
+            }
+            None => 0,
+        };
+        Reply::json(&fixed.with(fixed.calibration.correct(messages)))
+    }
+}
+
+/// The tools of a turn besides the memory tools.
+fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
+    let tools = load_tools(agent.db, &agent.deployed.tools)?;
+    Ok(tools.into_iter().map(|tool| tool.definition).collect())
+}
+
+/// Marks the reply to an append whose session is compacted automatically, or learnt from:
+/// the work that follows the answer is started only if there may be some.
+pub fn mark_grown(
+    agent: &Agent<'_>,
+    reply: Reply,
+    session_id: &Id,
+    stored: &StoredSettings,
+) -> Reply {
+    let learns = find_due(agent, stored).is_some();
+    match settings_of(session_id, stored, &agent.deployed.compaction) {
+        Ok(settings) if settings.compact_after.is_none() && !learns => reply,
+        // The work that follows reports settings that can't be read.
+        Ok(_) | Err(_) => reply.grown(session_id),
+    }
+}
+
+/// When a session that grows now is to be learnt from. `None`: the agent does not learn.
+pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
+    let own = stored
+        .learn
+        .as_deref()
+        .and_then(|learn| json::decode::<LearnSettings>(learn).ok());
+    let deployed = || {
+        agent
+            .deployed
+            .memory
+            .config
+            .defaults
+            .learn
+            .clone()
+            .flatten()
+    };
+    let learn = own.or_else(deployed).filter(|learn| !learn.is_off())?;
+    Some(due_at(&learn, Occasion::Append, agent.host.now_ms()))
+}
+
+pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
+    let compactor = Compactor {
+        db: agent.db,
+        host: agent.host,
+        summariser: &ModelSummariser::of(agent.memory(), None),
+    };
+    let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
+    let after = auto::after_append(
+        agent.compactions,
+        &compactor,
+        &agent.deployed.compaction,
+        session_id,
+        &load_fixed,
+    );
+    let outcome = after.await?;
+    match outcome.and_then(|outcome| outcome.error) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}

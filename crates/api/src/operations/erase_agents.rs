@@ -1,0 +1,246 @@
+//! `eraseAgents`: a person's agents are destroyed, with the homes that they share, and one
+//! receipt says so.
+//!
+//! The rule this file protects: a home goes after the last agent that uses it, since an agent
+//! that is left would make it anew.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::directory::{MAX_AGENTS, ask, check_prefix};
+use crate::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::operations::agent::{Destroy, destroy};
+use access::{Effect, Needs};
+use base::error::{Error, Result};
+use base::json::{self, json, optional_list};
+use directory::list::list_agents;
+use lifecycle::receipt::{ErasedNames, Issuer, Receipt};
+
+/// The most further homes that one request names.
+const MAX_HOMES: usize = 8;
+
+/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one
+/// request. Where the prefix ends with a colon, the agent of the name before the colon goes,
+/// too, after the last of them: it is the home of what these agents share. `homes` names
+/// others.
+///
+/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again with
+/// the answer's `receipt`: the next receipt counts what this one counts. What lives in a bucket
+/// or behind a service stays there.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EraseAgents {
+    /// The beginning of the agents' names, for instance `user:42:`.
+    prefix: String,
+    /// The prefix once more, which guards against mistakes.
+    confirm: String,
+    /// Further agents to destroy at the end, which keep what these share.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_HOMES>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_HOMES)))]
+    homes: Option<Vec<String>>,
+    /// The receipt of the request before, if this one goes on.
+    receipt: Option<Receipt>,
+}
+
+/// What became of the agents.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ErasedAgents {
+    /// The agents that are gone, each with its receipt.
+    agents: Vec<Value>,
+    /// The agents that are still there, since they gave no answer. Ask again.
+    failed: Vec<String>,
+    /// More agents are left. Ask again.
+    more: bool,
+    /// Other agents that kept blocks of the destroyed ones, and that are still there. Name
+    /// those in `homes` that are to go, too.
+    homes_left: Vec<String>,
+    /// One receipt for all of them, and for those of the requests before.
+    receipt: Receipt,
+}
+
+impl Operation for EraseAgents {
+    const NAME: &'static str = "eraseAgents";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(feature = "testing")]
+    type Output = ErasedAgents;
+}
+
+/// The work of one request.
+struct AgentErasure<'a> {
+    agent: &'a Agent<'a>,
+    /// What was destroyed, in these requests and in those before.
+    receipt: Receipt,
+    agents: Vec<Value>,
+    failed: Vec<String>,
+    homes_left: Vec<String>,
+    /// The agent that is asked is among those that go.
+    is_own: bool,
+}
+
+impl RunWaiting for EraseAgents {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_prefix(&self.prefix)?;
+        if self.confirm != self.prefix {
+            return Err(Error::invalid(
+                "confirm",
+                "`confirm` must be the prefix, to the letter. Nothing was destroyed.",
+            ));
+        }
+        let receipt = begin_receipt(agent, &self.prefix, self.receipt)?;
+        let page = list_agents(agent.outbound, &self.prefix, "", MAX_AGENTS).await?;
+        let more = page.cursor.is_some();
+        let mut erasure = AgentErasure {
+            agent,
+            receipt,
+            agents: Vec::new(),
+            failed: Vec::new(),
+            homes_left: Vec::new(),
+            is_own: false,
+        };
+        for listed in page.agents {
+            erasure.destroy(listed.name, false).await;
+        }
+        if !more && erasure.failed.is_empty() {
+            let named = self.homes.unwrap_or_default();
+            let shared = self.prefix.strip_suffix(':').map(str::to_owned);
+            for home in shared.into_iter().chain(named) {
+                if find_agent(agent, &home).await? {
+                    erasure.destroy(home, true).await;
+                }
+            }
+        }
+        erasure.end(more).await
+    }
+}
+
+impl AgentErasure<'_> {
+    async fn destroy(&mut self, name: String, is_home: bool) {
+        // The agent that is asked goes last: after that it can do nothing more.
+        if name == self.agent.name {
+            self.is_own = true;
+            return;
+        }
+        let body = json::text(&json!({"confirm": name, "purge": true}));
+        match ask(self.agent, &name, Destroy::NAME, body).await {
+            Ok(destroyed) => self.note(name, destroyed, is_home),
+            Err(_) => self.failed.push(name),
+        }
+    }
+
+    fn note(&mut self, name: String, destroyed: Value, is_home: bool) {
+        let mut fields = destroyed.as_object().cloned().unwrap_or_default();
+        let homes = fields.remove("homes").unwrap_or_default();
+        let homes = homes.as_array().into_iter().flatten();
+        for home in homes.filter_map(Value::as_str) {
+            if !self.homes_left.iter().any(|left| left == home) {
+                self.homes_left.push(home.to_owned());
+            }
+        }
+        if let Ok(receipt) = json::from_value::<Receipt>(&Value::Object(fields.clone())) {
+            self.receipt.erased.join(&receipt.erased);
+        }
+        if let Some(agents) = &mut self.receipt.agents {
+            agents.count += 1;
+            if is_home {
+                agents.homes.push(name.clone());
+            }
+        }
+        fields.insert("agent".to_owned(), name.into());
+        self.agents.push(fields.into());
+    }
+
+    async fn end(mut self, more: bool) -> Result<Reply> {
+        let mut empties_storage = false;
+        if self.is_own {
+            // The receipts of the others are not lost with this one.
+            match destroy(self.agent, Some(EraseAgents::NAME)).await {
+                Ok(destroyed) => {
+                    let told = json::encode(&destroyed)?;
+                    let told = json::decode_tree(&told);
+                    let told = told.map_err(|_| Error::storage("a receipt is no JSON"))?;
+                    let name = self.agent.name.to_owned();
+                    let is_home = self
+                        .receipt
+                        .agents
+                        .as_ref()
+                        .is_some_and(|agents| !name.starts_with(&agents.prefix));
+                    self.note(name, told, is_home);
+                    empties_storage = true;
+                }
+                Err(error) if self.agents.is_empty() => return Err(error),
+                Err(_) => self.failed.push(self.agent.name.to_owned()),
+            }
+        }
+        let gone = |name: &String| {
+            let agents = self
+                .agents
+                .iter()
+                .filter_map(|one| one.get("agent")?.as_str());
+            agents.into_iter().any(|agent| agent == name)
+        };
+        let mut homes_left = std::mem::take(&mut self.homes_left);
+        homes_left.retain(|home| !gone(home) && !self.failed.contains(home));
+        let issuer = Issuer {
+            agent: self.agent.name,
+            host: self.agent.host,
+            secret: self.agent.policy.secret(),
+        };
+        let Receipt { erased, agents, .. } = self.receipt;
+        let receipt = issuer.issue_for(EraseAgents::NAME, erased, None, agents)?;
+        Ok(Reply {
+            empties_storage,
+            ..Reply::json(&ErasedAgents {
+                agents: self.agents,
+                failed: self.failed,
+                more,
+                homes_left,
+                receipt,
+            })?
+        })
+    }
+}
+
+/// The receipt that this request goes on with.
+fn begin_receipt(agent: &Agent<'_>, prefix: &str, given: Option<Receipt>) -> Result<Receipt> {
+    let Some(given) = given else {
+        let names = ErasedNames {
+            prefix: prefix.to_owned(),
+            ..ErasedNames::default()
+        };
+        let issuer = Issuer {
+            agent: agent.name,
+            host: agent.host,
+            secret: None,
+        };
+        return issuer.issue_for(EraseAgents::NAME, Default::default(), None, Some(names));
+    };
+    let mut secrets = agent.policy.secrets();
+    let is_ours = match agent.policy.secret() {
+        Some(_) => secrets.any(|secret| given.is_signed_by(secret)),
+        None => true,
+    };
+    let is_of_prefix = given
+        .agents
+        .as_ref()
+        .is_some_and(|agents| agents.prefix == prefix);
+    match is_ours && is_of_prefix && given.is_whole()? {
+        true => Ok(given),
+        false => Err(Error::invalid(
+            "receipt",
+            "`receipt` must be the one of the request before, unchanged, for the same prefix. Nothing was destroyed.",
+        )),
+    }
+}
+
+/// Whether the directory has an agent of exactly this name.
+async fn find_agent(agent: &Agent<'_>, name: &str) -> Result<bool> {
+    if name.is_empty() {
+        return Ok(false);
+    }
+    let page = list_agents(agent.outbound, name, "", 1).await?;
+    Ok(page.agents.iter().any(|found| found.name == name))
+}

@@ -1,0 +1,220 @@
+//! Operations on a session's event log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::EVENTS_BODY_BYTES;
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::operations::compaction::{find_due, mark_grown};
+use crate::operations::receipts::issue_of;
+use access::{Effect, Needs, permit_voice};
+use base::action::Action;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
+use lifecycle::purge::purge_events;
+use lifecycle::receipt::Receipt;
+use log::MAX_EVENTS;
+#[cfg(feature = "testing")]
+use log::append::AppendOutcome;
+use log::append::{Parent, append_news};
+#[cfg(feature = "testing")]
+use log::event::Event;
+use log::event::NewEvent;
+use log::load::{EventQuery, load_events};
+use log::sessions::session_exists;
+use messages::delete::delete_events;
+use messages::parse::without_reserved;
+use store::config::load_config;
+
+/// Appends events to a session's log, all of them or none, in the order given.
+///
+/// An event whose id is already in the session is not written again. The answer holds
+/// the stored event with `inserted: false`, so a retry is safe.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppendEvents {
+    session_id: Id,
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_EVENTS)))]
+    events: Vec<NewEvent>,
+    /// The event that the first new event follows. Left out: the leaf. `null`: the first
+    /// new event is a root.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    parent_id: Option<Option<Id>>,
+    /// The leaf that the caller expects; at another leaf the call fails with `leaf_moved`.
+    /// `null`: an empty session.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl AppendEvents {
+    /// Removes reserved metadata, which only a server may set.
+    fn drop_reserved(&mut self, keys: &[Id]) {
+        for event in &mut self.events {
+            event.metadata = event
+                .metadata
+                .take()
+                .and_then(|metadata| without_reserved(&metadata, keys));
+        }
+    }
+}
+
+impl Operation for AppendEvents {
+    const NAME: &'static str = "appendEvents";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(feature = "testing")]
+    type Output = AppendOutcome;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for AppendEvents {
+    fn run(mut self, agent: &Agent<'_>) -> Result<Reply> {
+        for (index, event) in self.events.iter().enumerate() {
+            event.check(&format!("events[{index}]"))?;
+            let is_users = event.action == Action::UserMessage;
+            permit_voice(agent.caller, is_users, &format!("events[{index}].action"))?;
+        }
+        if !agent.caller.may_write_agent_messages() {
+            let config = load_config(agent.db, &agent.deployed.memory.config)?;
+            self.drop_reserved(&config.reserved_metadata_keys.0);
+        }
+        let outcome = append_news(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &self.events,
+            (
+                &Parent::from_field(self.parent_id),
+                self.expected_leaf_id.as_ref(),
+            ),
+            &|stored| find_due(agent, stored),
+        )?;
+        let reply = Reply::json(&outcome)?;
+        Ok(mark_grown(
+            agent,
+            reply,
+            &self.session_id,
+            &outcome.settings,
+        ))
+    }
+}
+
+/// Reads a session's events in the order in which they were written.
+///
+/// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and
+/// `beforeSeq` page through the rest. A page of more than 4 MiB is refused, and the
+/// error says which `limit` fits.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadEvents {
+    session_id: Id,
+    #[serde(default)]
+    limit: Limit<50, 1000>,
+    /// Only events created at this time or later.
+    since: Option<Count>,
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_NAMES)))]
+    actions: Option<Vec<Action>>,
+    #[serde(default)]
+    tail: bool,
+    after_seq: Option<Count>,
+    before_seq: Option<Count>,
+}
+
+impl Operation for LoadEvents {
+    const NAME: &'static str = "loadEvents";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = Vec<Event>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for LoadEvents {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if !session_exists(agent.db, &self.session_id)? {
+            return Err(Error::session_not_found(self.session_id.as_str()));
+        }
+        let query = EventQuery {
+            session_id: &self.session_id,
+            limit: self.limit.0,
+            since_ms: self.since.map(|since| since.0),
+            // An empty list does not filter.
+            actions: self
+                .actions
+                .as_deref()
+                .filter(|actions| !actions.is_empty()),
+            after_seq: self.after_seq.map(|seq| seq.0),
+            before_seq: self.before_seq.map(|seq| seq.0),
+            newest: self.tail,
+        };
+        load_events(agent.db, &query).map(Reply::text)
+    }
+}
+
+/// Deletes events. Their children join the nearest ancestor that is left. Unknown ids
+/// are ignored.
+///
+/// With `purge`, their text is in no table afterwards: summaries that covered the events
+/// are taken back, and the answer is a receipt. Forks of the session keep their copies.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteEvents {
+    session_id: Id,
+    #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_EVENTS)))]
+    event_ids: Vec<Id>,
+    #[serde(default)]
+    purge: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+pub struct Deleted {
+    deleted: usize,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
+}
+
+impl Operation for DeleteEvents {
+    const NAME: &'static str = "deleteEvents";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Session;
+    #[cfg(feature = "testing")]
+    type Output = Deleted;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for DeleteEvents {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
+        if self.purge {
+            let (deleted, erasure) = purge_events(db, host, session_id, &self.event_ids)?;
+            let receipt = Some(issue_of(agent, Self::NAME, &erasure, None)?);
+            return Ok(Reply::json(&Deleted { deleted, receipt })?.purged(erasure.left));
+        }
+        let deleted = delete_events(db, host, session_id, &self.event_ids)?;
+        Reply::json(&Deleted {
+            deleted,
+            receipt: None,
+        })
+    }
+}

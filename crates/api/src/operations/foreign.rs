@@ -1,0 +1,48 @@
+//! The operation on the tables that another framework left in this object.
+
+use serde::Deserialize;
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use access::{Effect, Needs};
+use base::error::{Error, Result};
+#[cfg(feature = "testing")]
+use lifecycle::foreign::ForeignPage;
+use lifecycle::foreign::{Place, read_page};
+
+/// Reads the tables that the Agents SDK left in this object, a page at a time.
+///
+/// An object keeps its storage when its class becomes this agent's. The rows are those of
+/// conversations, their media, summaries and context memory; the client's importer writes
+/// what they say. Nothing changes these tables but `destroy`.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadForeignRows {
+    /// The `cursor` of the page before.
+    cursor: Option<String>,
+}
+
+impl Operation for LoadForeignRows {
+    const NAME: &'static str = "loadForeignRows";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = ForeignPage;
+}
+
+impl RunAtOnce for LoadForeignRows {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let refused = || {
+            Error::invalid(
+                "cursor",
+                "`cursor` must be the `cursor` of an earlier page, as it was.",
+            )
+        };
+        let place = match self.cursor {
+            None => Place::default(),
+            Some(text) => Place::parse(&text).ok_or_else(refused)?,
+        };
+        Reply::json(&read_page(agent.db, place)?.ok_or_else(refused)?)
+    }
+}

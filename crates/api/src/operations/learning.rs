@@ -1,0 +1,297 @@
+//! Operations on what the agent learns: looks and consolidation by hand, and the proposals
+//! that come of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use access::{Effect, Needs};
+use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, Count, Limit, MAX_INTEGER, optional_list};
+use learning::consolidate::{OrderWish, consolidate};
+use learning::rounds::learn_by_hand;
+use memory::label::Label;
+use memory::proposals::apply::find_standing;
+use memory::proposals::decide::{ChosenChange, Verdict, decide};
+use memory::proposals::revert::revert;
+use memory::proposals::rows::{ProposalFilter, StoredProposal, load_page};
+use memory::proposals::{MAX_CHANGES, Proposal, ProposalStatus};
+
+fn show(agent: &Agent<'_>, proposal: StoredProposal) -> Result<Proposal> {
+    let memory = agent.memory();
+    proposal.show(&|change| find_standing(&memory, change))
+}
+
+fn show_all(agent: &Agent<'_>, proposals: Vec<StoredProposal>) -> Result<Vec<Proposal>> {
+    proposals
+        .into_iter()
+        .map(|proposal| show(agent, proposal))
+        .collect()
+}
+
+/// Looks at what was said since the last look, and proposes what is worth keeping.
+///
+/// The agent's setting `learn` says into which block, by which model, and whether what the
+/// user's own words bear out counts at once. Each event is looked at once. A call takes 8
+/// looks at most; `complete` says whether nothing is left.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Learn {
+    /// The session to look at. Left out: all in which something new was said.
+    session_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Learnt {
+    /// How many looks found something said.
+    looks: i64,
+    /// How many events they were about.
+    events: i64,
+    /// What came of them.
+    proposals: Vec<Proposal>,
+    complete: bool,
+}
+
+impl Operation for Learn {
+    const NAME: &'static str = "learn";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Prompts;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = Learnt;
+}
+
+impl RunWaiting for Learn {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let memory = agent.memory();
+        let session_id = self.session_id.as_ref();
+        let round = learn_by_hand(&memory, &agent.turns.learning, session_id).await?;
+        Reply::json(&Learnt {
+            looks: round.looks,
+            events: round.events,
+            proposals: show_all(agent, round.proposals)?,
+            complete: round.is_complete,
+        })
+    }
+}
+
+/// Puts a block of facts in order: merges entries that say the same, retires those that a
+/// newer one contradicts, and writes a profile anew.
+///
+/// A call takes one step, which shows a model up to 100 entries, the newest first; `complete`
+/// says whether the block is done. What comes of a step is a proposal, which
+/// `revertProposal` takes back. The merged entries stay as earlier facts.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Consolidate {
+    /// The agent's searchable block. Left out: the block that the agent learns into.
+    label: Option<Label>,
+    /// A writable block of the agent, which the first step writes anew from the newest
+    /// entries, within its budget. Left out: `learn.profile`, if the block is the one that the
+    /// agent learns into.
+    profile: Option<Label>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct Consolidated {
+    /// What came of the step. `null`: nothing is to be changed.
+    proposal: Option<Proposal>,
+    complete: bool,
+}
+
+impl Operation for Consolidate {
+    const NAME: &'static str = "consolidate";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Prompts;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = Consolidated;
+}
+
+impl RunWaiting for Consolidate {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let memory = agent.memory();
+        let wish = OrderWish {
+            label: self.label.as_ref().map(Label::as_str),
+            profile: self.profile.as_ref().map(Label::as_str),
+            is_timed: false,
+        };
+        let ordered = consolidate(&memory, wish).await?;
+        let proposal = ordered.proposal;
+        Reply::json(&Consolidated {
+            proposal: proposal.map(|proposal| show(agent, proposal)).transpose()?,
+            complete: ordered.is_complete,
+        })
+    }
+}
+
+/// Lists what a model proposed to change in memory, newest first, with the events that each
+/// change comes from and what became of it.
+///
+/// `cursor` is where the last page ended; it is `null` on the last page.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetProposals {
+    /// Only proposals of this status. One of which a change waits is `pending`.
+    status: Option<ProposalStatus>,
+    /// Only what was learnt from this session.
+    session_id: Option<Id>,
+    #[serde(default)]
+    limit: Limit<20, 100>,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct ProposalPage {
+    proposals: Vec<Proposal>,
+    /// Where the page ended. `null` on the last page.
+    cursor: Option<String>,
+}
+
+impl Operation for GetProposals {
+    const NAME: &'static str = "getProposals";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = ProposalPage;
+}
+
+impl RunAtOnce for GetProposals {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let below = match self.cursor {
+            None => MAX_INTEGER,
+            Some(cursor) => cursor.parse().map_err(|_| {
+                Error::invalid(
+                    "cursor",
+                    "`cursor` must be the `cursor` of an earlier answer, as it was.",
+                )
+            })?,
+        };
+        let filter = ProposalFilter {
+            status: self.status,
+            session_id: self.session_id.as_ref().map(Id::as_str),
+        };
+        let limit = self.limit.0;
+        let mut found = load_page(agent.db, filter, below, limit + 1)?;
+        let mut has_more = found.len() as i64 > limit;
+        found.truncate(usize::try_from(limit).unwrap_or(0));
+        // A change that waits shows the text that stands there, which may be long.
+        let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+        let mut proposals = Vec::new();
+        for stored in found {
+            let shown = show(agent, stored)?;
+            if !room.takes(json::encode(&shown)?.len()) {
+                has_more = true;
+                break;
+            }
+            proposals.push(shown);
+        }
+        let cursor = proposals
+            .last()
+            .filter(|_| has_more)
+            .map(|last| last.id.clone());
+        Reply::json(&ProposalPage { proposals, cursor })
+    }
+}
+
+/// Approves or rejects changes that a model proposed: all that wait, or those that `changes`
+/// names. All of them are decided, or none.
+///
+/// An entry that was written since the proposal is `version_conflict`.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DecideProposal {
+    id: String,
+    /// `true`: the changes are applied. Give this or `reject`.
+    #[serde(default)]
+    approve: bool,
+    /// `true`: the changes are not applied.
+    #[serde(default)]
+    reject: bool,
+    /// The changes that are meant. Left out: all that wait.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_CHANGES>")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_CHANGES)))]
+    changes: Option<Vec<DecidedChange>>,
+}
+
+/// A change that is decided on. Another text for it is the caller's own, and its source
+/// becomes `operator`.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DecidedChange {
+    /// The `index` of the change.
+    index: Count,
+    /// With `approve`: another title.
+    title: Option<String>,
+    /// With `approve`: another text.
+    content: Option<String>,
+}
+
+impl Operation for DecideProposal {
+    const NAME: &'static str = "decideProposal";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = Proposal;
+}
+
+impl RunAtOnce for DecideProposal {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let verdict = match (self.approve, self.reject) {
+            (true, false) => Verdict::Approve,
+            (false, true) => Verdict::Reject,
+            (true, true) | (false, false) => {
+                let message = "Give `approve: true` or `reject: true`, and not both.";
+                return Err(Error::invalid("approve", message));
+            }
+        };
+        let chosen: Option<Vec<ChosenChange>> = self.changes.map(|changes| {
+            let chosen = changes.into_iter().map(|change| ChosenChange {
+                index: change.index.0,
+                title: change.title,
+                content: change.content,
+            });
+            chosen.collect()
+        });
+        let memory = agent.memory();
+        let decided = decide(&memory, &self.id, verdict, chosen.as_deref())?;
+        Reply::json(&show(agent, decided)?)
+    }
+}
+
+/// Takes back what a proposal wrote, all of it by one call.
+///
+/// A text that was written since stays as it is: its change stays `applied`, and `reason`
+/// says why.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RevertProposal {
+    id: String,
+}
+
+impl Operation for RevertProposal {
+    const NAME: &'static str = "revertProposal";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = Proposal;
+}
+
+impl RunAtOnce for RevertProposal {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let memory = agent.memory();
+        Reply::json(&show(agent, revert(&memory, &self.id)?)?)
+    }
+}

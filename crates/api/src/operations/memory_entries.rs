@@ -1,0 +1,352 @@
+//! Operations on the entries of searchable blocks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::operations::receipts::ItemGone;
+use crate::operations::writers::{told_by, writer_of};
+use access::{Effect, Needs};
+use base::error::{Error, Result};
+use base::filter::Filter;
+use base::ids::Id;
+use base::json::{Count, Limit, list, nullable, optional_list};
+use base::tags::{Metadata, Tags};
+use memory::BlockScope;
+use memory::definitions::get_definition;
+#[cfg(feature = "testing")]
+use memory::entries::EntryDetails;
+use memory::entries::{self, delete};
+#[cfg(feature = "testing")]
+use memory::entry::Entry;
+use memory::entry_pages;
+#[cfg(feature = "testing")]
+use memory::entry_pages::EntryPage;
+use memory::entry_query::EntryQuery;
+use memory::entry_text::{EntryText, MAX_SUPERSEDED};
+use memory::found_entry::{FoundEntry, PastEntry};
+use memory::label::Label;
+use memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin};
+use memory::purge::purge_entry;
+use memory::writer::SaidOrigin;
+use recall::VectorReport;
+use recall::entries::{search, set};
+use recall::questions::one_or_several;
+use search::query::MAX_QUERIES;
+
+/// Writes an entry of a searchable block. An entry with the same key is replaced.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetEntry {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    key: String,
+    /// One line, searched with the content.
+    title: Option<String>,
+    content: String,
+    /// Since when the fact holds. Left out: since it is written.
+    valid_from: Option<Count>,
+    /// Until when the fact holds. Left out: until another one replaces it.
+    valid_until: Option<Count>,
+    /// The keys of the entries that this one replaces. A search finds those only in the
+    /// past.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_SUPERSEDED)))]
+    supersedes: Vec<String>,
+    /// What you write on the entry to find it again: an object of at most 4 KiB. Left out: it
+    /// stays as it is; `null`: it goes.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Metadata>"))]
+    metadata: Option<Option<Metadata>>,
+    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    tags: Option<Tags>,
+    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
+    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    source: Option<Origin>,
+    /// The ids of the events that the text comes from.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_SOURCE_EVENTS)))]
+    events: Vec<Id>,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
+}
+
+impl Operation for SetEntry {
+    const NAME: &'static str = "setEntry";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = Entry;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for SetEntry {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        let text = EntryText {
+            key: &self.key,
+            title: self.title.as_deref(),
+            content: &self.content,
+            valid_from: self.valid_from.map(|time| time.0),
+            valid_until: self.valid_until.map(|time| time.0),
+            supersedes: Some(self.supersedes.as_slice()).filter(|keys| !keys.is_empty()),
+            marks: MarksChange {
+                metadata: self.metadata,
+                tags: self.tags,
+            },
+        };
+        let said = SaidOrigin {
+            source: self.source,
+            events: &self.events,
+        };
+        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = told_by(agent, writer, self.delivery_id.as_ref());
+        Reply::json(&set(&memory, &block, &text, writer).await?)
+    }
+}
+
+/// Deletes an entry of a searchable block. What the entry replaced holds again, unless
+/// another entry replaced it, too.
+///
+/// Its texts stay readable as earlier versions: `versionsKept` says how many, and
+/// `versionsUntil` until when. With `purge` they go, too, and the answer is a receipt.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteEntry {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    key: String,
+    #[serde(default)]
+    purge: bool,
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
+    /// further call.
+    delivery_id: Option<Id>,
+}
+
+impl Operation for DeleteEntry {
+    const NAME: &'static str = "deleteEntry";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = ItemGone;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for DeleteEntry {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        if self.purge {
+            let purged = purge_entry(&memory, &block, &self.key).await?;
+            return ItemGone::purged(agent, Self::NAME, purged);
+        }
+        let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
+        let until = ItemGone::find_until(&memory, &block)?;
+        let item = delete(&memory, &block, &self.key, writer).await?;
+        ItemGone::deleted(item, until)
+    }
+}
+
+/// Lists the entries of a searchable block, in the order of their keys.
+///
+/// `cursor` is where the last page ended; it is `null` on the last page.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListEntries {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    #[serde(default)]
+    limit: Limit<50, 200>,
+    cursor: Option<String>,
+    /// Only entries with this metadata and these tags. A request looks at 1,000 entries: a
+    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    #[serde(rename = "where")]
+    filter: Option<Filter>,
+}
+
+impl Operation for ListEntries {
+    const NAME: &'static str = "listEntries";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = EntryPage;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for ListEntries {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        let cursor = self.cursor.as_deref();
+        let filter = self.filter.and_then(Filter::unless_empty);
+        let page =
+            entry_pages::list(&memory, &block, self.limit.0, cursor, filter.as_ref()).await?;
+        Reply::json(&page)
+    }
+}
+
+/// Shows an entry of a searchable block, or `null`.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetEntry {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    key: String,
+}
+
+impl Operation for GetEntry {
+    const NAME: &'static str = "getEntry";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = Option<EntryDetails>;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for GetEntry {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        Reply::json(&entries::get(&memory, &block, &self.key).await?)
+    }
+}
+
+/// Searches the entries of searchable blocks, best first.
+///
+/// Words, their forms, "phrases" and beginnings* match as they do in `search`.
+/// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is
+/// what holds now, or at the time `asOf`. Several `labels` make one ranking, in which each
+/// result names its block.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SearchContext {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    /// The block to search. Give this or `labels`, or both.
+    label: Option<Label>,
+    /// Several blocks.
+    #[serde(
+        default,
+        deserialize_with = "optional_list::<_, _, 1, MAX_SEARCHED_BLOCKS>"
+    )]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_SEARCHED_BLOCKS)))]
+    labels: Option<Vec<Label>>,
+    /// What to look for. Give this or `queries`.
+    query: Option<String>,
+    /// Several questions: each is looked for by itself, and the results make one ranking.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_QUERIES)))]
+    queries: Option<Vec<String>>,
+    #[serde(default)]
+    limit: Limit<10, 100>,
+    /// A time: what held then is searched. Left out: now.
+    as_of: Option<Count>,
+    /// Only entries with this metadata and these tags, at the time that is searched.
+    #[serde(rename = "where")]
+    filter: Option<Filter>,
+}
+
+/// The most blocks that one search looks in.
+const MAX_SEARCHED_BLOCKS: usize = 8;
+
+impl SearchContext {
+    /// The blocks to search, each of them once.
+    fn labels(&self) -> Result<Vec<&Label>> {
+        let mut labels: Vec<&Label> = Vec::new();
+        for label in self.label.iter().chain(self.labels.iter().flatten()) {
+            if !labels.iter().any(|known| known.key() == label.key()) {
+                labels.push(label);
+            }
+        }
+        match labels.len() {
+            0 => Err(Error::invalid(
+                "label",
+                "`label` is missing: it must name a block, or `labels` several.",
+            )),
+            1..=MAX_SEARCHED_BLOCKS => Ok(labels),
+            _ => Err(Error::invalid(
+                "labels",
+                format!(
+                    "`label` and `labels` together may name at most {MAX_SEARCHED_BLOCKS} blocks."
+                ),
+            )),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct FoundEntries {
+    /// Best first.
+    results: Vec<FoundEntry>,
+    /// What matches and holds no longer: its time is over, or another entry replaced it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    past: Vec<PastEntry>,
+    /// How vector search contributed, where there is an embedding model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<VectorReport>,
+}
+
+impl Operation for SearchContext {
+    const NAME: &'static str = "searchContext";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = FoundEntries;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for SearchContext {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let blocks = self.labels()?.into_iter();
+        let blocks = blocks.map(|label| get_definition(&memory, scope, label));
+        let blocks = blocks.collect::<Result<Vec<_>>>()?;
+        let queries = one_or_several(self.query, self.queries)?;
+        let filter = self.filter.and_then(Filter::unless_empty);
+        let asked = EntryQuery {
+            queries: &queries,
+            limit: self.limit.0,
+            as_of: self.as_of.map(|time| time.0),
+            filter: filter.as_ref(),
+        };
+        let found = search(&memory, &blocks, &asked).await?;
+        Reply::json(&FoundEntries {
+            results: found.results,
+            past: found.past,
+            vectors: found.vectors,
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Operations on the system prompt that the blocks make.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use access::{Effect, Needs};
+use base::error::Result;
+use base::ids::Id;
+use base::tokens;
+use memory::BlockScope;
+#[cfg(feature = "testing")]
+use memory::frozen::FrozenPrompt;
+use memory::frozen::{MAX_FORGOTTEN, find_reminder, forget_all, freeze, refresh};
+use memory::prompt::{PromptFormat, render};
+use memory::view::read_view;
+
+/// Renders the blocks as they stand now: the agent's, then the session's.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenderPrompt {
+    /// The session whose blocks follow the agent's.
+    session_id: Option<Id>,
+    #[serde(default)]
+    format: PromptFormat,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedPrompt {
+    prompt: String,
+    tokens_estimate: i64,
+}
+
+impl Operation for RenderPrompt {
+    const NAME: &'static str = "renderPrompt";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(feature = "testing")]
+    type Output = RenderedPrompt;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for RenderPrompt {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let blocks = read_view(&agent.memory(), scope).await?;
+        let prompt = render(&blocks, self.format);
+        Reply::json(&RenderedPrompt {
+            tokens_estimate: tokens::estimate(&prompt),
+            prompt,
+        })
+    }
+}
+
+/// Gives the frozen prompt: the same bytes in every call until it is refreshed.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema), schemars(inline))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FreezePrompt {
+    /// The session whose blocks follow the agent's.
+    session_id: Option<Id>,
+}
+
+impl Operation for FreezePrompt {
+    const NAME: &'static str = "freezePrompt";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = FrozenPrompt;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for FreezePrompt {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        Reply::json(&freeze(&agent.memory(), scope).await?)
+    }
+}
+
+/// Renders the prompt anew and freezes it.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct RefreshPrompt(FreezePrompt);
+
+impl Operation for RefreshPrompt {
+    const NAME: &'static str = "refreshPrompt";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = FrozenPrompt;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.0.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for RefreshPrompt {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.0.session_id.as_ref())?;
+        Reply::json(&refresh(&agent.memory(), scope).await?)
+    }
+}
+
+/// Refreshes the frozen prompts of the agent and of all its sessions: each is rendered anew
+/// where it is used next, as in the session's next turn.
+///
+/// A call refreshes 5,000 prompts at most. `hasMore`: call again.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RefreshPrompts {}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RefreshedPrompts {
+    /// How many prompts were frozen.
+    refreshed: i64,
+    has_more: bool,
+}
+
+impl Operation for RefreshPrompts {
+    const NAME: &'static str = "refreshPrompts";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = RefreshedPrompts;
+}
+
+impl RunAtOnce for RefreshPrompts {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let refreshed = forget_all(agent.db)?;
+        Reply::json(&RefreshedPrompts {
+            refreshed,
+            has_more: refreshed == MAX_FORGOTTEN,
+        })
+    }
+}
+
+/// Gives the current text of blocks with `whenChanged: "remind"`, where it differs from
+/// the frozen prompt; `null` where nothing differs.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetReminder {
+    /// The session whose prompt and blocks are compared, besides the agent's blocks.
+    session_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct Reminder {
+    text: Option<String>,
+}
+
+impl Operation for GetReminder {
+    const NAME: &'static str = "getReminder";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = Reminder;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+}
+
+impl RunWaiting for GetReminder {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let text = find_reminder(&agent.memory(), scope).await?;
+        Reply::json(&Reminder { text })
+    }
+}

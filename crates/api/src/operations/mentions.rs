@@ -1,0 +1,137 @@
+//! Finding what is said of a subject, wherever it stands, and erasing it.
+
+use serde::{Deserialize, Serialize};
+
+use super::receipts::issue_of;
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use access::{Effect, Needs};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{Limit, MAX_NAMES, list, optional_list};
+use lifecycle::erase::{MAX_PLACES, erase_places};
+#[cfg(feature = "testing")]
+use lifecycle::mentions::Mentions;
+use lifecycle::mentions::{MAX_QUERY_CHARS, MentionPlace, Wanted, find_mentions};
+use lifecycle::receipt::Receipt;
+
+/// Finds all places where a text stands, or all that comes from events: events, summaries,
+/// blocks, entries, documents, their versions, copies and frozen prompts.
+///
+/// A request looks at a bounded part of the agent. Ask again with the answer's `cursor`
+/// until it is `null`; a page may be empty. What a home outside this agent holds is not
+/// looked at, nor what a running turn has not written yet.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FindMentions {
+    /// The text, as it stands there; its letters may be large or small. 3 to 200
+    /// characters. Give this or `ids`.
+    query: Option<String>,
+    /// Events, by their ids: found are these events in all sessions, the summaries that
+    /// cover them, and the memory that models wrote in them.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_NAMES>")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_NAMES)))]
+    ids: Option<Vec<Id>>,
+    #[serde(default)]
+    limit: Limit<50, MAX_FOUND>,
+    cursor: Option<String>,
+}
+
+/// The most places of one page: as many as `erase` takes.
+const MAX_FOUND: i64 = MAX_PLACES as i64;
+
+/// A shorter text stands nearly everywhere.
+const MIN_QUERY_CHARS: usize = 3;
+
+impl Operation for FindMentions {
+    const NAME: &'static str = "findMentions";
+    const NEEDS: Needs = Needs::Narrowed;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = Mentions;
+}
+
+impl RunAtOnce for FindMentions {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let wanted = match (&self.query, &self.ids) {
+            (Some(query), None) => Wanted::Text(check_query(query)?),
+            (None, Some(ids)) => Wanted::Events(ids),
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Error::invalid(
+                    "query",
+                    "Give `query` or `ids`, and not both.",
+                ));
+            }
+        };
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let only = agent.caller.only_session();
+        let cursor = self.cursor.as_deref();
+        Reply::json(&find_mentions(agent.db, &wanted, only, limit, cursor)?)
+    }
+}
+
+fn check_query(query: &str) -> Result<&str> {
+    let query = query.trim();
+    let chars = query.chars().count();
+    if !(MIN_QUERY_CHARS..=MAX_QUERY_CHARS).contains(&chars) {
+        return Err(Error::invalid(
+            "query",
+            format!("`query` must have {MIN_QUERY_CHARS} to {MAX_QUERY_CHARS} characters."),
+        ));
+    }
+    Ok(query)
+}
+
+/// Erases places that `findMentions` found, all in one transaction, with one receipt.
+///
+/// Afterwards their text is in no table. An event goes with the summaries that cover it;
+/// an entry and a document go with their earlier versions; the newest text of a block, a
+/// session's name and metadata, and a block's description are emptied and stay. Frozen
+/// prompts that may show the text are rendered anew at their next use.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Erase {
+    /// The places, as `findMentions` answered them.
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_PLACES>")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_PLACES)))]
+    places: Vec<MentionPlace>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct WasErased {
+    /// How many of the places were there. An event that has several places counts once.
+    found: usize,
+    #[serde(flatten)]
+    receipt: Receipt,
+}
+
+impl Operation for Erase {
+    const NAME: &'static str = "erase";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Prompts;
+    #[cfg(feature = "testing")]
+    type Output = WasErased;
+
+    /// The session that all places are in. A place that is the agent's is in none.
+    fn session_id(&self) -> Option<&Id> {
+        let session = self.places.first()?.session_id.as_ref()?;
+        let is_there = |place: &MentionPlace| {
+            place.session_id.as_ref() == Some(session) && !place.kind.is_agents()
+        };
+        self.places.iter().all(is_there).then_some(session)
+    }
+}
+
+impl RunAtOnce for Erase {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let erased = erase_places(agent.db, agent.host, &self.places)?;
+        let receipt = issue_of(agent, Self::NAME, &erased.erasure, None)?;
+        let reply = Reply::json(&WasErased {
+            found: erased.found,
+            receipt,
+        })?;
+        Ok(reply.purged(erased.erasure.left))
+    }
+}

@@ -1,0 +1,344 @@
+//! Operations that write a session's messages: append, replace, delete.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "testing")]
+use super::message_reads::UiMessage;
+use super::message_reads::or_null;
+use crate::limits::EVENTS_BODY_BYTES;
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::operations::compaction::{find_due, mark_grown};
+use crate::operations::receipts::issue_of;
+use access::{Effect, Needs, permit_voice};
+use base::action::Action;
+use base::error::Result;
+use base::ids::Id;
+use base::json::{JsonObject, list, nullable};
+use lifecycle::clear::clear_messages;
+use lifecycle::purge::purge_messages;
+use lifecycle::receipt::Receipt;
+use log::MAX_EVENTS;
+use log::append::Parent;
+use log::find::find_action;
+use messages::append::append_message;
+use messages::change::update_message;
+use messages::delete::delete_messages;
+use messages::parse::{MessageSource, NewMessage, parse_message};
+use messages::view::Message;
+use store::config::load_config;
+
+#[cfg(feature = "testing")]
+#[derive(Deserialize, schemars::JsonSchema)]
+pub struct AppendedMessage {
+    /// `false`: the session already had a message with this id.
+    inserted: bool,
+    message: UiMessage,
+}
+
+/// Appends a message as one event, after the leaf or after `parentId`.
+///
+/// If the session already has the message's id, nothing is written.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppendMessage {
+    session_id: Id,
+    message: JsonObject,
+    /// The event that the message follows. Default: the leaf. `null`: no event, so that
+    /// the message is a root.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    parent_id: Option<Option<Id>>,
+    /// With `client`, reserved metadata keys and provider metadata are removed.
+    #[serde(default)]
+    source: MessageSource,
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+/// The place of a new message.
+struct MessagePlacement {
+    session_id: Id,
+    parent_id: Option<Option<Id>>,
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl AppendMessage {
+    /// The message to write, and its place. The text that was sent is dropped here, so
+    /// that a long message is in memory once.
+    fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
+        let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
+        let place = MessagePlacement {
+            session_id: self.session_id,
+            parent_id: self.parent_id,
+            expected_leaf_id: self.expected_leaf_id,
+        };
+        Ok((place, message))
+    }
+}
+
+fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Result<Reply> {
+    let appended = append_message(
+        agent.db,
+        agent.host,
+        &place.session_id,
+        message,
+        (
+            &Parent::from_field(place.parent_id),
+            place.expected_leaf_id.as_ref(),
+        ),
+        &|stored| find_due(agent, stored),
+    )?;
+    let reply = appended_reply(appended.inserted, &appended.message);
+    Ok(if appended.inserted {
+        mark_grown(agent, reply, &place.session_id, &appended.settings)
+    } else {
+        reply
+    })
+}
+
+fn appended_reply(inserted: bool, message: &Message) -> Reply {
+    let head = match inserted {
+        true => r#"{"inserted":true,"message":"#,
+        false => r#"{"inserted":false,"message":"#,
+    };
+    Reply::text([head, &message.json, "}"].concat())
+}
+
+/// Who speaks in a request, and the metadata keys that this speaker may not set. A caller who
+/// may not write the agent's messages may not set the fields of a server either.
+pub(super) struct Speaker {
+    source: MessageSource,
+    reserved: Vec<Id>,
+}
+
+impl Speaker {
+    pub(super) fn of(agent: &Agent<'_>, source: MessageSource) -> Result<Self> {
+        let source = match agent.caller.may_write_agent_messages() {
+            true => source,
+            false => MessageSource::Client,
+        };
+        let reserved = match source {
+            MessageSource::Client => {
+                let config = load_config(agent.db, &agent.deployed.memory.config)?;
+                config.reserved_metadata_keys.0
+            }
+            MessageSource::Server => Vec::new(),
+        };
+        Ok(Self { source, reserved })
+    }
+
+    /// Parses a message and checks that the caller may write it.
+    pub(super) fn parse(&self, agent: &Agent<'_>, message: &JsonObject) -> Result<NewMessage> {
+        let message = parse_message(message, self.source, &self.reserved)?;
+        let is_users = message.action == Action::UserMessage;
+        permit_voice(agent.caller, is_users, "message.role")?;
+        Ok(message)
+    }
+}
+
+/// Checks that the caller may write the stored message that is to be replaced.
+fn permit_replacing(agent: &Agent<'_>, session_id: &Id, message: &NewMessage) -> Result<()> {
+    if agent.caller.may_write_agent_messages() {
+        return Ok(());
+    }
+    let Some(id) = &message.id else {
+        return Ok(());
+    };
+    match find_action(agent.db, session_id, id)? {
+        Some(action) => {
+            let is_users = action == Action::UserMessage;
+            permit_voice(agent.caller, is_users, "message.id")
+        }
+        None => Ok(()),
+    }
+}
+
+impl Operation for AppendMessage {
+    const NAME: &'static str = "appendMessage";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(feature = "testing")]
+    type Output = AppendedMessage;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for AppendMessage {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let (place, message) = self.split(agent)?;
+        append(agent, place, message)
+    }
+}
+
+/// Appends a message, or replaces the message that has the same id.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct UpsertMessage(AppendMessage);
+
+impl Operation for UpsertMessage {
+    const NAME: &'static str = "upsertMessage";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(feature = "testing")]
+    type Output = AppendedMessage;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.0.session_id)
+    }
+}
+
+impl RunAtOnce for UpsertMessage {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let (place, message) = self.0.split(agent)?;
+        permit_replacing(agent, &place.session_id, &message)?;
+        if message.id.is_some()
+            && let Some(updated) =
+                update_message(agent.db, agent.host, &place.session_id, &message)?
+        {
+            let reply = appended_reply(false, &updated.message);
+            return Ok(Reply {
+                changed_message: message.id.filter(|_| updated.is_alone),
+                ..reply
+            });
+        }
+        append(agent, place, message)
+    }
+}
+
+/// Replaces a message. The answer is `null` if no message has the id.
+///
+/// An unchanged message writes no row.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateMessage {
+    session_id: Id,
+    message: JsonObject,
+    #[serde(default)]
+    source: MessageSource,
+}
+
+impl Operation for UpdateMessage {
+    const NAME: &'static str = "updateMessage";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(feature = "testing")]
+    type Output = Option<UiMessage>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for UpdateMessage {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
+        drop(self.message);
+        permit_replacing(agent, &self.session_id, &message)?;
+        let updated = update_message(agent.db, agent.host, &self.session_id, &message)?;
+        let is_alone = updated.as_ref().is_some_and(|updated| updated.is_alone);
+        let reply = or_null(updated.map(|updated| updated.message));
+        Ok(Reply {
+            changed_message: message.id.filter(|_| is_alone),
+            ..reply
+        })
+    }
+}
+
+/// Deletes messages. A message that followed a deleted one then follows the nearest
+/// message above it that is left. Unknown ids are ignored.
+///
+/// With `purge`, their text is in no table afterwards: summaries that covered the messages
+/// are taken back, and the answer is a receipt. Forks of the session keep their copies.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteMessages {
+    session_id: Id,
+    #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_EVENTS)))]
+    message_ids: Vec<Id>,
+    #[serde(default)]
+    purge: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct DeletedMessages {
+    deleted: i64,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
+}
+
+impl Operation for DeleteMessages {
+    const NAME: &'static str = "deleteMessages";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Session;
+    #[cfg(feature = "testing")]
+    type Output = DeletedMessages;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for DeleteMessages {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
+        let answer = |deleted: usize, receipt| {
+            Reply::json(&DeletedMessages {
+                deleted: deleted as i64,
+                receipt,
+            })
+        };
+        if self.purge {
+            let (deleted, erasure) = purge_messages(db, host, session_id, &self.message_ids)?;
+            let receipt = issue_of(agent, Self::NAME, &erasure, None)?;
+            return Ok(answer(deleted, Some(receipt))?.purged(erasure.left));
+        }
+        answer(
+            delete_messages(db, host, session_id, &self.message_ids)?,
+            None,
+        )
+    }
+}
+
+/// Deletes all messages of a session and keeps the session.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClearMessages {
+    session_id: Id,
+}
+
+impl Operation for ClearMessages {
+    const NAME: &'static str = "clearMessages";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Session;
+    #[cfg(feature = "testing")]
+    type Output = DeletedMessages;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for ClearMessages {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        // The running turn answers a message that is deleted now.
+        agent.turns.cancel_with_waiting(&self.session_id);
+        Reply::json(&DeletedMessages {
+            deleted: clear_messages(agent.db, agent.host, &self.session_id)?,
+            receipt: None,
+        })
+    }
+}

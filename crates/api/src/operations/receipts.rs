@@ -1,0 +1,132 @@
+//! Receipts of deletions with `purge`, and the operation that checks one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use access::{Effect, Needs};
+use base::error::Result;
+use lifecycle::receipt::{Issuer, Receipt};
+use lifecycle::retention::kept_until;
+use memory::Memory;
+use memory::definition::Definition;
+use memory::past::ItemDeleted;
+use memory::purge::{HomeReceipt, Purged};
+use memory::source::BlockHome;
+use store::erased::{Erased, Erasure};
+
+/// A receipt of this agent for a purge, which is committed.
+pub fn issue_of(
+    agent: &Agent<'_>,
+    operation: &str,
+    erasure: &Erasure,
+    home: Option<HomeReceipt>,
+) -> Result<Receipt> {
+    agent.turns.pages.note(&erasure.left);
+    issue(agent, operation, erasure.erased.clone(), home)
+}
+
+/// A receipt of this agent for an operation.
+pub fn issue(
+    agent: &Agent<'_>,
+    operation: &str,
+    erased: Erased,
+    home: Option<HomeReceipt>,
+) -> Result<Receipt> {
+    let issuer = Issuer {
+        agent: agent.name,
+        host: agent.host,
+        secret: agent.policy.secret(),
+    };
+    issuer.issue(operation, erased, home)
+}
+
+/// What became of an entry or a document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct ItemGone {
+    #[serde(flatten)]
+    item: ItemDeleted,
+    /// With `purge`: what was erased.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
+}
+
+impl ItemGone {
+    /// Until when the versions of an item stay that is deleted now. Asked before the deletion,
+    /// because a deletion that is written may not fail any more. Another agent that keeps the
+    /// block says so itself.
+    pub fn find_until(memory: &Memory<'_>, block: &Definition) -> Result<Option<i64>> {
+        match block.home() {
+            BlockHome::Agent { .. } => Ok(None),
+            BlockHome::Object
+            | BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => kept_until(memory, &block.scope, &block.label),
+        }
+    }
+
+    /// What a deletion without `purge` leaves, and until when.
+    pub fn deleted(mut item: ItemDeleted, until: Option<i64>) -> Result<Reply> {
+        if item.versions_kept.is_some() {
+            item.versions_until = item.versions_until.or(until);
+        }
+        Reply::json(&Self {
+            item,
+            receipt: None,
+        })
+    }
+
+    pub fn purged(agent: &Agent<'_>, operation: &str, purged: Purged) -> Result<Reply> {
+        let reply = Reply::json(&Self {
+            item: ItemDeleted {
+                deleted: purged.was_there,
+                versions_kept: None,
+                versions_until: None,
+            },
+            receipt: Some(issue_of(agent, operation, &purged.erasure, purged.home)?),
+        })?;
+        Ok(reply.purged(purged.erasure.left))
+    }
+}
+
+/// Checks a receipt: whether it is unchanged, and whether this Worker signed it.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VerifyReceipt {
+    /// The receipt, as the answer of the deletion had it. Other fields of that answer are
+    /// ignored.
+    receipt: Receipt,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct ReceiptCheck {
+    /// Whether the digest is that of the receipt, and the signature, if there is one, is
+    /// this Worker's.
+    valid: bool,
+    /// Whether the receipt has a signature of this Worker.
+    signed: bool,
+}
+
+impl Operation for VerifyReceipt {
+    const NAME: &'static str = "verifyReceipt";
+    const NEEDS: Needs = Needs::Narrowed;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = ReceiptCheck;
+}
+
+impl RunAtOnce for VerifyReceipt {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let receipt = &self.receipt;
+        let mut secrets = agent.policy.secrets();
+        let signed = secrets.any(|secret| receipt.is_signed_by(secret));
+        let valid = receipt.is_whole()? && (signed || receipt.signature.is_none());
+        Reply::json(&ReceiptCheck {
+            valid,
+            signed: signed && valid,
+        })
+    }
+}

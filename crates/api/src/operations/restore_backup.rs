@@ -1,0 +1,119 @@
+//! Restoring a backup: the file in the bucket is imported into this agent, piece by piece.
+
+use serde::Deserialize;
+
+use super::backups::{failed, find_archive, is_backup};
+use crate::file_import::FileImport as _;
+use crate::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::scheduled_backup;
+use crate::whole::import::AgentImport;
+#[cfg(feature = "testing")]
+use crate::whole::import::ImportedAgent;
+use access::{Effect, Needs};
+use base::budget::Reservation;
+use base::error::{Error, Result};
+use base::json;
+use base::outbound::Archive;
+use lifecycle::restores::RestorePlace;
+use lifecycle::retention::is_due;
+
+/// The bytes that are read at once.
+const PIECE_BYTES: i64 = 1 << 20;
+
+/// The most bytes of a key: R2 takes 1,024.
+const MAX_KEY_BYTES: usize = 1024;
+
+/// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The
+/// agent must be empty: `destroy` empties one.
+///
+/// A long restore goes on when its caller gives up: the same call, sent again, waits for it and
+/// gets its answer. One that broke off is repeated with the same call, and skips what is there.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RestoreBackup {
+    /// The key in the bucket, as `listBackups` says it.
+    key: String,
+    /// As of an import: the backup counts with where its blocks and servers of tools live, and
+    /// with its frozen prompts.
+    #[serde(default)]
+    allow_sources: bool,
+}
+
+impl Operation for RestoreBackup {
+    const NAME: &'static str = "restoreBackup";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(feature = "testing")]
+    type Output = ImportedAgent;
+}
+
+impl RunWaiting for RestoreBackup {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let archive = find_archive(agent)?;
+        if self.key.len() > MAX_KEY_BYTES || !is_backup(&self.key) {
+            return Err(no_backup("`key` must be one that `listBackups` says."));
+        }
+        loop {
+            let restores = &agent.turns.restores;
+            let running = match restores.begin(&self.key, self.allow_sources)? {
+                RestorePlace::Begins(lease) => {
+                    agent.starter.stay_for(lease.running());
+                    let answer = self.restore(agent, archive).await;
+                    lease.end(&answer);
+                    return answer.map(Reply::text);
+                }
+                RestorePlace::Runs(running) => running,
+            };
+            running.wait(agent.outbound).await;
+            // One that was cut off has no answer, and is begun again.
+            if let Some(answer) = running.answer() {
+                return answer.map(Reply::text);
+            }
+        }
+    }
+}
+
+impl RestoreBackup {
+    async fn restore(&self, agent: &Agent<'_>, archive: &dyn Archive) -> Result<String> {
+        let mut import = AgentImport::new(agent, self.allow_sources);
+        let mut reservation = Reservation::for_request(0)?;
+        let (mut offset, mut total) = (0, 1);
+        while offset < total {
+            let read = archive.read(&self.key, offset, PIECE_BYTES).await;
+            let piece = match read {
+                Ok(Some(piece)) if !piece.bytes.is_empty() => piece,
+                Ok(Some(_)) => break,
+                Ok(None) => {
+                    import.give_up(agent.db)?;
+                    return Err(no_backup("The bucket has no such backup."));
+                }
+                Err(failure) => {
+                    import.give_up(agent.db)?;
+                    return Err(failed(failure));
+                }
+            };
+            total = piece.total;
+            offset += piece.bytes.len() as i64;
+            // The import keeps the line that has begun and the rows to be written.
+            drop(reservation);
+            let needed = import.kept_bytes() + piece.bytes.len();
+            reservation = match Reservation::for_request(needed) {
+                Ok(reservation) => reservation,
+                Err(error) => {
+                    import.give_up(agent.db)?;
+                    return Err(error);
+                }
+            };
+            import.push(agent.db, agent.host, &piece.bytes)?;
+        }
+        let imported = import.end(agent.db, agent.host)?;
+        let has_rules = is_due(&agent.memory())? || scheduled_backup::is_due(agent)?;
+        agent.keep_soon(has_rules);
+        json::encode(&imported)
+    }
+}
+
+fn no_backup(sentence: &str) -> Error {
+    Error::invalid("key", sentence)
+}

@@ -1,0 +1,158 @@
+//! Retention by hand: a step of it, or what it would do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use access::{Effect, Needs};
+use base::error::{Error, Result};
+use base::ids::Id;
+use lifecycle::retention::{Pages, RetentionPlace, preview, step, step_in_session};
+use memory::label::Label;
+use store::erased::LeftPages;
+use store::retention::Retention;
+use store::retention_progress::{LastRetentionRun, RetentionCounts};
+
+/// Deletes some of what is older than the agent's `retention` says, and says whether more
+/// is left. The agent does the same by itself, once a day.
+///
+/// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at
+/// 20,000 rows at most; beyond them, `complete` is `false` and the counts are the least. It
+/// may be narrowed to a session or to a block, and may try rules that are not set.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApplyRetention {
+    #[serde(default)]
+    dry_run: bool,
+    /// This session alone. Without `dryRun`, its old parts are deleted in one or more calls:
+    /// the answer's `cursor` says where the next one begins. A pinned session stays.
+    session_id: Option<Id>,
+    /// With `dryRun`: this block alone, of the session or else of the agent.
+    label: Option<Label>,
+    /// Rules for this call, instead of those that are set at the place that the call names.
+    /// Without `dryRun`, name a session.
+    retention: Option<Retention>,
+    /// Of the call before, with `sessionId`.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct RetentionApplied {
+    dry_run: bool,
+    /// What this step deleted, or what would be deleted.
+    gone: RetentionCounts,
+    /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
+    /// the least.
+    complete: bool,
+    /// With `sessionId`: where the next call begins. `null`: all was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(default))]
+    cursor: Option<String>,
+    /// The last run that came to its end.
+    last_run: Option<LastRetentionRun>,
+    /// When the next run begins by itself; `null`: no rule is set.
+    next_run_at: Option<i64>,
+}
+
+impl Operation for ApplyRetention {
+    const NAME: &'static str = "applyRetention";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(feature = "testing")]
+    type Output = RetentionApplied;
+}
+
+impl RunAtOnce for ApplyRetention {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        self.check()?;
+        let memory = agent.memory();
+        let place = RetentionPlace {
+            session_id: self.session_id,
+            label: self.label,
+            rules: self.retention,
+        };
+        if self.dry_run {
+            let found = preview(&memory, &place)?;
+            return Reply::json(&RetentionApplied {
+                dry_run: true,
+                gone: found.counts,
+                complete: found.is_complete,
+                cursor: None,
+                last_run: found.last,
+                next_run_at: found.next_at,
+            });
+        }
+        if place.session_id.is_some() {
+            let step = step_in_session(&memory, &place, self.cursor.as_deref())?;
+            let left = LeftPages::in_tables(step.purged);
+            agent.turns.pages.note(&left);
+            for session_id in &step.changed {
+                agent.starter.show(session_id);
+            }
+            let reply = Reply::json(&RetentionApplied {
+                dry_run: false,
+                gone: step.gone,
+                complete: step.cursor.is_none(),
+                cursor: step.cursor,
+                last_run: None,
+                next_run_at: None,
+            })?;
+            return Ok(reply.purged(left));
+        }
+        let step = step(&memory, Pages::ClearedAfter)?;
+        let left = LeftPages::in_tables(step.purged);
+        agent.turns.pages.note(&left);
+        for session_id in &step.changed {
+            agent.starter.show(session_id);
+        }
+        agent.keep_soon(step.has_more);
+        let reply = Reply::json(&RetentionApplied {
+            dry_run: false,
+            gone: step.gone,
+            complete: !step.has_more,
+            cursor: None,
+            last_run: step.last,
+            next_run_at: step.next_at,
+        })?;
+        Ok(reply.purged(left))
+    }
+}
+
+impl ApplyRetention {
+    /// Deletions by rules that stand nowhere need a session: a wrong number of days would
+    /// else cost a whole agent.
+    fn check(&self) -> Result<()> {
+        let (field, sentence) = match self {
+            Self {
+                dry_run: false,
+                label: Some(_),
+                ..
+            } => (
+                "label",
+                "`label` needs `dryRun`: a step goes through a session, or through the agent.",
+            ),
+            Self {
+                dry_run: false,
+                session_id: None,
+                retention: Some(_),
+                ..
+            } => (
+                "retention",
+                "Rules for one call need `dryRun` or a `sessionId`. `configureAgent` sets them for the agent.",
+            ),
+            Self {
+                cursor: Some(_),
+                dry_run,
+                session_id,
+                ..
+            } if *dry_run || session_id.is_none() => (
+                "cursor",
+                "`cursor` goes with `sessionId`, and without `dryRun`.",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Error::invalid(field, sentence))
+    }
+}

@@ -1,0 +1,272 @@
+//! A turn for a caller who wants its answer whole: a server, not a page.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::EVENTS_BODY_BYTES;
+use crate::operation::{Agent, Operation, Reply, RunWaiting};
+use access::{Caller, Effect, Needs, permit_voice};
+use base::action::Role;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject, RawValue, optional_list};
+use chat::request::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
+use chat::request::waiting::find_of_message;
+use chat::request::{ChatRequest, Trigger, parse_message};
+use chat::run::running_turns::{AwaitedTurn, Begun, RunningTurn};
+use chat::run::start::Started;
+use chat::run::start::start_permitted;
+use chat::run::take_up::take_up;
+use chat::turn::report::{TurnFinish, TurnReport, find_report};
+use chat::turn::store::find_turn;
+use log::find::find_seqs;
+use log::note::get_note;
+use log::sessions::session_exists;
+use messages::read::find_message_around;
+use store::config::{MAX_INSTRUCTIONS, check_instructions};
+use store::spending::TurnUsage;
+use store::when_busy::WhenBusy;
+
+/// Writes a user's message, runs its turn, and answers when the turn is over.
+///
+/// An unknown session is created. Repeated with the same message id, the call waits for
+/// the same turn, or gives the same answer again. The turn goes on if the caller goes
+/// away. A turn that fails is an error of the call; what the turn said before stays in
+/// the session. A token needs what it needs for a chat request.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunTurn {
+    session_id: Id,
+    /// A user's message of the AI SDK. With an `id`, the call may be repeated safely.
+    message: JsonObject,
+    /// The model of this turn; see `configureAgent`.
+    model: Option<Id>,
+    /// Texts that stand after the agent's own system instructions in this turn.
+    #[serde(
+        default,
+        deserialize_with = "optional_list::<_, _, 0, MAX_INSTRUCTIONS>"
+    )]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_INSTRUCTIONS)))]
+    system_instructions: Option<Vec<String>>,
+    /// Tools of the caller: `{name, description, parameters}`. A turn that calls one ends
+    /// with `tool-calls`.
+    #[serde(
+        default,
+        deserialize_with = "optional_list::<_, _, 0, MAX_CLIENT_TOOLS>"
+    )]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_CLIENT_TOOLS)))]
+    tools: Option<Vec<JsonObject>>,
+    /// What to do if a turn of the session runs. Default: what the agent's configuration
+    /// says. `replace` needs a token that may run `cancelTurn`.
+    when_busy: Option<WhenBusy>,
+    /// The `deliveryId` of the call of `onTurnEnd` or `onMemoryChange` that this request
+    /// answers. Nobody is told of this turn's end or of what it writes to memory. An id that
+    /// this agent gave out for no turn of this session, and not for memory, changes nothing.
+    delivery_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RanTurn {
+    /// The assistant's message; `null`: the turn said nothing.
+    #[cfg_attr(feature = "testing", schemars(with = "Option<JsonObject>"))]
+    message: Option<Box<RawValue>>,
+    usage: TurnUsage,
+    finish_reason: TurnFinish,
+    /// How often the model was asked.
+    steps: usize,
+}
+
+impl Operation for RunTurn {
+    const NAME: &'static str = "runTurn";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(feature = "testing")]
+    type Output = RanTurn;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunWaiting for RunTurn {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let session_id = self.session_id.clone();
+        let asked = ask(agent, &session_id, self.into_request(agent)?)?;
+        // The turn may take minutes, and the message is stored now.
+        agent.give_body_back();
+        agent.starter.recover();
+        let running = match asked {
+            Asked::Over { answer_id, report } => {
+                return answer(agent, &session_id, &answer_id, &report);
+            }
+            Asked::Running(running) => running,
+            Asked::Waiting(place) => match place.begins().await {
+                Begun::Running(running) => running,
+                Begun::Never(Some(error)) => return Err(error),
+                Begun::Never(None) => return Reply::json(&RanTurn::taken_back()),
+            },
+        };
+        let report = running.ends().await?;
+        if running.has_lost_log() {
+            return Reply::json(&RanTurn::of(None, &report));
+        }
+        let answer_id = Id::parse(running.message_id.clone()).map_err(Error::storage)?;
+        answer(agent, &session_id, &answer_id, &report)
+    }
+}
+
+impl RunTurn {
+    fn into_request(self, agent: &Agent<'_>) -> Result<ChatRequest> {
+        let message = parse_message("message", self.message)?;
+        permit_voice(
+            agent.caller,
+            message.role == Some(Role::User),
+            "message.role",
+        )?;
+        if message.role != Some(Role::User) {
+            return Err(Error::invalid(
+                "message.role",
+                "`message.role` must be `user`: a turn answers a user's message.",
+            ));
+        }
+        let system_instructions = self.system_instructions.unwrap_or_default();
+        check_instructions(&system_instructions)?;
+        let client_tools = match self.tools {
+            Some(tools) => {
+                let tools = json::raw(json::encode(&tools)?)?;
+                parse_client_tools("tools", &tools)?
+            }
+            None => Vec::new(),
+        };
+        Ok(ChatRequest {
+            session_id: None,
+            trigger: Trigger::Submit { message_id: None },
+            messages: vec![message],
+            client_tools,
+            tools_field: "tools",
+            model: self.model,
+            system_instructions,
+            when_busy: self.when_busy,
+            is_run: true,
+            // A service that runs a turn before it answers is not told of that turn: it
+            // would run the next one. A page is not such a service.
+            calls_nobody_back: *agent.caller == Caller::Owner
+                && agent.turns.callbacks.is_of(&self.session_id),
+            delivery_id: self.delivery_id,
+        })
+    }
+}
+
+enum Asked {
+    Running(Rc<RunningTurn>),
+    Waiting(Rc<AwaitedTurn>),
+    Over { answer_id: Id, report: TurnReport },
+}
+
+/// Begins the turn, or finds the turn that the same message began before.
+fn ask(agent: &Agent<'_>, session_id: &Id, mut request: ChatRequest) -> Result<Asked> {
+    let message_id = request.message_ids().next();
+    if let Some(id) = message_id
+        && let Some(asked) = find_earlier(agent, session_id, id)?
+    {
+        return Ok(asked);
+    }
+    let turn_id = Id::mint_turn(agent.host);
+    match start_permitted(agent, session_id, &mut request, turn_id.as_str())? {
+        Started::Turn(work) => {
+            let running = Rc::clone(work.running());
+            agent.starter.begin(work);
+            Ok(Asked::Running(running))
+        }
+        Started::Queued(place) => Ok(Asked::Waiting(place)),
+        Started::LeftToClient { .. } => Err(Error::storage("a new message without a turn")),
+    }
+}
+
+/// The outcome of an earlier call with this message. `None`: there was no such call, or
+/// its turn ended without an answer, so the message is still to be answered.
+fn find_earlier(agent: &Agent<'_>, session_id: &Id, message_id: &Id) -> Result<Option<Asked>> {
+    let db = agent.db;
+    if let Some(place) = find_of_message(db, session_id, message_id)? {
+        let place = agent.turns.wait_for(session_id, &place.turn_id);
+        return Ok(Some(Asked::Waiting(place)));
+    }
+    if !session_exists(db, session_id)? {
+        return Ok(None);
+    }
+    let found = find_seqs(db, session_id, std::iter::once(message_id))?;
+    let Some(seq) = found.get(message_id.as_str()) else {
+        return Ok(None);
+    };
+    let Some(answer_id) = get_note(db, session_id, *seq)?.run_answer else {
+        return Err(Error::new(
+            Code::AlreadyExists,
+            "This session has a message with this id, which no `runTurn` wrote. Send the new message under another id.",
+        )
+        .with("id", message_id.as_str()));
+    };
+    if agent.turns.find(session_id).is_none()
+        && find_turn(db, session_id)?.is_some_and(|turn| turn.message_id == answer_id)
+        && let Some(work) = take_up(agent, session_id)?
+    {
+        agent.starter.begin(work);
+    }
+    let running = agent.turns.find(session_id);
+    if let Some(running) = running.filter(|running| running.message_id == answer_id) {
+        return Ok(Some(Asked::Running(running)));
+    }
+    let answer_id = Id::parse(answer_id).map_err(Error::storage)?;
+    let found = find_seqs(db, session_id, std::iter::once(&answer_id))?;
+    let Some(seq) = found.get(answer_id.as_str()) else {
+        return Ok(None);
+    };
+    let report = find_report(db, session_id, *seq)?;
+    Ok(Some(Asked::Over { answer_id, report }))
+}
+
+/// The answer of a turn that is over. A turn that failed is an error.
+fn answer(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    answer_id: &Id,
+    report: &TurnReport,
+) -> Result<Reply> {
+    let message = match session_exists(agent.db, session_id)? {
+        true => find_message_around(agent.db, session_id, answer_id)?,
+        false => None,
+    };
+    if let Err(error) = report.check() {
+        return Err(match message {
+            Some(_) => error.with("messageId", answer_id.as_str()),
+            None => error,
+        });
+    }
+    let message = message.map(|message| json::raw(message.json));
+    Reply::json(&RanTurn::of(message.transpose()?, report))
+}
+
+impl RanTurn {
+    fn of(message: Option<Box<RawValue>>, report: &TurnReport) -> Self {
+        Self {
+            message,
+            usage: report.spent.usage(),
+            finish_reason: report.finish_reason,
+            steps: report.steps,
+        }
+    }
+
+    /// The answer to a message that was taken back while it waited.
+    fn taken_back() -> Self {
+        Self {
+            message: None,
+            usage: TurnUsage::default(),
+            finish_reason: TurnFinish::Cancelled,
+            steps: 0,
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! How large an agent is, and how much of its isolate's memory is used.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use access::{Caller, Effect, Needs};
+use base::allocator::usage;
+use base::budget::{ByteBudget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
+use base::columns::{find_value, load, load_values};
+use base::database::Database;
+use base::error::Result;
+use base::json::{self, MAX_INTEGER};
+use chat::request::delivery::Delivery;
+use chat::run::running_turns::MAX_TURNS;
+use learning::marks::count_waiting;
+use log::slices::MAX_EVENT_BYTES;
+use search::index::{IndexState, find_index_state};
+use store::callbacks::{FailedCallback, load_failed};
+use store::consolidation::find_consolidation;
+use store::learn_failure::LearnFailure;
+
+/// The most rows that are counted per table. All tables together cost at most some
+/// 40,000 rows read, however long they are.
+const MAX_COUNTED_ROWS: i64 = 1_000;
+
+/// The most tables that are shown. There are about forty, the index's own included.
+const MAX_TABLES: i64 = 100;
+
+/// The most failed looks that are shown.
+const MAX_FAILED_LOOKS: i64 = 20;
+
+/// Shows how large the agent is, how much memory is used, and what runs.
+///
+/// The cost of the call doesn't grow with the agent: of a long table only the first
+/// 1,000 rows are counted. Memory and limits are the isolate's, which agents may share.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetStats {}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    /// The size of the agent's database, free pages included.
+    database_bytes: i64,
+    tables: Vec<Table>,
+    /// An upper bound for the number of events, deleted events included: the sum of the
+    /// newest `seq` of each session, of up to 1,000 sessions.
+    events_at_most: i64,
+    memory: MemoryStats,
+    /// Memory that running turns hold.
+    turns: Turns,
+    /// Memory of request bodies and answers that are large enough to be counted.
+    requests: ReservedBytes,
+    search_index: IndexState,
+    /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
+    /// `onMemoryChange`).
+    callbacks: CallbackStats,
+    /// What waits to be learnt, and what fails. `getProposals` shows what was learnt.
+    learning: LearningStats,
+    limits: LimitStats,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct LearningStats {
+    /// The sessions that wait for a look, of which 1,000 are counted at most.
+    waiting: i64,
+    /// The looks that failed last and are tried again, newest first: 20 at most.
+    failures: Vec<FailedLook>,
+    /// When the next step of consolidation is due by itself. `null`: none is.
+    consolidation_due_at: Option<i64>,
+    /// Why the last step of consolidation that was due by itself failed. `null`: it did not.
+    consolidation_error: Option<LearnError>,
+}
+
+/// A look at a session that failed.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct FailedLook {
+    session_id: String,
+    #[serde(flatten)]
+    error: LearnError,
+}
+
+/// Why learning failed.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct LearnError {
+    code: String,
+    message: String,
+    at: i64,
+    /// How many attempts have failed in a row.
+    attempts: u32,
+}
+
+impl From<LearnFailure> for LearnError {
+    fn from(failure: LearnFailure) -> Self {
+        Self {
+            code: failure.code,
+            message: failure.message,
+            at: failure.at,
+            attempts: failure.attempts,
+        }
+    }
+}
+
+impl LearningStats {
+    fn load(agent: &Agent<'_>) -> Result<Self> {
+        let failed: Vec<(String, String)> = load(
+            agent.db,
+            "SELECT id, learn_failure
+               FROM (SELECT id, learn_failure
+                       FROM cf_agents_sessions
+                      WHERE learn_due_at IS NOT NULL
+                      LIMIT ?1)
+              WHERE json_valid(learn_failure)
+              ORDER BY learn_failure -> '$.at' DESC, id
+              LIMIT ?2",
+            &[MAX_COUNTED_ROWS.into(), MAX_FAILED_LOOKS.into()],
+        )?;
+        let failures = failed.into_iter().filter_map(|(session_id, failure)| {
+            let failure: LearnFailure = json::decode(&failure).ok()?;
+            Some(FailedLook {
+                session_id,
+                error: failure.into(),
+            })
+        });
+        let consolidation = find_consolidation(agent.db)?;
+        Ok(Self {
+            waiting: count_waiting(agent.db, MAX_COUNTED_ROWS)?,
+            failures: failures.collect(),
+            consolidation_due_at: consolidation.due_at,
+            consolidation_error: consolidation.failure.map(LearnError::from),
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct Table {
+    name: String,
+    rows: i64,
+    /// The table has more than `rows` rows; counting stopped there.
+    is_at_least: bool,
+}
+
+/// The memory of wasm. JavaScript's strings and the engine's memory are not included.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct MemoryStats {
+    /// The size of the wasm memory, which never shrinks.
+    wasm_bytes: usize,
+    in_use_bytes: usize,
+    in_use_peak_bytes: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct Turns {
+    /// Running turns of this agent.
+    running: usize,
+    held_bytes: usize,
+    max_bytes: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct ReservedBytes {
+    held_bytes: usize,
+    max_bytes: usize,
+}
+
+/// The limits in force, in bytes unless stated otherwise.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct LimitStats {
+    event_bytes: usize,
+    answer_bytes: usize,
+    /// The longest body of most operations; openapi.json gives each operation's limit.
+    body_bytes: usize,
+    /// The longest body of chats and of operations that write events.
+    events_body_bytes: usize,
+    /// How many turns of one agent may run at once.
+    running_turns: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct CallbackStats {
+    /// Calls that are under way or wait for another try.
+    waiting: i64,
+    /// Calls that were given up, newest first. An agent keeps 64 of them.
+    failed: Vec<FailedCallback>,
+}
+
+impl CallbackStats {
+    fn load(agent: &Agent<'_>) -> Result<Self> {
+        let (mut failed, waiting) = load_failed(agent.db)?;
+        if *agent.caller == Caller::Owner {
+            for callback in &mut failed {
+                let delivery = match (&callback.session_id, callback.tells_of_turn) {
+                    (Some(session_id), true) => Delivery::of(agent.policy, agent.name, session_id),
+                    _ => Delivery::of_memory(agent.policy, agent.name),
+                };
+                callback.id = delivery.seal(&callback.id);
+            }
+        }
+        Ok(Self { waiting, failed })
+    }
+}
+
+impl Operation for GetStats {
+    const NAME: &'static str = "getStats";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = Stats;
+}
+
+impl RunAtOnce for GetStats {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let usage = usage();
+        let turns = held(&TURNS);
+        Reply::json(&Stats {
+            database_bytes: agent.db.size_bytes()?,
+            tables: count_tables(agent.db)?,
+            events_at_most: count_events_at_most(agent.db)?,
+            memory: MemoryStats {
+                wasm_bytes: usage.memory_bytes,
+                in_use_bytes: usage.in_use_bytes,
+                in_use_peak_bytes: usage.in_use_peak_bytes,
+            },
+            turns: Turns {
+                running: agent.turns.running(),
+                held_bytes: turns.held_bytes,
+                max_bytes: turns.max_bytes,
+            },
+            requests: held(&REQUESTS),
+            search_index: find_index_state(agent.db)?,
+            callbacks: CallbackStats::load(agent)?,
+            learning: LearningStats::load(agent)?,
+            limits: LimitStats {
+                event_bytes: MAX_EVENT_BYTES,
+                answer_bytes: MAX_ANSWER_BYTES,
+                body_bytes: DEFAULT_BODY_BYTES,
+                events_body_bytes: EVENTS_BODY_BYTES,
+                running_turns: MAX_TURNS,
+            },
+        })
+    }
+}
+
+fn held(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
+    budget.with(|budget| ReservedBytes {
+        held_bytes: budget.held_bytes(),
+        max_bytes: budget.max_bytes(),
+    })
+}
+
+/// Counts the tables that hold rows. A virtual table only shows the rows of others.
+fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
+    let sql = "SELECT name
+                 FROM sqlite_master
+                WHERE type = 'table'
+                  AND name GLOB 'cf_agents_*'
+                  AND sql NOT LIKE 'CREATE VIRTUAL%'
+                ORDER BY name
+                LIMIT ?1";
+    let mut tables = Vec::new();
+    for name in load_values::<String>(db, sql, &[MAX_TABLES.into()])? {
+        // Our names pass this check. SQL can't bind a table's name as a value.
+        if name
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        {
+            let rows = count_up_to(db, &name)?;
+            tables.push(Table {
+                name,
+                rows: rows.min(MAX_COUNTED_ROWS),
+                is_at_least: rows > MAX_COUNTED_ROWS,
+            });
+        }
+    }
+    Ok(tables)
+}
+
+fn count_up_to(db: &dyn Database, table: &str) -> Result<i64> {
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?1)");
+    let rows = find_value(db, &sql, &[(MAX_COUNTED_ROWS + 1).into()])?;
+    Ok(rows.unwrap_or(0))
+}
+
+fn count_events_at_most(db: &dyn Database) -> Result<i64> {
+    let sql = "SELECT coalesce(sum((SELECT max(e.seq)
+                                      FROM cf_agents_events AS e
+                                     WHERE e.session_id = s.id)), 0)
+                 FROM (SELECT id
+                         FROM cf_agents_sessions
+                        LIMIT ?1) AS s";
+    let sum = find_value::<Option<i64>>(db, sql, &[MAX_COUNTED_ROWS.into()])?;
+    let sum = sum.flatten().unwrap_or(0);
+    Ok(sum.min(MAX_INTEGER))
+}

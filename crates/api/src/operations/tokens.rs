@@ -1,0 +1,215 @@
+//! Minting tokens, which a browser holds in place of the secret.
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce, names_one};
+use access::{
+    AccessRule, Allow, Claims, Effect, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, TokenScope,
+};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json::{Limit, optional_list};
+use base::settings::Setting;
+use models::choice::ModelName;
+use store::config::load_config;
+use store::limits::{HolderLimits, Limits};
+
+/// The most operation names in one request: more than there are operations.
+const MAX_OPERATIONS: usize = 200;
+
+/// Mints a token that a browser can hold: for this agent, for the time that `expiresIn`
+/// sets, and limited to its session and its operations.
+///
+/// `preset` and `operations` add up. With neither, the token runs every operation except
+/// those that need the secret or must be named. In any case, the holder may write only
+/// user messages, and may choose neither the model nor the system prompt, unless `allow`
+/// permits it.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MintToken {
+    /// The only session that the token may use. Left out: all sessions. `chat` needs one.
+    session_id: Option<Id>,
+    preset: Option<Preset>,
+    /// Operations that the token may run besides its preset's; `chat` allows chat turns.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_OPERATIONS>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_OPERATIONS)))]
+    operations: Option<Vec<String>>,
+    #[serde(default)]
+    allow: Allow,
+    /// What the turns of the token's holder may spend. The agent's own `limits` hold as
+    /// well, so a token's can only be tighter.
+    limits: Option<Limits>,
+    /// Who holds the token, in your own words, such as `user-42`: the tokens of one holder
+    /// share what `limits` count. Left out: the token counts by itself.
+    holder: Option<Id>,
+    /// The token's lifetime in seconds.
+    expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
+}
+
+/// A set of operations under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// The operations that a page for one conversation needs.
+    Chat,
+    /// All operations that change nothing and don't need the secret.
+    Read,
+}
+
+/// Beginning, resuming and cancelling a turn, and reading the conversation. The preset
+/// holds no operation on prompts or memory, and none that deletes messages.
+const CHAT_PRESET: &[&str] = &[
+    chat::run::agent::CHAT,
+    "runTurn",
+    "cancelTurn",
+    "getSession",
+    "loadEvents",
+    "getMessage",
+    "getHistory",
+    "getBranches",
+    "getLatestLeaf",
+    "getPathLength",
+    "getChanges",
+    "search",
+];
+
+impl Preset {
+    /// The operations of the preset.
+    pub fn operations(self, rules: &[AccessRule]) -> Vec<&'static str> {
+        match self {
+            Preset::Chat => CHAT_PRESET.to_vec(),
+            Preset::Read => rules
+                .iter()
+                .filter(|rule| rule.effect == Effect::Nothing && rule.needs != Needs::Secret)
+                .map(|rule| rule.operation)
+                .collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct Minted {
+    token: String,
+    /// Milliseconds since the epoch.
+    expires_at: i64,
+}
+
+impl Operation for MintToken {
+    const NAME: &'static str = "mintToken";
+    const NEEDS: Needs = Needs::Secret;
+    const EFFECT: Effect = Effect::Agent;
+    #[cfg(feature = "testing")]
+    type Output = Minted;
+}
+
+impl RunAtOnce for MintToken {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let secret = agent.policy.secret().ok_or_else(|| {
+            Error::new(
+                Code::NotConfigured,
+                "A token is signed with the secret, and this Worker has none. `openssl rand -hex 32` prints one, which you keep, and `npx wrangler secret put SESSION_AGENT_TOKEN` asks for it.",
+            )
+            .with("binding", Setting::SessionAgentToken.name())
+        })?;
+        let claims = Claims {
+            agent: agent.name.to_owned(),
+            scope: self.scope(agent)?,
+        };
+        let token = secret.mint(&claims);
+        if token.len() > MAX_TOKEN_BYTES {
+            let actual = token.len();
+            return Err(
+                Error::payload_too_large("The token", MAX_TOKEN_BYTES, actual)
+                    .with("field", "allow"),
+            );
+        }
+        Reply::json(&Minted {
+            token,
+            expires_at: claims.scope.expires_at,
+        })
+    }
+}
+
+impl MintToken {
+    /// The rights that the token gives. A class that extends this one gives a request the
+    /// same rights, in place of a token.
+    pub fn scope(self, agent: &Agent<'_>) -> Result<TokenScope> {
+        if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
+            return Err(Error::invalid(
+                "sessionId",
+                "`sessionId` is missing: the preset `chat` is for the page of one session.",
+            ));
+        }
+        for (index, name) in self.operations.iter().flatten().enumerate() {
+            if !names_one(agent.operations, name) {
+                let field = format!("operations[{index}]");
+                return Err(Error::invalid(
+                    &field,
+                    format!("`{field}` names no operation."),
+                ));
+            }
+        }
+        check_allow(&self.allow)?;
+        let limits = self.held_limits(agent)?;
+        Ok(TokenScope {
+            session_id: self.session_id,
+            operations: named(agent.operations, self.preset, self.operations),
+            allow: self.allow,
+            limits,
+            expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
+        })
+    }
+
+    /// The token's limits, and the name under which they are counted.
+    fn held_limits(&self, agent: &Agent<'_>) -> Result<Option<HolderLimits>> {
+        let Some(most) = &self.limits else {
+            return match self.holder {
+                None => Ok(None),
+                Some(_) => Err(Error::invalid(
+                    "holder",
+                    "`holder` says whose `limits` are counted, and this token has none: set `limits`, or leave `holder` out.",
+                )),
+            };
+        };
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
+        most.check_countable(config.prices.as_ref(), "limits.costPerDay")?;
+        let holder = match &self.holder {
+            Some(name) => format!("holder {name}"),
+            None => format!("token {}", Id::mint_token(agent.host)),
+        };
+        Ok(Some(HolderLimits {
+            holder,
+            most: most.clone(),
+        }))
+    }
+}
+
+/// The operations that a token names: each once, so the table bounds the token's length.
+fn named(
+    rules: &[AccessRule],
+    preset: Option<Preset>,
+    operations: Option<Vec<String>>,
+) -> Option<Vec<String>> {
+    if preset.is_none() && operations.is_none() {
+        return None;
+    }
+    let held = preset
+        .map(|preset| preset.operations(rules))
+        .unwrap_or_default();
+    let mut names = operations.unwrap_or_default();
+    names.extend(held.into_iter().map(str::to_owned));
+    names.sort();
+    names.dedup();
+    Some(names)
+}
+
+fn check_allow(allow: &Allow) -> Result<()> {
+    for (index, model) in allow.models.iter().enumerate() {
+        ModelName::parse(&format!("allow.models[{index}]"), model.as_str())?;
+    }
+    Ok(())
+}

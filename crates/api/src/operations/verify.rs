@@ -1,0 +1,54 @@
+//! Checking what an object stores.
+
+use serde::Deserialize;
+
+use crate::operation::{Agent, Operation, Reply, RunAtOnce};
+use access::{Effect, Needs};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+#[cfg(feature = "testing")]
+use lifecycle::verify::Verified;
+use lifecycle::verify::verify;
+use log::sessions::session_exists;
+
+/// Checks whether what the agent stores holds together, and names what is wrong: events,
+/// branches, summaries, media, the index of words, memory, its versions and its counts.
+///
+/// It only reads. A request checks a bounded part of the tables: ask again with the answer's
+/// `cursor` until it is `null`. A finding names a row by its ids and never shows what the row
+/// holds. Homes outside this agent are not checked.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Verify {
+    /// Check this session's rows alone.
+    session_id: Option<Id>,
+    cursor: Option<String>,
+}
+
+impl Operation for Verify {
+    const NAME: &'static str = "verify";
+    const NEEDS: Needs = Needs::Narrowed;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(feature = "testing")]
+    type Output = Verified;
+}
+
+impl RunAtOnce for Verify {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let only = agent.caller.only_session();
+        if only.is_some() && self.session_id.is_some() && self.session_id.as_ref() != only {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for another session.",
+            ));
+        }
+        let session_id = self.session_id.as_ref().or(only);
+        if let Some(id) = session_id
+            && !session_exists(agent.db, id)?
+        {
+            return Err(Error::session_not_found(id.as_str()));
+        }
+        Reply::json(&verify(agent.db, session_id, self.cursor.as_deref())?)
+    }
+}

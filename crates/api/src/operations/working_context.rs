@@ -1,0 +1,289 @@
+//! Operations on the working context.
+
+use std::collections::HashMap;
+
+use super::memory_prompt::FreezePrompt;
+use super::memory_tools::toolbox;
+use super::next_request::render_next_request;
+use crate::limits::{EVENTS_BODY_BYTES, body_with_text};
+use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
+use crate::operations::compaction::{find_due, mark_grown};
+use access::{Effect, Needs, permit, permit_voice};
+use base::action::Role;
+use base::budget::MAX_ANSWER_BYTES;
+use base::database::Database;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, Count, JsonObject, Limit, list, nullable};
+use base::tokens;
+use context::compaction::fixed::tools_tokens;
+use context::tools::{has_search, load_tools};
+use context::working_context::budget::{Budget, WindowSteps};
+use context::working_context::build::{ContextWindow, WorkingContext, build_working_context};
+use context::working_context::fitting::{build_fitting, estimates};
+use context::working_context::plain::PlainContext;
+use log::MAX_EVENTS;
+#[cfg(feature = "testing")]
+use log::append::AppendOutcome;
+use log::append::{Parent, append_news};
+use log::tip::Leaf;
+use memory::BlockScope;
+use memory::frozen::{find_frozen, find_reminder, freeze};
+use memory::prompt::{PromptFormat, render};
+use memory::view::read_view;
+use messages::tree::leaf::find_leaf;
+use models::choice::Provider;
+use models::message::ContextMessage;
+use models::{ModelRequest, ToolDefinition, encode_input};
+use serde::Deserialize;
+use store::config::{
+    KeepMedia, MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config,
+};
+use store::last_turns::load_calibration;
+
+/// Builds what one turn sends to a model from the newest events of a branch.
+///
+/// A tool call without a result is completed with an error result. Older long outputs
+/// are shortened, and older files are named instead of sent; the log keeps them whole.
+/// With `maxTokens`, the newest messages that fit are taken, and a sentence at the end of
+/// `systemInstructions` says how many are not shown.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BuildWorkingContext {
+    session_id: Id,
+    /// Added after the agent's own instructions.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_INSTRUCTIONS>")]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_INSTRUCTIONS)))]
+    system_instructions: Vec<String>,
+    /// The most events that the context is built from.
+    #[serde(default)]
+    limit: Limit<50, 1000>,
+    /// The end of the branch. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+    /// The provider whose format `modelInput` has. Left out: there is no `modelInput`.
+    format: Option<Provider>,
+    /// The most tokens of the whole context, estimated as the session's provider counts
+    /// them.
+    max_tokens: Option<Count>,
+    /// Puts the frozen prompt first, and gives the memory's tools and reminder: in
+    /// `modelInput`, or in `tools` and `reminder`. If no prompt is frozen yet, it is
+    /// frozen, if the caller may do that.
+    #[serde(default)]
+    memory: bool,
+    /// In how many of the newest messages files are sent. Older files are named. Left
+    /// out: the agent's `keepMedia`.
+    keep_media: Option<KeepMedia>,
+    /// Gives in `modelInput` what the session's next turn would send, and in `tools` all of
+    /// its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
+    /// and `format` count then; `format` left out is that of the agent's own model, with
+    /// the model's name. What the client adds to its turn is missing, and nothing is
+    /// frozen. Needs what `listTools` needs.
+    #[serde(default)]
+    as_turn: bool,
+}
+
+impl Operation for BuildWorkingContext {
+    const NAME: &'static str = "buildWorkingContext";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
+    #[cfg(feature = "testing")]
+    type Output = WorkingContext;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunWaiting for BuildWorkingContext {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let session_id = &self.session_id;
+        if self.as_turn {
+            let leaf = self.find_leaf(agent.db)?;
+            return render_next_request(agent, session_id, leaf, self.format).await;
+        }
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let is_bare = self.format.is_none() && !self.memory;
+        let newest = match is_bare && self.leaf_id.is_none() {
+            true => PlainContext::find_newest(agent.db, session_id, limit)?,
+            false => None,
+        };
+        // A wrong leaf is refused before blocks are read from their homes.
+        let mut leaf = match newest {
+            Some(_) => None,
+            None => self.find_leaf(agent.db)?,
+        };
+        check_instructions(&self.system_instructions)?;
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
+        let mut system_instructions = Vec::new();
+        let mut tools = Vec::new();
+        let mut reminder = None;
+        if self.memory {
+            let prompt = read_prompt(agent, session_id).await?;
+            let scope = BlockScope::get(agent.db, Some(session_id))?;
+            reminder = find_reminder(&agent.memory(), scope).await?;
+            system_instructions.extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
+            tools = load_tools(&toolbox(agent, &config, Some(session_id)))?;
+            // Reading the blocks takes time, in which the session may have grown.
+            leaf = self.find_leaf(agent.db)?;
+        }
+        let keep_media = self.keep_media.unwrap_or(config.keep_media);
+        system_instructions.extend(config.system_instructions.0);
+        system_instructions.extend(self.system_instructions);
+        let calibration = load_calibration(agent.db, session_id)?;
+        let others = tools_tokens(&tools) + reminder.as_deref().map_or(0, tokens::estimate);
+        let budget = self.max_tokens.map(|tokens| Budget {
+            tokens: tokens.0,
+            calibration,
+            tools: others,
+            bytes: MAX_ANSWER_BYTES,
+            events: limit,
+            steps: WindowSteps::Round,
+            field: "maxTokens",
+            has_search: has_search(&tools),
+        });
+        let plain = match (newest, &leaf) {
+            (None, Some(leaf)) if is_bare && self.leaf_id.is_some() => {
+                PlainContext::find(agent.db, session_id, leaf, limit)?
+            }
+            (newest, _) => newest,
+        };
+        if let Some(plain) = plain {
+            if budget
+                .as_ref()
+                .is_none_or(|budget| plain.fits(&system_instructions, budget))
+            {
+                let tokens = calibration.correct(plain.tokens + estimates(&system_instructions));
+                return plain
+                    .into_json(&system_instructions, tokens)
+                    .map(Reply::text);
+            }
+            leaf = find_leaf(agent.db, session_id, "leafId", self.leaf_id.as_ref())?;
+        }
+        let window = ContextWindow {
+            leaf_seq: leaf.map(|leaf| leaf.seq),
+            limit,
+            system_instructions,
+            added: Vec::new(),
+            keep_media: usize::try_from(keep_media.0).unwrap_or(0),
+        };
+        let mut context = match &budget {
+            None => build_working_context(agent.db, session_id, window)?,
+            Some(budget) => build_fitting(agent.db, session_id, window, budget)?.context,
+        };
+        context.tokens_estimate = calibration.correct(context.tokens_estimate + others);
+        context.reminder = reminder;
+        match self.format {
+            Some(provider) => {
+                context.model_input = Some(model_input(provider, &context, &tools)?);
+            }
+            None => context.tools = self.memory.then_some(tools),
+        }
+        Reply::json(&context)
+    }
+}
+
+impl BuildWorkingContext {
+    fn find_leaf(&self, db: &dyn Database) -> Result<Option<Leaf>> {
+        find_leaf(db, &self.session_id, "leafId", self.leaf_id.as_ref())
+    }
+}
+
+/// The frozen prompt. If there is none, and the caller may freeze none, the prompt as
+/// things stand now.
+async fn read_prompt(agent: &Agent<'_>, session_id: &Id) -> Result<String> {
+    let scope = BlockScope::get(agent.db, Some(session_id))?;
+    let memory = agent.memory();
+    if permit(agent.caller, FreezePrompt::RULE, Some(session_id)).is_ok() {
+        return Ok(freeze(&memory, scope).await?.prompt);
+    }
+    Ok(match find_frozen(agent.db, scope)? {
+        Some(frozen) => frozen.prompt,
+        None => render(&read_view(&memory, scope).await?, PromptFormat::Text),
+    })
+}
+
+fn model_input(
+    provider: Provider,
+    context: &WorkingContext,
+    tools: &[ToolDefinition],
+) -> Result<JsonObject> {
+    let request = ModelRequest {
+        system: &context.system_instructions,
+        messages: &context.messages,
+        tools,
+        reminder: context.reminder.as_deref(),
+        ..ModelRequest::default()
+    };
+    json::decode(&encode_input(provider, &request))
+        .map_err(|error| Error::storage(error.to_string()))
+}
+
+/// Appends what a turn added to its context: all of it or nothing.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PersistWorkingContext {
+    session_id: Id,
+    /// The new messages only.
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
+    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_EVENTS)))]
+    messages: Vec<ContextMessage>,
+    /// The `leafId` of the context; at another leaf the call fails with `leaf_moved`.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl Operation for PersistWorkingContext {
+    const NAME: &'static str = "persistWorkingContext";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(feature = "testing")]
+    type Output = AppendOutcome;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for PersistWorkingContext {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        for (index, message) in self.messages.iter().enumerate() {
+            let is_users = message.role == Role::User;
+            permit_voice(agent.caller, is_users, &format!("messages[{index}].role"))?;
+        }
+        // An id may name several calls: a result is the newest one's above it.
+        let mut called: HashMap<String, Id> = HashMap::new();
+        let events = self
+            .messages
+            .into_iter()
+            .enumerate()
+            .map(|(index, message)| {
+                let calls = message.calls().iter();
+                called.extend(calls.map(|call| (call.id.as_str().to_owned(), call.name.clone())));
+                message.into_event(&format!("messages[{index}]"), &|id| {
+                    called.get(id.as_str()).cloned()
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let outcome = append_news(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &events,
+            (&Parent::Leaf, self.expected_leaf_id.as_ref()),
+            &|stored| find_due(agent, stored),
+        )?;
+        let reply = Reply::json(&outcome)?;
+        Ok(mark_grown(
+            agent,
+            reply,
+            &self.session_id,
+            &outcome.settings,
+        ))
+    }
+}

@@ -1,0 +1,30 @@
+//! Who writes to memory by an operation.
+
+use crate::operation::Agent;
+use base::ids::Id;
+use chat::request::delivery::Delivery;
+use memory::writer::MemoryWriter;
+
+/// The writer of an operation on a block of this session, or of the agent. `delivery_id`: the
+/// call to `onMemoryChange` that the caller answers, as it says.
+pub fn writer_of<'a>(
+    agent: &Agent<'_>,
+    session_id: Option<&'a Id>,
+    delivery_id: Option<&Id>,
+) -> MemoryWriter<'a> {
+    let writer = MemoryWriter::of_caller(agent.caller, session_id);
+    told_by(agent, writer, delivery_id)
+}
+
+/// The writer who answers this call, if the agent made it.
+pub fn told_by<'a>(
+    agent: &Agent<'_>,
+    writer: MemoryWriter<'a>,
+    delivery_id: Option<&Id>,
+) -> MemoryWriter<'a> {
+    let delivery = Delivery::of_memory(agent.policy, agent.name);
+    MemoryWriter {
+        tells_nobody: delivery_id.is_some_and(|id| delivery.gave(id)),
+        ..writer
+    }
+}

@@ -1,0 +1,214 @@
+//! The line that the Worker's log has of each request, and the same as a point of a data set.
+//! They hold names, numbers and codes: never what was sent or answered, and no token.
+
+use serde::Serialize;
+
+use super::route::Route;
+use super::table::OPERATIONS;
+use base::error::Result;
+use base::host::Host;
+use base::json::{self, json};
+
+/// The most bytes that a data set takes as an index.
+const MAX_INDEX_BYTES: usize = 96;
+
+/// The facts about a request that is answered.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestLine<'a> {
+    /// See [`name_of`].
+    pub operation: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub agent: &'a str,
+    /// Until the answer began.
+    pub duration_ms: i64,
+    pub rows_read: i64,
+    pub rows_written: i64,
+    pub status: u16,
+    /// The error's code, if the request was refused or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// The trace that the caller says the request belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<&'a str>,
+}
+
+impl RequestLine<'_> {
+    pub fn to_json(&self) -> Result<String> {
+        json::encode(self)
+    }
+
+    /// The point of the data set, as the JSON of its fields. docs/operations-guide.md has
+    /// their order, which never changes.
+    pub fn to_point(&self) -> String {
+        let index = self.agent;
+        let index = index.get(..index.floor_char_boundary(MAX_INDEX_BYTES));
+        json::text(&json!({
+            "indexes": [index],
+            "blobs": [self.operation, self.code.unwrap_or("ok"), self.agent],
+            "doubles": [self.duration_ms, self.rows_read, self.rows_written, self.status],
+        }))
+    }
+}
+
+/// Which requests the log has a line of: the setting `REQUEST_LOG`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LoggedRequests {
+    All,
+    /// Those that the agent failed to answer: status 500 and above.
+    Failures,
+    /// This share of all, and all failures.
+    Share(f64),
+    None,
+}
+
+impl LoggedRequests {
+    /// `None`: the setting's value is none of these.
+    pub fn parse(setting: Option<&str>) -> Option<Self> {
+        Some(match setting.map(str::trim) {
+            None | Some("" | "all") => Self::All,
+            Some("off") => Self::None,
+            Some("failures") => Self::Failures,
+            Some(share) => match share.parse::<f64>().ok()? {
+                share if (0.0..=1.0).contains(&share) => Self::Share(share),
+                _ => return None,
+            },
+        })
+    }
+
+    /// Whether the log has a line of a request with this status.
+    pub fn takes(self, status: u16, host: &dyn Host) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Failures => status >= 500,
+            Self::Share(share) => status >= 500 || draw(host) < share,
+        }
+    }
+}
+
+/// A number from 0 up to 1.
+fn draw(host: &dyn Host) -> f64 {
+    let mut bytes = [0; 4];
+    host.fill_random(&mut bytes);
+    f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// The name of what a request asks for: the operation's, or the `operationId` of the address
+/// in openapi.json. A name that the caller made up is `unknown`.
+pub fn name_of(route: &Route) -> &'static str {
+    match route {
+        Route::Health => "health",
+        Route::Agents { .. } => "listAgents",
+        Route::Rpc { operation, .. } => OPERATIONS
+            .iter()
+            .find(|entry| entry.name == *operation)
+            .map_or("unknown", |entry| entry.name),
+        Route::Messages { .. } => "getMessages",
+        Route::Export { .. } => "exportSession",
+        Route::Import { .. } => "importSession",
+        Route::ExportAgent { .. } => "exportAgent",
+        Route::ImportAgent { .. } => "importAgent",
+        Route::Chat { .. } => "chat",
+        Route::Resume { .. } => "resumeChat",
+        Route::Mcp { .. } => "mcp",
+        Route::Socket { .. } => "openSocket",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use base::testing::FixedHost;
+
+    const LINE: RequestLine<'_> = RequestLine {
+        operation: "appendEvents",
+        agent: "user:42",
+        duration_ms: 3,
+        rows_read: 4,
+        rows_written: 1,
+        status: 200,
+        code: None,
+        trace_id: None,
+    };
+
+    #[test]
+    fn a_line_has_names_numbers_and_codes() {
+        let line: Value = serde_json::from_str(&LINE.to_json().unwrap()).unwrap();
+        assert_eq!(
+            line,
+            json!({"operation": "appendEvents", "agent": "user:42", "durationMs": 3,
+                   "rowsRead": 4, "rowsWritten": 1, "status": 200})
+        );
+        let refused = RequestLine {
+            agent: "",
+            status: 409,
+            code: Some("leaf_moved"),
+            trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736"),
+            ..LINE
+        };
+        let line: Value = serde_json::from_str(&refused.to_json().unwrap()).unwrap();
+        assert_eq!(line.get("agent"), None);
+        assert_eq!(
+            [&line["code"], &line["traceId"]],
+            ["leaf_moved", "4bf92f3577b34da6a3ce929d0e0e4736"]
+        );
+    }
+
+    #[test]
+    fn a_point_has_its_fields_in_their_order_and_a_short_index() {
+        let point =
+            |line: &RequestLine<'_>| -> Value { serde_json::from_str(&line.to_point()).unwrap() };
+        assert_eq!(
+            point(&LINE),
+            json!({"indexes": ["user:42"], "blobs": ["appendEvents", "ok", "user:42"],
+                   "doubles": [3, 4, 1, 200]})
+        );
+        let agent = "é".repeat(60);
+        let index = point(&RequestLine {
+            agent: &agent,
+            ..LINE
+        });
+        assert_eq!(index["indexes"], json!(["é".repeat(48)]));
+    }
+
+    #[test]
+    fn the_setting_says_which_requests_have_a_line() {
+        let host = FixedHost::default();
+        let counted = |setting: Option<&str>, status: u16| {
+            let logged = LoggedRequests::parse(setting).unwrap();
+            (0..1_000).filter(|_| logged.takes(status, &host)).count()
+        };
+        for all in [None, Some(""), Some("all"), Some("1")] {
+            assert_eq!(counted(all, 200), 1_000, "{all:?}");
+        }
+        assert_eq!(
+            [counted(Some("off"), 200), counted(Some("off"), 500)],
+            [0, 0]
+        );
+        assert_eq!(
+            [200, 404, 500].map(|status| counted(Some("failures"), status)),
+            [0, 0, 1_000]
+        );
+        assert_eq!(
+            [counted(Some("0"), 200), counted(Some("0"), 502)],
+            [0, 1_000]
+        );
+        assert!((150..350).contains(&counted(Some(" 0.25 "), 200)));
+        for wrong in ["2", "-1", "some", "NaN"] {
+            assert_eq!(LoggedRequests::parse(Some(wrong)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_caller_made_up_is_in_no_line() {
+        let rpc = |operation: &str| Route::Rpc {
+            agent: "a".to_owned(),
+            operation: operation.to_owned(),
+        };
+        assert_eq!(name_of(&rpc("appendEvents")), "appendEvents");
+        assert_eq!(name_of(&rpc("my password")), "unknown");
+    }
+}

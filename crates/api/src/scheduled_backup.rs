@@ -1,0 +1,92 @@
+//! Backups on a schedule, which the object's alarm begins.
+//!
+//! The rule this file protects: before a backup begins, the time of the next try is written.
+//! So an object that dies in a backup tries again after a pause, and a failing bucket is not
+//! asked again at once.
+
+use super::operation::Agent;
+use super::operations::backups::{back_up, load_plan};
+use base::database::atomically;
+use base::error::Result;
+use store::backup_plan::{
+    BackupPlan, BackupProgress, begin_at, find_progress, forget_progress, write_progress,
+};
+
+/// The pause after a backup that failed, or that the object did not live to end.
+const RETRY_MS: i64 = 3_600_000;
+
+/// Whether a schedule may have work now. One row.
+pub fn is_due(agent: &Agent<'_>) -> Result<bool> {
+    Ok(match find_progress(agent.db)? {
+        Some(progress) => progress.next_at <= agent.host.now_ms(),
+        None => {
+            let defaults = &agent.deployed.memory.config.defaults;
+            let plan = defaults.backups.iter().flatten().next();
+            plan.is_some_and(|plan| plan.every_ms().is_some())
+        }
+    })
+}
+
+/// Makes a backup if one is due. Returns when the next one is; `None`: there is no schedule.
+pub async fn back_up_if_due(agent: &Agent<'_>) -> Result<Option<i64>> {
+    let now_ms = agent.host.now_ms();
+    let Some((plan, every_ms)) = begin(agent, now_ms)? else {
+        return Ok(None);
+    };
+    let Some(plan) = plan else {
+        return Ok(Some(every_ms));
+    };
+    let (next_at, last_at, failure) = match back_up(agent, Some(plan.keep.0)).await {
+        Ok(written) => (now_ms + every_ms, Some(written.at), None),
+        Err(error) => {
+            let next_at = now_ms + RETRY_MS.min(every_ms);
+            (next_at, None, Some(error.message.clone()))
+        }
+    };
+    atomically(agent.db, || {
+        // The agent may have been destroyed meanwhile, or has another schedule.
+        match find_progress(agent.db)? {
+            Some(before) if before.next_at != 0 => {
+                write_progress(
+                    agent.db,
+                    &BackupProgress {
+                        next_at,
+                        last_at: last_at.or(before.last_at),
+                        failure: failure.clone(),
+                    },
+                )?;
+                Ok(Some(next_at))
+            }
+            Some(_) => Ok(Some(now_ms)),
+            None => Ok(None),
+        }
+    })
+}
+
+/// What is to be done now: a plan with its pause, or no plan and the time of the next backup.
+fn begin(agent: &Agent<'_>, now_ms: i64) -> Result<Option<(Option<BackupPlan>, i64)>> {
+    atomically(agent.db, || {
+        let progress = find_progress(agent.db)?;
+        let plan = load_plan(agent)?;
+        let Some(every_ms) = plan.every_ms() else {
+            if progress.is_some() {
+                forget_progress(agent.db)?;
+            }
+            return Ok(None);
+        };
+        let Some(progress) = progress else {
+            // A deployed schedule. The agent is new, and may still be imported.
+            begin_at(agent.db, now_ms + every_ms)?;
+            return Ok(Some((None, now_ms + every_ms)));
+        };
+        if progress.next_at > now_ms {
+            return Ok(Some((None, progress.next_at)));
+        }
+        let tried = BackupProgress {
+            next_at: now_ms + RETRY_MS.min(every_ms),
+            ..progress
+        };
+        write_progress(agent.db, &tried)?;
+        Ok(Some((Some(plan), every_ms)))
+    })
+}

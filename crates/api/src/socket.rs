@@ -1,0 +1,485 @@
+//! Answers the frames of a socket. The runtime keeps each socket's `SocketState` with
+//! the socket, so that the state survives the object's hibernation.
+
+use serde::{Deserialize, Serialize};
+
+use super::dispatch::dispatch;
+use super::operation::{Agent, Operation};
+use super::operations::chat::CancelTurn;
+use super::operations::message_writes::ClearMessages;
+use super::route::parse_session_id;
+use super::table::{is_operation, unknown_operation};
+use access::{Caller, TokenScope, permit};
+use base::budget::MAX_ANSWER_BYTES;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::trace::StoredTrace;
+use chat::frames::incoming::{Incoming, parse_frame};
+use chat::frames::outgoing::{
+    TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
+    render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
+};
+use chat::request::ChatRequest;
+use chat::request::answers::CallAnswer;
+use chat::run::agent::{CHAT, CHAT_RULE};
+use chat::run::early;
+use chat::run::line::take_back;
+use chat::run::replies;
+use chat::run::running_turns::ClientReply;
+use chat::run::show_pace::ShownChange;
+use chat::run::start::{Started, check_client_tools, start};
+use chat::run::take_up::take_up;
+use chat::run::watchers::load_shown;
+use chat::run::work::TurnWork;
+use chat::turn::store::has_turn;
+use lifecycle::clear::clear_messages;
+use models::ToolDefinition;
+use store::erased::LeftPages;
+
+/// The state that is kept with a socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SocketState {
+    /// The session that the socket shows.
+    pub session_id: Id,
+    /// The rights that the socket's token gives; `None`: everything is allowed.
+    pub scope: Option<TokenScope>,
+    /// The request id of the turn that the socket asked for last.
+    #[serde(default)]
+    pub asked: Option<String>,
+    /// The request ids of the turns that the socket asked for before, while others ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_before: Vec<String>,
+    /// The socket was offered a turn to resume and has not acknowledged it. Until then it
+    /// gets no live chunks.
+    #[serde(default)]
+    pub is_held: bool,
+    /// A turn ran when the socket was opened, and the socket has been sent none of it.
+    #[serde(default)]
+    pub opened_in_turn: bool,
+    /// Bytes that the socket was sent since its page last said anything, roughly: so that
+    /// they are known after hibernation.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub unheard_bytes: usize,
+    /// The trace of the request that opened the socket. Its frames are in this trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<StoredTrace>,
+}
+
+// serde passes a reference.
+fn is_nothing(bytes: &usize) -> bool {
+    *bytes == 0
+}
+
+impl SocketState {
+    pub fn new(session_id: Id, caller: &Caller) -> Self {
+        let scope = match caller {
+            Caller::Owner => None,
+            Caller::Scoped(scope) => Some(scope.clone()),
+        };
+        Self {
+            session_id,
+            scope,
+            asked: None,
+            asked_before: Vec::new(),
+            is_held: false,
+            opened_in_turn: false,
+            unheard_bytes: 0,
+            trace: None,
+        }
+    }
+
+    pub fn caller(&self) -> Caller {
+        match &self.scope {
+            None => Caller::Owner,
+            Some(scope) => Caller::Scoped(scope.clone()),
+        }
+    }
+
+    pub fn has_expired(&self, now_ms: i64) -> bool {
+        self.scope
+            .as_ref()
+            .is_some_and(|scope| scope.expires_at <= now_ms)
+    }
+}
+
+/// The state of a new socket. Its caller must be allowed to chat in the session.
+pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
+    let session_id = parse_session_id(&session_id)?;
+    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
+    Ok(SocketState {
+        opened_in_turn: has_turn(agent.db, &session_id)?,
+        ..SocketState::new(session_id, agent.caller)
+    })
+}
+
+/// How many of its earlier turns a socket remembers, to be allowed to stop them. The
+/// runtime keeps little with a socket.
+const MAX_ASKED_BEFORE: usize = 8;
+
+/// The most bytes that a socket is sent while its page says nothing: one of the longest
+/// lists. The object can't see how much a page has read, and the runtime keeps the rest.
+/// A page that only listens is asked to connect again, which shows that it reads.
+pub const MAX_UNHEARD_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
+
+/// The outcome of a frame for a socket whose page was silent for so many bytes.
+#[derive(Debug, PartialEq)]
+pub enum Credit {
+    /// The frame is sent. So many bytes are now unheard.
+    Left {
+        unheard_bytes: usize,
+        /// The number has to be kept with the socket: it has grown much.
+        is_kept: bool,
+    },
+    /// The socket is closed instead.
+    UsedUp,
+}
+
+/// Unheard bytes are kept with a socket each time they have grown by this much.
+const KEPT_STEP_BYTES: usize = 64 << 10;
+
+impl Credit {
+    /// The first list is sent in any case: a message may be longer than a list.
+    pub fn after(unheard_bytes: usize, frame_bytes: usize) -> Self {
+        let sum = unheard_bytes.saturating_add(frame_bytes);
+        if unheard_bytes > 0 && sum > MAX_UNHEARD_BYTES {
+            return Self::UsedUp;
+        }
+        Self::Left {
+            unheard_bytes: sum,
+            is_kept: sum / KEPT_STEP_BYTES > unheard_bytes / KEPT_STEP_BYTES,
+        }
+    }
+}
+
+/// How many sockets one session may have open at once. Each is sent the session's newest
+/// messages when it opens, and the object cannot see how much its page has read.
+pub const MAX_SESSION_SOCKETS: usize = 64;
+
+/// Checks that a session with `open` sockets may open one more.
+pub fn check_sockets(open: usize) -> Result<()> {
+    if open < MAX_SESSION_SOCKETS {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::RateLimited,
+        format!("This session has {MAX_SESSION_SOCKETS} sockets open, which is the limit. Close one, then open this one again."),
+    )
+    .with("retryAfter", 5))
+}
+
+/// The first frames of a socket: the agent's identity and the session's messages. A page
+/// that lost its socket while a turn ended gets the answer only from these frames.
+pub fn greet(agent: &Agent<'_>, state: &SocketState) -> Result<Vec<String>> {
+    let mut frames = vec![render_identity(agent.name)];
+    let messages = load_shown(agent.db, &state.session_id)?.into_string();
+    // In an empty session, a frame would overwrite a message that the page has begun.
+    if messages != "[]" {
+        frames.push(render_first_messages(&messages));
+    }
+    Ok(frames)
+}
+
+/// The result of a frame.
+#[derive(Default)]
+pub struct FrameOutcome {
+    /// Frames for the socket that sent the frame, in order.
+    pub replies: Vec<String>,
+    /// The socket's new state, if the frame changed it.
+    pub state: Option<SocketState>,
+    pub work: Option<TurnWork>,
+    /// This field and the next four are as in an operation's `Reply`.
+    pub grown: Option<Id>,
+    pub changed: Option<ShownChange>,
+    pub indexing_goes_on: bool,
+    pub empties_storage: bool,
+    pub purged: LeftPages,
+}
+
+impl FrameOutcome {
+    fn reply(frame: String) -> Self {
+        Self {
+            replies: vec![frame],
+            ..Self::default()
+        }
+    }
+}
+
+/// Answers one frame.
+pub async fn handle_frame(
+    agent: &Agent<'_>,
+    state: &SocketState,
+    text: &str,
+) -> Result<FrameOutcome> {
+    match parse_frame(text) {
+        Incoming::Chat { id, mut request } => Ok(ask(agent, state, id, &mut request)),
+        Incoming::Cancel { id } => {
+            if may_cancel(agent, state, &id)
+                && !take_back(agent, &state.session_id, |place| place.turn_id == id)?
+            {
+                cancel(agent, state, &id);
+            }
+            Ok(FrameOutcome::default())
+        }
+        Incoming::Clear => clear(agent, state),
+        Incoming::Answer {
+            answer,
+            continues,
+            client_tools,
+        } => take_answer(agent, state, answer, continues, client_tools),
+        Incoming::ResumeRequest { probe_id } => resume(agent, state, probe_id.as_deref()),
+        Incoming::ResumeAck { id } => Ok(replay(agent, state, &id)),
+        Incoming::Rpc {
+            id,
+            operation,
+            input,
+        } => Ok(call(agent, &id, &operation, input).await),
+        Incoming::Refused(frame) => Ok(FrameOutcome::reply(frame)),
+        Incoming::Ignored => Ok(FrameOutcome::default()),
+    }
+}
+
+fn ask(
+    agent: &Agent<'_>,
+    state: &SocketState,
+    id: String,
+    request: &mut ChatRequest,
+) -> FrameOutcome {
+    // The session is the socket's, even if the page sends another chat id.
+    match start(agent, &state.session_id, request, &id) {
+        Ok(Started::Turn(work)) => FrameOutcome {
+            state: Some(SocketState {
+                asked: Some(id),
+                asked_before: Vec::new(),
+                is_held: false,
+                ..state.clone()
+            }),
+            work: Some(work),
+            ..FrameOutcome::default()
+        },
+        Ok(Started::Queued(_)) => {
+            // The turn's chunks are sent as soon as the turn begins.
+            let mut asked_before = state.asked_before.clone();
+            asked_before.extend(state.asked.clone());
+            let surplus = asked_before.len().saturating_sub(MAX_ASKED_BEFORE);
+            asked_before.drain(..surplus);
+            FrameOutcome {
+                state: Some(SocketState {
+                    asked: Some(id),
+                    asked_before,
+                    ..state.clone()
+                }),
+                ..FrameOutcome::default()
+            }
+        }
+        Ok(Started::LeftToClient { .. }) => {
+            let frame_header = chat::frames::outgoing::FrameHeader {
+                id: &id,
+                is_continuation: false,
+                is_replay: false,
+            };
+            FrameOutcome::reply(frame_header.render_done(TurnOutcome::Completed))
+        }
+        Err(error) => FrameOutcome::reply(render_failed(&id, &error.message, false)),
+    }
+}
+
+/// A socket may stop the turn that it asked for. To stop another turn, it needs the
+/// access that `cancelTurn` needs. The protocol has no frame for a refusal: the page
+/// keeps receiving the turn.
+fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool {
+    state.asked.as_deref() == Some(request_id)
+        || state.asked_before.iter().any(|asked| asked == request_id)
+        || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
+}
+
+/// Stops the running turn, if `request_id` names that turn.
+fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) {
+    let running = agent.turns.find(&state.session_id);
+    let meant = running.filter(|running| request_id == running.request_id);
+    if let Some(running) = meant {
+        running.cancel();
+    }
+}
+
+fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
+    let id = &state.session_id;
+    if permit(agent.caller, ClearMessages::RULE, Some(id)).is_err() {
+        // The page has cleared its messages already, and the protocol has no frame for
+        // a refusal. So the page is sent the messages that are still there.
+        let messages = load_shown(agent.db, id)?.into_string();
+        return Ok(FrameOutcome::reply(render_messages(&messages)));
+    }
+    agent.turns.cancel_with_waiting(id);
+    match clear_messages(agent.db, agent.host, id) {
+        Ok(_) => {}
+        // A session that was never created has no messages.
+        Err(error) if error.code == Code::SessionNotFound => {}
+        Err(error) => return Err(error),
+    }
+    agent
+        .audience
+        .tell(id, &render_clear(), state.asked.as_deref());
+    Ok(FrameOutcome::default())
+}
+
+fn take_answer(
+    agent: &Agent<'_>,
+    state: &SocketState,
+    answer: CallAnswer,
+    continues: bool,
+    client_tools: Vec<ToolDefinition>,
+) -> Result<FrameOutcome> {
+    let session_id = &state.session_id;
+    permit(agent.caller, CHAT_RULE, Some(session_id))?;
+    check_client_tools(agent.caller, &client_tools, "clientTools")?;
+    let asker = agent.caller.asker();
+    let given = ClientReply {
+        answer,
+        continues,
+        client_tools,
+        asked_by: asker.kind,
+        reach: asker.reach,
+        limits: asker.limits,
+        trace: asker.trace,
+    };
+    if has_turn(agent.db, session_id)? {
+        // The answer is stored before anything more is sent. The client sees it in the
+        // updated message, once the turn is over.
+        early::insert(agent.db, session_id, &given)?;
+        return Ok(FrameOutcome::default());
+    }
+    let Some(work) = replies::take_answer(agent, session_id, given)? else {
+        return Ok(FrameOutcome::default());
+    };
+    let turn_id = work.running().request_id.clone();
+    Ok(FrameOutcome {
+        replies: vec![render_resuming(&turn_id, None)],
+        state: Some(SocketState {
+            asked: Some(turn_id),
+            is_held: true,
+            ..state.clone()
+        }),
+        work: Some(work),
+        ..FrameOutcome::default()
+    })
+}
+
+fn resume(agent: &Agent<'_>, state: &SocketState, probe_id: Option<&str>) -> Result<FrameOutcome> {
+    let work = take_up(agent, &state.session_id)?;
+    let Some(running) = agent.turns.find(&state.session_id) else {
+        return gone_since(agent, state, probe_id);
+    };
+    Ok(FrameOutcome {
+        replies: vec![render_resuming(&running.request_id, probe_id)],
+        state: Some(SocketState {
+            is_held: true,
+            opened_in_turn: false,
+            ..state.clone()
+        }),
+        work,
+        ..FrameOutcome::default()
+    })
+}
+
+/// Answers that no turn runs. If a turn has ended since the socket was opened, no frame
+/// has held its answer, so the messages are sent, too.
+fn gone_since(
+    agent: &Agent<'_>,
+    state: &SocketState,
+    probe_id: Option<&str>,
+) -> Result<FrameOutcome> {
+    let mut heard = FrameOutcome::reply(render_resume_none(probe_id));
+    if state.opened_in_turn {
+        let messages = load_shown(agent.db, &state.session_id)?.into_string();
+        heard.replies.push(render_first_messages(&messages));
+        heard.state = Some(SocketState {
+            opened_in_turn: false,
+            ..state.clone()
+        });
+    }
+    Ok(heard)
+}
+
+/// Sends all chunks of the turn so far. Later chunks follow live.
+fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutcome {
+    let running = agent.turns.find(&state.session_id);
+    let freed = Some(SocketState {
+        is_held: false,
+        ..state.clone()
+    });
+    let Some(running) = running.filter(|running| running.request_id == request_id) else {
+        // The turn has ended in the meantime: its answer is in the history.
+        let frame_header = chat::frames::outgoing::FrameHeader {
+            id: request_id,
+            is_continuation: false,
+            is_replay: true,
+        };
+        let mut replies = vec![frame_header.render_done(TurnOutcome::Completed)];
+        if let Ok(messages) = load_shown(agent.db, &state.session_id) {
+            replies.push(render_messages(&messages.into_string()));
+        }
+        return FrameOutcome {
+            replies,
+            state: freed,
+            ..FrameOutcome::default()
+        };
+    };
+    if !state.is_held {
+        // The socket has acknowledged the turn already.
+        return FrameOutcome::default();
+    }
+    let frame_header = running.frame_header(true);
+    let mut replies = Vec::new();
+    for number in 0..running.chunks_so_far() {
+        if let Some(chunk) = running.chunk(number) {
+            replies.push(frame_header.render_chunk(&chunk, number));
+        }
+    }
+    replies.push(frame_header.render_replay_complete());
+    FrameOutcome {
+        replies,
+        state: freed,
+        ..FrameOutcome::default()
+    }
+}
+
+async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> FrameOutcome {
+    if !is_operation(operation) || operation == CHAT {
+        let error = unknown_operation(operation);
+        return FrameOutcome::reply(render_rpc_error(id, &error));
+    }
+    match dispatch(agent, operation, input).await {
+        Ok(reply) => FrameOutcome {
+            replies: vec![render_rpc_result(id, &reply.body.into_string())],
+            grown: reply.grown,
+            changed: reply.changed,
+            indexing_goes_on: reply.indexing_goes_on,
+            empties_storage: reply.empties_storage,
+            purged: reply.purged,
+            ..FrameOutcome::default()
+        },
+        Err(error) => FrameOutcome::reply(render_rpc_error(id, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_page_is_sent_a_list_and_little_more() {
+        let left = |unheard_bytes, is_kept| Credit::Left {
+            unheard_bytes,
+            is_kept,
+        };
+        assert_eq!(Credit::after(0, 100), left(100, false));
+        assert_eq!(Credit::after(0, 10 << 20), left(10 << 20, true));
+        assert_eq!(Credit::after(65_000, 1_000), left(66_000, true));
+        assert_eq!(Credit::after(66_000, 1_000), left(67_000, false));
+        let most = MAX_UNHEARD_BYTES;
+        assert_eq!(Credit::after(most - 1, 1), left(most, true));
+        assert_eq!(Credit::after(most, 1), Credit::UsedUp);
+        assert_eq!(Credit::after(1, usize::MAX), Credit::UsedUp);
+    }
+}

@@ -1,0 +1,84 @@
+//! Export and import. They are not operations, because a file does not fit into one
+//! body. A caller that may do the same by operations may use them; a whole agent is taken
+//! out and brought in by the Worker's secret alone.
+
+use std::rc::Rc;
+
+use super::operation::{Agent, Operation};
+use super::operations::events::AppendEvents;
+use super::operations::sessions::CreateSession;
+use super::route::parse_session_id;
+use super::whole::export::AgentExport;
+use super::whole::import::AgentImport;
+use super::whole::{EXPORT_RULE, IMPORT_RULE};
+use access::permit;
+use base::error::Result;
+use lifecycle::transfer::export::Export;
+use lifecycle::transfer::import::{Import, check_repeat};
+use lifecycle::transfer::rights::{ImportSender, permit_export};
+use lifecycle::transfer::target::ImportTarget;
+use log::sessions::session_exists;
+
+pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
+    let export = permit_and_export(agent, &session_id);
+    #[cfg(feature = "testing")]
+    super::answers::hold_refusal("exportSession", &export);
+    export
+}
+
+fn permit_and_export(agent: &Agent<'_>, session_id: &str) -> Result<Export> {
+    let session_id = parse_session_id(session_id)?;
+    permit_export(agent.db, agent.caller, &session_id)?;
+    Export::begin(agent.db, &session_id)
+}
+
+/// Begins an import. Before a line of the file is read, the caller must be allowed to
+/// create the session and append to it, and to read the session if it exists. Other
+/// rights are checked at the lines that need them.
+pub fn begin_import(agent: &Agent<'_>, session_id: String, allows_sources: bool) -> Result<Import> {
+    let import = permit_and_import(agent, &session_id, allows_sources);
+    #[cfg(feature = "testing")]
+    super::answers::hold_refusal("importSession", &import);
+    import
+}
+
+fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) -> Result<Import> {
+    let session_id = parse_session_id(session_id)?;
+    permit(agent.caller, CreateSession::RULE, Some(&session_id))?;
+    permit(agent.caller, AppendEvents::RULE, Some(&session_id))?;
+    let sender = ImportSender {
+        session_id,
+        caller: agent.caller.clone(),
+        allows_sources,
+        is_of_agent: false,
+    };
+    if session_exists(agent.db, &sender.session_id)? {
+        check_repeat(agent.db, &sender)?;
+    }
+    Ok(Import::new(ImportTarget {
+        sender,
+        agent: agent.name.to_owned(),
+        deployed: Rc::clone(&agent.deployed.memory.config),
+    }))
+}
+
+/// Begins an export of the whole agent. `after`: the cursor of an export that broke off.
+pub fn begin_agent_export(agent: &Agent<'_>, after: Option<&str>) -> Result<AgentExport> {
+    let export =
+        permit(agent.caller, EXPORT_RULE, None).and_then(|()| AgentExport::begin(agent.db, after));
+    #[cfg(feature = "testing")]
+    super::answers::hold_refusal("exportAgent", &export);
+    export
+}
+
+/// Begins an import of a whole agent.
+pub fn begin_agent_import<'a>(
+    agent: &'a Agent<'a>,
+    allows_sources: bool,
+) -> Result<AgentImport<'a>> {
+    let import =
+        permit(agent.caller, IMPORT_RULE, None).map(|()| AgentImport::new(agent, allows_sources));
+    #[cfg(feature = "testing")]
+    super::answers::hold_refusal("importAgent", &import);
+    import
+}

@@ -1,0 +1,537 @@
+//! Imports the file of a whole agent into an agent that is empty.
+//!
+//! The agent's own lines are written first. Until the last of them is written, a value in
+//! the configuration says so ([`RESTORING`]); an import that finds it deletes what an
+//! earlier one wrote, and begins again. Then the sessions come, each with its last line, and
+//! never a part of one.
+//!
+//! So an import that broke off is repeated with the same file. Lines that are there already
+//! are compared and not written. An agent that holds something else is left as it is, and
+//! the import is refused: two agents' sessions are never mixed. Sessions that an import
+//! brought are the first ones of the file, so before the first one that is new, the agent
+//! may hold no others.
+
+use serde::Serialize;
+
+use super::lines::{
+    AgentLine, AgentLineHead, AgentLineKind, CursorLine, DoneLine, GoneLine, ToolLine, UsageLine,
+    is_of_sessions, is_session, memory_kind, out_of_place,
+};
+use super::mark::{self, check_restoring, write_memory};
+use super::own_lines::OwnLines;
+use super::proposals::{MAX_PROPOSALS, write_proposal};
+use super::settings::write_settings;
+use super::tools::{into_server, into_tool};
+use crate::file_import::FileImport;
+use crate::operation::{Agent, Reply};
+use base::database::{Database, MAX_LIST_BYTES, atomically};
+use base::error::{Code, Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use chat::address::tool_headers::ToolHeaders;
+use chat::tools::mcp::server::MAX_SERVERS;
+use chat::tools::registered::MAX_TOOLS;
+use chat::tools::rows::{RowToWrite, write_row};
+use lifecycle::transfer::cutting::LineCutter;
+use lifecycle::transfer::import::Import;
+use lifecycle::transfer::lines::{LineKind, SessionLine};
+use lifecycle::transfer::memory::import::MemoryImport;
+use lifecycle::transfer::rights::ImportSender;
+use lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
+use log::sessions::session_exists;
+use store::agents_own::has_more_sessions;
+use store::stored::{RESTORING, delete_stored};
+use store::usage_days::{DayUsage, count_for_agent};
+
+/// Lines of the agent's own per transaction, at most, and about how many bytes they have.
+const MAX_BATCH: usize = 500;
+const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
+
+/// How many `usage` lines a file may have: an export writes no more.
+const MAX_USAGE_LINES: usize = 20_000;
+
+/// The outcome of an import.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedAgent {
+    /// How many sessions the file holds.
+    pub sessions: i64,
+    /// How many sessions this import wrote.
+    pub imported: i64,
+    /// How many sessions were there already.
+    pub skipped: i64,
+    /// The number of the sessions' events.
+    pub events: i64,
+    /// What the file contains and this import left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "testing", schemars(default))]
+    pub left_out: Vec<LeftOut>,
+    /// The tools with a header whose value the file does not hold. A call of such a tool
+    /// fails until `defineTool` defines it again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "testing", schemars(default))]
+    pub tools_without_headers: Vec<String>,
+}
+
+/// What becomes of the next line.
+enum AgentImportState {
+    Empty,
+    /// The agent's own lines are written.
+    Writing(Box<MemoryImport>),
+    /// The agent's own lines are there already, and compared.
+    Comparing(Box<OwnLines>),
+    /// Between two sessions.
+    Sessions,
+    /// Within a session.
+    Session(Box<Import>),
+    Done,
+}
+
+pub struct AgentImport<'a> {
+    agent: &'a Agent<'a>,
+    /// Whether lines count that lead elsewhere, or that no operation could write.
+    allows_sources: bool,
+    lines: LineCutter,
+    state: AgentImportState,
+    usage: Vec<DayUsage>,
+    usage_lines: usize,
+    outcome: ImportedAgent,
+    tools: usize,
+    servers: usize,
+    proposals: usize,
+    /// What this import has written under [`RESTORING`], until all of the agent's own lines
+    /// are there.
+    mark: Option<String>,
+    /// Whether the agent's sessions are known to be those of the file.
+    sessions_are_known: bool,
+}
+
+impl<'a> AgentImport<'a> {
+    pub fn new(agent: &'a Agent<'a>, allows_sources: bool) -> Self {
+        Self {
+            agent,
+            allows_sources,
+            lines: LineCutter::new(1),
+            state: AgentImportState::Empty,
+            usage: Vec::new(),
+            usage_lines: 0,
+            outcome: ImportedAgent::default(),
+            tools: 0,
+            servers: 0,
+            proposals: 0,
+            mark: None,
+            sessions_are_known: false,
+        }
+    }
+
+    /// Takes the end of the file.
+    pub fn end(mut self, db: &dyn Database, host: &dyn Host) -> Result<ImportedAgent> {
+        let rest = self.lines.take_rest();
+        let ended = self.take(db, host, rest).and_then(|()| match self.state {
+            AgentImportState::Done => Ok(()),
+            _ => Err(at_line(
+                self.lines.last_number(),
+                Error::invalid(
+                    "type",
+                    "The file ends before its `done` line: it was cut off. The sessions that were whole are there. Send the whole file again, and these are skipped.",
+                ),
+            )),
+        });
+        match ended {
+            Ok(()) => Ok(self.outcome),
+            Err(error) => {
+                self.give_up(db)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn take(&mut self, db: &dyn Database, host: &dyn Host, line: Vec<u8>) -> Result<()> {
+        let number = self.lines.pass();
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        self.take_line(db, host, line, number)
+            .map_err(|error| at_line(number, error))
+    }
+
+    fn take_line(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: Vec<u8>,
+        number: u64,
+    ) -> Result<()> {
+        let AgentLineHead { kind } = json::parse(&line)?;
+        match std::mem::replace(&mut self.state, AgentImportState::Sessions) {
+            AgentImportState::Empty => self.begin(db, host, kind, &line),
+            AgentImportState::Writing(memory) => {
+                self.take_own(db, host, memory, kind, line, number)
+            }
+            AgentImportState::Comparing(mut own) => match is_of_sessions(kind, &line)? {
+                true => {
+                    own.end(db)?;
+                    self.take_of_sessions(db, host, kind, line, number)
+                }
+                false => {
+                    self.note_left_out(kind, &line)?;
+                    own.compare(db, &line)?;
+                    self.state = AgentImportState::Comparing(own);
+                    Ok(())
+                }
+            },
+            AgentImportState::Sessions => self.take_of_sessions(db, host, kind, line, number),
+            AgentImportState::Session(import) => {
+                self.take_in_session(db, host, import, kind, line, number)
+            }
+            AgentImportState::Done => Err(Error::invalid(
+                "type",
+                "Nothing may follow the `done` line.",
+            )),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        kind: AgentLineKind,
+        line: &[u8],
+    ) -> Result<()> {
+        if kind != AgentLineKind::Agent {
+            return Err(Error::invalid(
+                "type",
+                "The first line must be the `agent` line, as an export of an agent writes it. The file of one session is imported at `…/sessions/{sessionId}/import`.",
+            ));
+        }
+        let head: AgentLine = json::parse(line)?;
+        head.check()?;
+        if head.continued {
+            // The part before this one was held against the agent.
+            self.sessions_are_known = true;
+            return Ok(());
+        }
+        self.mark = mark::begin(db, host)?;
+        self.state = match self.mark.is_some() {
+            true => AgentImportState::Writing(Box::new(MemoryImport::of_agent(self.target(None)?))),
+            false => {
+                let mut own = OwnLines::new(self.allows_sources);
+                own.compare(db, line)?;
+                AgentImportState::Comparing(Box::new(own))
+            }
+        };
+        Ok(())
+    }
+
+    /// `session_id`: `None`: the target is the agent's own memory.
+    fn target(&self, session_id: Option<Id>) -> Result<ImportTarget> {
+        let own = || Id::parse("agent".to_owned()).map_err(Error::storage);
+        Ok(ImportTarget {
+            sender: ImportSender {
+                session_id: session_id.map_or_else(own, Ok)?,
+                caller: self.agent.caller.clone(),
+                allows_sources: self.allows_sources,
+                is_of_agent: true,
+            },
+            agent: self.agent.name.to_owned(),
+            deployed: std::rc::Rc::clone(&self.agent.deployed.memory.config),
+        })
+    }
+
+    /// Takes one of the agent's own lines.
+    fn take_own(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        mut memory: Box<MemoryImport>,
+        kind: AgentLineKind,
+        line: Vec<u8>,
+        number: u64,
+    ) -> Result<()> {
+        if is_of_sessions(kind, &line)? {
+            self.conclude_own(db, &mut memory)?;
+            return self.take_of_sessions(db, host, kind, line, number);
+        }
+        match kind {
+            AgentLineKind::Settings => write_settings(self.agent, self.mark.as_deref(), db, &line)?,
+            AgentLineKind::Tool => self.write_tool(db, &line)?,
+            AgentLineKind::Usage => self.take_usage(db, &line)?,
+            AgentLineKind::Proposal => self.take_proposal(db, &line)?,
+            AgentLineKind::Other => {
+                let kind = memory_kind(&line)?;
+                memory.take(kind, &line, number)?;
+                let (lines, bytes) = memory.pending();
+                if lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
+                    write_memory(db, &mut memory, self.mark.as_deref())?;
+                }
+            }
+            _ => return Err(out_of_place()),
+        }
+        self.state = AgentImportState::Writing(memory);
+        Ok(())
+    }
+
+    /// Writes what is left of the agent's own lines, and notes that all are there.
+    fn conclude_own(&mut self, db: &dyn Database, memory: &mut MemoryImport) -> Result<()> {
+        self.leave_out(&memory.left_out());
+        let usage = std::mem::take(&mut self.usage);
+        atomically(db, || {
+            check_restoring(db, self.mark.as_deref())?;
+            memory.write(db)?;
+            count_for_agent(db, &usage)?;
+            delete_stored(db, RESTORING)
+        })?;
+        self.mark = None;
+        memory.written();
+        Ok(())
+    }
+
+    fn leave_out(&mut self, parts: &[LeftOut]) {
+        for part in parts {
+            if !self.outcome.left_out.contains(part) {
+                self.outcome.left_out.push(*part);
+            }
+        }
+    }
+
+    fn write_tool(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
+        let line: ToolLine = json::parse(line)?;
+        let defined_at = line.defined_at.0;
+        let headers = ToolHeaders::without_values(line.headers.clone())?;
+        if !line.headers.is_empty() {
+            self.outcome.tools_without_headers.push(line.name.clone());
+        }
+        if line.server.is_some() {
+            if !self.allows_sources {
+                self.leave_out(&[LeftOut::Servers]);
+                self.outcome
+                    .tools_without_headers
+                    .retain(|name| *name != line.name);
+                return Ok(());
+            }
+            self.servers += 1;
+            if self.servers > MAX_SERVERS {
+                return Err(too_many("servers of tools", MAX_SERVERS));
+            }
+            let server = into_server(line, headers)?;
+            return atomically(db, || {
+                check_restoring(db, self.mark.as_deref())?;
+                write_row(db, defined_at, RowToWrite::Server(&server))
+            });
+        }
+        self.tools += 1;
+        if self.tools > MAX_TOOLS as usize {
+            return Err(too_many("tools", MAX_TOOLS as usize));
+        }
+        let mut tool = into_tool(&line, self.agent.outbound)?;
+        tool.headers = headers;
+        atomically(db, || {
+            check_restoring(db, self.mark.as_deref())?;
+            write_row(db, defined_at, RowToWrite::Tool(&tool))
+        })
+    }
+
+    fn take_proposal(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
+        if !self.allows_sources {
+            self.leave_out(&[LeftOut::Proposals]);
+            return Ok(());
+        }
+        self.proposals += 1;
+        if self.proposals > MAX_PROPOSALS {
+            return Err(too_many("`proposal` lines", MAX_PROPOSALS));
+        }
+        atomically(db, || {
+            check_restoring(db, self.mark.as_deref())?;
+            write_proposal(db, line)
+        })
+    }
+
+    fn take_usage(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
+        let line: UsageLine = json::parse(line)?;
+        line.check()?;
+        self.usage_lines += 1;
+        if self.usage_lines > MAX_USAGE_LINES {
+            return Err(too_many("`usage` lines", MAX_USAGE_LINES));
+        }
+        self.usage.push(line.day);
+        if self.usage.len() >= MAX_BATCH {
+            let days = std::mem::take(&mut self.usage);
+            return atomically(db, || {
+                check_restoring(db, self.mark.as_deref())?;
+                count_for_agent(db, &days)
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes what a line that is compared says, and what an import would leave out of it.
+    fn note_left_out(&mut self, kind: AgentLineKind, line: &[u8]) -> Result<()> {
+        if kind == AgentLineKind::Other && memory_kind(line)? == LineKind::Prompt {
+            if !self.allows_sources {
+                self.leave_out(&[LeftOut::Prompt]);
+            }
+        } else if kind == AgentLineKind::Proposal && !self.allows_sources {
+            self.leave_out(&[LeftOut::Proposals]);
+        } else if kind == AgentLineKind::Tool {
+            let line: ToolLine = json::parse(line)?;
+            if line.server.is_some() && !self.allows_sources {
+                self.leave_out(&[LeftOut::Servers]);
+            } else if !line.headers.is_empty() {
+                self.outcome.tools_without_headers.push(line.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a line between two sessions.
+    fn take_of_sessions(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        kind: AgentLineKind,
+        line: Vec<u8>,
+        number: u64,
+    ) -> Result<()> {
+        match kind {
+            AgentLineKind::Cursor => {
+                json::parse::<CursorLine>(&line)?;
+                self.state = AgentImportState::Sessions;
+                Ok(())
+            }
+            AgentLineKind::Done => {
+                let done: DoneLine = json::parse(&line)?;
+                if done.sessions.0 != self.outcome.sessions {
+                    return Err(Error::invalid(
+                        "sessions",
+                        format!(
+                            "`sessions` is {}, but the file holds {}: lines were lost.",
+                            done.sessions.0, self.outcome.sessions
+                        ),
+                    ));
+                }
+                self.state = AgentImportState::Done;
+                Ok(())
+            }
+            AgentLineKind::Other if is_session(&line)? => {
+                let session: SessionLine = json::parse(&line)?;
+                self.check_sessions(db, &session.id)?;
+                let target = self.target(Some(session.id))?;
+                let mut import = Box::new(Import::begin_at(target, number));
+                import.push_line(db, host, line, number)?;
+                self.state = AgentImportState::Session(import);
+                Ok(())
+            }
+            _ => Err(out_of_place()),
+        }
+    }
+
+    /// Refuses the file if the agent holds a session that the file did not bring: one that is
+    /// there although this one, the first that is new, is not.
+    fn check_sessions(&mut self, db: &dyn Database, id: &Id) -> Result<()> {
+        if self.sessions_are_known || session_exists(db, id)? {
+            return Ok(());
+        }
+        if has_more_sessions(db, self.outcome.skipped)? {
+            return Err(Error::new(
+                Code::AlreadyExists,
+                format!(
+                    "This agent holds other sessions than the file, so session `{id}` was not imported: two agents' sessions would be mixed. Import the file into an agent of another name, or `destroy` this one first."
+                ),
+            ));
+        }
+        self.sessions_are_known = true;
+        Ok(())
+    }
+
+    /// Takes a line within a session.
+    fn take_in_session(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        mut import: Box<Import>,
+        kind: AgentLineKind,
+        line: Vec<u8>,
+        number: u64,
+    ) -> Result<()> {
+        match kind {
+            AgentLineKind::Cursor => {
+                json::parse::<CursorLine>(&line)?;
+                self.state = AgentImportState::Session(import);
+                return Ok(());
+            }
+            AgentLineKind::Gone => {
+                json::parse::<GoneLine>(&line)?;
+                return import.give_up(db);
+            }
+            AgentLineKind::Other => {}
+            _ => {
+                import.give_up(db)?;
+                return Err(out_of_place());
+            }
+        }
+        import.push_line(db, host, line, number)?;
+        if !import.is_at_end() {
+            self.state = AgentImportState::Session(import);
+            return Ok(());
+        }
+        let was_there = import.was_there();
+        let imported = import.finish(db, host)?;
+        self.outcome.sessions += 1;
+        match was_there {
+            true => self.outcome.skipped += 1,
+            false => self.outcome.imported += 1,
+        }
+        self.outcome.events += imported.events;
+        self.leave_out(&imported.left_out);
+        Ok(())
+    }
+}
+
+impl FileImport for AgentImport<'_> {
+    fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
+        let mut take_all = || {
+            self.lines.receive(bytes.len())?;
+            let mut rest = bytes;
+            while let Some(line) = self.lines.cut(&mut rest)? {
+                self.take(db, host, line)?;
+            }
+            Ok(())
+        };
+        let outcome = take_all();
+        if outcome.is_err() {
+            // A session that fails deletes its rows itself. If this fails too, the next
+            // import deletes them.
+            let _ = self.give_up(db);
+        }
+        outcome
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.lines.kept_bytes()
+    }
+
+    /// Deletes the rows of the session that has begun, and the agent's own rows if not all of
+    /// their lines came. What is whole stays.
+    fn give_up(&mut self, db: &dyn Database) -> Result<()> {
+        if let Some(mark) = self.mark.take() {
+            mark::take_back(db, &mark)?;
+        }
+        match std::mem::replace(&mut self.state, AgentImportState::Sessions) {
+            AgentImportState::Session(mut import) => import.give_up(db),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply> {
+        Reply::json(&self.end(db, host)?)
+    }
+}
+
+fn too_many(what: &str, most: usize) -> Error {
+    Error::invalid(
+        "type",
+        format!("An agent has at most {most} {what}. An export writes no more."),
+    )
+}

@@ -1,0 +1,71 @@
+//! The mark of an import that writes the agent's own rows ([`RESTORING`]). It is there until
+//! the last of these rows is written, and it names the import: another one that begins
+//! meanwhile puts its own in its place, and the earlier one stops.
+
+use base::database::{Database, atomically};
+use base::error::{Code, Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json::json;
+use lifecycle::transfer::memory::import::MemoryImport;
+use store::agents_own::{delete_agents_own, has_more_sessions, is_agent_empty};
+use store::stored::{RESTORING, delete_stored, find_stored, write_stored};
+
+/// Marks the agent, if it is empty or an import did not come to its end. `None`: the agent
+/// holds something.
+pub fn begin(db: &dyn Database, host: &dyn Host) -> Result<Option<String>> {
+    atomically(db, || {
+        let is_restoring = find_stored(db, RESTORING)?.is_some();
+        if !is_restoring && !is_agent_empty(db)? {
+            return Ok(None);
+        }
+        // The sessions come after the agent's own rows, so somebody wrote these since.
+        if is_restoring && has_more_sessions(db, 0)? {
+            return Err(Error::new(
+                Code::AlreadyExists,
+                "An import into this agent broke off, and sessions were written here since. Import the file into an agent of another name, or `destroy` this one first.",
+            ));
+        }
+        delete_agents_own(db)?;
+        let id = Id::mint_life(host);
+        let mark = json!({"since": host.now_ms(), "id": id.as_str()});
+        write_stored(db, RESTORING, &mark)?;
+        find_stored(db, RESTORING)
+    })
+}
+
+/// Deletes what the import with this mark has written of the agent's own.
+pub fn take_back(db: &dyn Database, mark: &str) -> Result<()> {
+    atomically(db, || {
+        if find_stored(db, RESTORING)?.as_deref() == Some(mark) {
+            delete_agents_own(db)?;
+            delete_stored(db, RESTORING)?;
+        }
+        Ok(())
+    })
+}
+
+pub fn write_memory(
+    db: &dyn Database,
+    memory: &mut MemoryImport,
+    mark: Option<&str>,
+) -> Result<()> {
+    atomically(db, || {
+        check_restoring(db, mark)?;
+        memory.write(db)
+    })?;
+    memory.written();
+    Ok(())
+}
+
+/// Fails if another import has begun anew or concluded what this one began. Part of a
+/// transaction.
+pub fn check_restoring(db: &dyn Database, mark: Option<&str>) -> Result<()> {
+    match find_stored(db, RESTORING)? {
+        Some(stored) if Some(stored.as_str()) == mark => Ok(()),
+        _ => Err(Error::new(
+            Code::AlreadyExists,
+            "Another request has imported or emptied this agent meanwhile, so this import stopped. Read the agent, and import again if it is not as it should be.",
+        )),
+    }
+}

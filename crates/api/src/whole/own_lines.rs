@@ -1,0 +1,90 @@
+//! Imports into an agent that is not empty: compares the agent's own lines with those that
+//! an export would write now. The same lines are no conflict; others are.
+
+use super::export::AgentExport;
+use super::lines::ToolLine;
+use base::database::Database;
+use base::error::{Code, Error, Result};
+use base::json;
+use lifecycle::transfer::PagedFile as _;
+use lifecycle::transfer::compare::is_same_line;
+
+/// How an export begins the line of a frozen prompt, of a proposal, and of a server of tools.
+const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
+const PROPOSAL_LINE: &str = "{\"type\":\"proposal\"";
+const TOOL_LINE: &str = "{\"type\":\"tool\"";
+
+/// The agent's own lines as an export writes them now.
+pub struct OwnLines {
+    export: AgentExport,
+    page: String,
+    at: usize,
+    /// If `false`, lines are skipped that an import leaves out.
+    takes_sources: bool,
+}
+
+impl OwnLines {
+    pub fn new(takes_sources: bool) -> Self {
+        Self {
+            export: AgentExport::of_agents_own(),
+            page: String::new(),
+            at: 0,
+            takes_sources,
+        }
+    }
+
+    /// Refuses a line that is not the next one.
+    pub fn compare(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
+        if !self.takes_sources && is_left_out(line) {
+            return Ok(());
+        }
+        let line = line.trim_ascii();
+        let stored = self.next_line(db)?.ok_or_else(not_empty)?;
+        match is_same_line(stored.as_bytes(), line, self.takes_sources) {
+            true => Ok(()),
+            false => Err(not_empty()),
+        }
+    }
+
+    /// Refuses a file that has fewer lines.
+    pub fn end(&mut self, db: &dyn Database) -> Result<()> {
+        match self.next_line(db)? {
+            None => Ok(()),
+            Some(_) => Err(not_empty()),
+        }
+    }
+
+    fn next_line(&mut self, db: &dyn Database) -> Result<Option<String>> {
+        loop {
+            if self.at >= self.page.len() {
+                if self.export.is_at_sessions() {
+                    return Ok(None);
+                }
+                self.at = 0;
+                self.page = self.export.next_page(db)?.unwrap_or_default();
+                continue;
+            }
+            let rest = self.page.get(self.at..).unwrap_or_default();
+            let line = rest.split('\n').next().unwrap_or_default();
+            self.at += line.len() + 1;
+            if self.takes_sources || !is_left_out(line.as_bytes()) {
+                return Ok(Some(line.to_owned()));
+            }
+        }
+    }
+}
+
+/// Whether an import that is not told to trust the file leaves this line out.
+fn is_left_out(line: &[u8]) -> bool {
+    line.starts_with(PROMPT_LINE.as_bytes())
+        || line.starts_with(PROPOSAL_LINE.as_bytes())
+        || (line.starts_with(TOOL_LINE.as_bytes())
+            && json::parse::<ToolLine>(line).is_ok_and(|line| line.server.is_some()))
+}
+
+fn not_empty() -> Error {
+    Error::new(
+        Code::AlreadyExists,
+        "This agent is not empty, and what it holds is not what the file holds. Import the file into an agent of another name, or `destroy` this one first.",
+    )
+}

@@ -1,0 +1,380 @@
+//! Bytes that are held in memory at once. An isolate has 128 MB, all objects in it share
+//! them, and wasm memory never shrinks. So the budgets are the isolate's, not an
+//! object's. A request that does not fit is refused before anything is written.
+//!
+//! ```text
+//!   4 MiB  what one answer holds (three to four copies while it is made)
+//!  24 MiB  the turns that run, and what their clients have still to read
+//!  16 MiB  bodies that are read or worked on, and answers that are being sent
+//!  16 MiB  texts of calls that the Worker passes on to objects
+//!   8 MiB  small bodies that are still to come
+//! ```
+//!
+//! Of the bodies and answers, one agent holds half at most. So answers that its clients
+//! don't read keep no other agent from its answers.
+//!
+//! Operations run one at a time. The budgets do not count the copies that the running
+//! operation makes of its body and its answer; the rest of the memory is for these.
+
+use std::cell::{Cell, RefCell};
+use std::thread::LocalKey;
+
+use crate::error::{Code, Error, Result};
+use crate::owner::Owner;
+
+/// The most bytes of text in the answer of one read, as they are written: an escaped
+/// character takes up to six. A single message or event that is longer is answered alone.
+pub const MAX_ANSWER_BYTES: usize = 4 << 20;
+
+/// The budget of all running turns of an isolate: their requests, their output and tool
+/// results, the bodies of calls to models, and the chunks that wait for a reader.
+const MAX_TURNS_BYTES: usize = 24 << 20;
+
+/// The budget of all requests of an isolate: three of the largest bodies, or two of the
+/// longest answers, which take twice their length while they are sent.
+const MAX_REQUESTS_BYTES: usize = 16 << 20;
+
+/// The most of it for one agent: one of the longest answers. An agent that holds nothing
+/// may take more.
+const MAX_AGENTS_REQUESTS_BYTES: usize = MAX_REQUESTS_BYTES / 2;
+
+/// The budget of the Worker in front for the texts of calls over Workers RPC: two of the
+/// longest. Over HTTP a body streams through the Worker; over RPC the Worker holds the
+/// whole text. An object's own budget counts the text again, as its body.
+const MAX_FORWARDS_BYTES: usize = 16 << 20;
+
+/// A body or an answer up to this size is not counted, so that a small request always
+/// passes: a thousand of them at once take 16 MiB.
+pub const SMALL_BYTES: usize = 16 << 10;
+
+/// The budget of small bodies that are still to come: 512 of them. A small body whose length
+/// is announced is read before Rust is entered, and counted there, as long as an object reads
+/// few of them (scripts/build/shim.mjs). So a burst of requests is not refused here.
+const MAX_ARRIVING_BYTES: usize = 8 << 20;
+
+/// The seconds after which a refused caller may try again.
+const RETRY_AFTER_S: i64 = 5;
+
+thread_local! {
+    pub static TURNS: ByteBudget = const { ByteBudget::new(MAX_TURNS_BYTES) };
+    pub static REQUESTS: ByteBudget =
+        const { ByteBudget::shared(MAX_REQUESTS_BYTES, MAX_AGENTS_REQUESTS_BYTES) };
+    static ARRIVING: ByteBudget = const { ByteBudget::new(MAX_ARRIVING_BYTES) };
+    #[cfg(target_arch = "wasm32")]
+    pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
+}
+
+/// The room that is left in an answer. The first item always has room, so that an item
+/// that is longer than an answer can still be read.
+pub struct AnswerRoom {
+    left: usize,
+    is_empty: bool,
+}
+
+impl AnswerRoom {
+    pub fn of(bytes: usize) -> Self {
+        Self {
+            left: bytes,
+            is_empty: true,
+        }
+    }
+
+    /// Takes an item of so many bytes; `false`: the item has no room, and none after it.
+    pub fn takes(&mut self, bytes: usize) -> bool {
+        let fits = self.is_empty || bytes <= self.left;
+        self.is_empty = false;
+        self.left = if fits {
+            self.left.saturating_sub(bytes)
+        } else {
+            0
+        };
+        fits
+    }
+}
+
+pub struct ByteBudget {
+    held: Cell<usize>,
+    max_bytes: usize,
+    /// The most bytes of one agent.
+    max_each: usize,
+    /// The bytes of each agent that holds any.
+    shares: RefCell<Vec<(u64, usize)>>,
+}
+
+impl ByteBudget {
+    pub const fn new(max_bytes: usize) -> Self {
+        Self::shared(max_bytes, usize::MAX)
+    }
+
+    pub const fn shared(max_bytes: usize, max_each: usize) -> Self {
+        Self {
+            held: Cell::new(0),
+            max_bytes,
+            max_each,
+            shares: RefCell::new(Vec::new()),
+        }
+    }
+
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        self.held.get()
+    }
+
+    fn share_of(&self, agent: u64) -> usize {
+        let shares = self.shares.borrow();
+        let found = shares.iter().find(|(other, _)| *other == agent);
+        found.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// Sets the bytes that an agent holds, and the sum.
+    fn set_share(&self, agent: u64, bytes: usize) {
+        let before = self.share_of(agent);
+        let held = self.held.get().saturating_sub(before).saturating_add(bytes);
+        self.held.set(held);
+        let mut shares = self.shares.borrow_mut();
+        shares.retain(|(other, _)| *other != agent);
+        if bytes > 0 {
+            shares.push((agent, bytes));
+        }
+    }
+
+    /// Replaces `before` by `after` in the sum; `false`: the budget would be exceeded,
+    /// and nothing changed.
+    fn replace(&self, agent: u64, before: usize, after: usize) -> bool {
+        let others = self.share_of(agent).saturating_sub(before);
+        let share = others.saturating_add(after);
+        let held = self.held.get().saturating_sub(before).saturating_add(after);
+        let is_within_share = share <= self.max_each || others == 0;
+        let fits = after <= before || held <= self.max_bytes && is_within_share;
+        if fits {
+            self.set_share(agent, share);
+        }
+        fits
+    }
+}
+
+/// Reserved bytes of a budget, which are given back when this value is dropped.
+pub struct Reservation {
+    budget: &'static LocalKey<ByteBudget>,
+    agent: u64,
+    bytes: Cell<usize>,
+}
+
+impl Reservation {
+    /// Reserves bytes, or refuses. `what` begins the refusal's sentence: "The turns
+    /// that run".
+    pub fn take(budget: &'static LocalKey<ByteBudget>, bytes: usize, what: &str) -> Result<Self> {
+        let hold = Self {
+            budget,
+            agent: Owner::current().agent,
+            bytes: Cell::new(0),
+        };
+        if hold.resize(bytes) {
+            return Ok(hold);
+        }
+        Err(Self::refusal(what))
+    }
+
+    fn refusal(what: &str) -> Error {
+        Error::new(
+            Code::RateLimited,
+            format!("{what} fill the memory that there is for them. Nothing was written: try again in {RETRY_AFTER_S} seconds."),
+        )
+        .with("retryAfter", RETRY_AFTER_S)
+    }
+
+    /// Reserves memory for a body or an answer.
+    pub fn for_request(bytes: usize) -> Result<Self> {
+        let counted = if bytes <= SMALL_BYTES { 0 } else { bytes };
+        // A stored text may be longer than the whole budget: it passes if it is alone.
+        if REQUESTS.with(|budget| budget.held_bytes() == 0) {
+            return Ok(Self::anyway(&REQUESTS, counted));
+        }
+        Self::take(&REQUESTS, counted, "The requests that run")
+    }
+
+    /// Whether there is memory for an answer of this length, beside the memory that
+    /// others hold.
+    pub fn check_room(bytes: usize) -> Result<()> {
+        let is_free = REQUESTS.with(|budget| {
+            let held = budget.held_bytes();
+            held == 0 || held.saturating_add(bytes) <= budget.max_bytes()
+        });
+        match is_free {
+            true => Ok(()),
+            false => Err(Self::refusal("The requests that run")),
+        }
+    }
+
+    /// Reserves memory for a body that is still to come, for the time that it takes to come.
+    /// A large body is counted by `for_request`.
+    pub fn for_arrival(announced: Option<usize>) -> Result<Self> {
+        let counted = match announced {
+            Some(bytes) if bytes > SMALL_BYTES => 0,
+            Some(_) | None => SMALL_BYTES,
+        };
+        Self::take(&ARRIVING, counted, "The requests that are still to come")
+    }
+
+    /// Reserves bytes that are in memory already and can't be refused any more.
+    pub fn anyway(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
+        let agent = Owner::current().agent;
+        budget.with(|budget| {
+            budget.set_share(agent, budget.share_of(agent).saturating_add(bytes));
+        });
+        Self {
+            budget,
+            agent,
+            bytes: Cell::new(bytes),
+        }
+    }
+
+    /// Changes the reservation to `bytes`; `false`: the budget would be exceeded, and
+    /// the reservation stays as it was.
+    pub fn resize(&self, bytes: usize) -> bool {
+        let fits = self
+            .budget
+            .with(|budget| budget.replace(self.agent, self.bytes.get(), bytes));
+        if fits {
+            self.bytes.set(bytes);
+        }
+        fits
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.resize(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Dice;
+    use crate::testing::wait_for;
+
+    thread_local! {
+        static TEN: ByteBudget = const { ByteBudget::new(10) };
+    }
+
+    #[test]
+    fn a_request_that_does_not_fit_is_refused_and_told_when_to_try_again() {
+        let first = Reservation::take(&TEN, 6, "These").unwrap();
+        let error = Reservation::take(&TEN, 5, "Those").map(drop).unwrap_err();
+        assert_eq!(error.code, Code::RateLimited);
+        assert_eq!(error.details["retryAfter"], 5);
+        drop(first);
+        assert!(Reservation::take(&TEN, 10, "Those").is_ok());
+    }
+
+    #[test]
+    fn small_requests_pass_whatever_is_held_and_a_large_one_passes_alone() {
+        let large = Reservation::for_request(MAX_REQUESTS_BYTES + 1).unwrap();
+        assert!(Reservation::for_request(SMALL_BYTES).is_ok());
+        let error = Reservation::for_request(SMALL_BYTES + 1)
+            .map(drop)
+            .unwrap_err();
+        assert_eq!(error.code, Code::RateLimited);
+        drop(large);
+        assert!(Reservation::for_request(SMALL_BYTES + 1).is_ok());
+        assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
+    }
+
+    #[test]
+    fn one_agent_takes_half_and_leaves_the_rest_to_others() {
+        let of = |agent: &str, bytes: usize| {
+            wait_for(Owner::agent(agent).run(async { Reservation::for_request(bytes) }))
+        };
+        let share = MAX_AGENTS_REQUESTS_BYTES;
+        let first = of("a", share - 20_000).unwrap();
+        let second = of("a", 20_000).unwrap();
+        assert!(of("a", 17_000).is_err());
+        assert!(of("a", SMALL_BYTES).is_ok());
+        // Another agent's longest answer has room, and the check before it.
+        assert!(Reservation::check_room(share).is_ok());
+        let other = of("b", share).unwrap();
+        assert!(of("c", 17_000).is_err());
+        assert!(Reservation::check_room(17_000).is_err());
+        drop((second, first));
+        // An agent that holds nothing may take more than the share, if there is room.
+        let large = of("a", MAX_REQUESTS_BYTES - share).unwrap();
+        drop(other);
+        assert!(!large.resize(MAX_REQUESTS_BYTES + 1) && large.resize(MAX_REQUESTS_BYTES));
+        drop(large);
+        assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
+        assert!(REQUESTS.with(|budget| budget.shares.borrow().is_empty()));
+    }
+
+    /// After any reservations and releases, the sums are right, no agent that holds
+    /// anything has more than its share, and a new agent finds room for a page.
+    #[test]
+    fn another_agent_always_finds_room() {
+        for seed in 1..=100_u64 {
+            let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut held: Vec<(usize, usize, Reservation)> = Vec::new();
+            for step in 0..200 {
+                let said = format!("seed {seed}, step {step}");
+                let bytes = [17_000, 500_000, 3 << 20, 8 << 20][dice.roll(4)];
+                let agent = dice.roll(4);
+                match dice.roll(3) {
+                    0 if !held.is_empty() => drop(held.swap_remove(dice.roll(held.len()))),
+                    _ => {
+                        let name = agent.to_string();
+                        let taking = async { Reservation::for_request(bytes) };
+                        if let Ok(taken) = wait_for(Owner::agent(&name).run(taking)) {
+                            held.push((agent, bytes, taken));
+                        }
+                    }
+                }
+                let sum: usize = held.iter().map(|(_, bytes, _)| bytes).sum();
+                assert_eq!(REQUESTS.with(ByteBudget::held_bytes), sum, "{said}");
+                assert!(sum <= MAX_REQUESTS_BYTES, "{said}");
+                for agent in 0..4 {
+                    let own = held.iter().filter(|(other, _, _)| *other == agent);
+                    let own: Vec<usize> = own.map(|(_, bytes, _)| *bytes).collect();
+                    let share: usize = own.iter().sum();
+                    assert!(share <= MAX_AGENTS_REQUESTS_BYTES, "{said}: {own:?}");
+                }
+                let agents = held.iter().map(|(agent, _, _)| *agent);
+                if agents.collect::<std::collections::BTreeSet<_>>().len() <= 1 {
+                    assert!(Reservation::check_room(8 << 20).is_ok(), "{said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_bodies_that_are_still_to_come_have_a_bound() {
+        let arrival = |announced| Reservation::for_arrival(announced);
+        let few: Vec<Reservation> = (0..512)
+            .map(|n| arrival((n % 2 == 0).then_some(5)).unwrap())
+            .collect();
+        let error = arrival(None).map(drop).unwrap_err();
+        assert_eq!(error.code, Code::RateLimited);
+        assert!(arrival(Some(SMALL_BYTES)).is_err());
+        assert!(arrival(Some(SMALL_BYTES + 1)).is_ok());
+        drop(few);
+        assert!(arrival(None).is_ok());
+    }
+
+    #[test]
+    fn memory_that_can_not_be_refused_is_held_and_given_back() {
+        let first = Reservation::anyway(&TEN, 15);
+        assert!(Reservation::take(&TEN, 1, "Those").is_err());
+        drop(first);
+        assert_eq!(TEN.with(ByteBudget::held_bytes), 0);
+    }
+
+    #[test]
+    fn a_hold_that_can_not_grow_holds_what_it_held() {
+        let first = Reservation::take(&TEN, 6, "These").unwrap();
+        assert!(!first.resize(11));
+        assert_eq!(TEN.with(ByteBudget::held_bytes), 6);
+        assert!(first.resize(10) && first.resize(2));
+        assert!(Reservation::take(&TEN, 8, "Those").is_ok());
+    }
+}

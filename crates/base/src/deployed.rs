@@ -1,0 +1,76 @@
+//! Reading the settings deployed for every agent: defaults of the configuration, blocks,
+//! tools. Each part is a type of the district that uses it. `api/defaults.rs` knows all
+//! parts and reads them.
+
+use serde::Serialize;
+
+use super::error::{Error, Result};
+use super::json;
+
+use crate::json::RawValue;
+
+/// Something in the deployed defaults that the Worker leaves out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct DeployedProblem {
+    /// The variable or the file that holds it.
+    pub source: String,
+    /// Where it stands there, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
+    pub field: String,
+    pub message: String,
+}
+
+/// Reads one field of the deployed defaults, and notes the errors in it.
+pub struct PartReader<'a> {
+    /// The variable or the file that holds the field.
+    pub source: &'a str,
+    pub field: &'a str,
+    pub problems: &'a mut Vec<DeployedProblem>,
+}
+
+impl PartReader<'_> {
+    /// Notes an error. It may name a field inside of `at`.
+    pub fn note(&mut self, at: &str, error: Error) {
+        let inner = error.details.get("field").and_then(|field| field.as_str());
+        let field = match inner {
+            None | Some("body") => at.to_owned(),
+            Some(inner) if at.is_empty() => inner.to_owned(),
+            Some(inner) => format!("{at}.{inner}"),
+        };
+        let whole = if at.is_empty() { self.source } else { at };
+        self.problems.push(DeployedProblem {
+            source: self.source.to_owned(),
+            field,
+            message: error.message.replace("The body", &format!("`{whole}`")),
+        });
+    }
+
+    /// Reads the items of a list. An item that is wrong is noted and left out.
+    pub fn items<T>(
+        &mut self,
+        list: &RawValue,
+        most: i64,
+        mut read: impl FnMut(&RawValue) -> Result<T>,
+    ) -> Vec<T> {
+        let field = self.field;
+        let Ok(items) = json::decode::<Vec<&RawValue>>(list.get()) else {
+            let message = format!("`{field}` must be an array.");
+            self.note(field, Error::invalid("body", message));
+            return Vec::new();
+        };
+        let mut taken = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            let at = format!("{field}[{index}]");
+            if taken.len() as i64 >= most {
+                let message = format!("`{field}` may hold {most} items: the rest is left out.");
+                self.note(&at, Error::invalid("body", message));
+                break;
+            }
+            match read(item) {
+                Ok(item) => taken.push(item),
+                Err(error) => self.note(&at, error),
+            }
+        }
+        taken
+    }
+}

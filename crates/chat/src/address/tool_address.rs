@@ -1,0 +1,117 @@
+//! The address of a registered tool, and the limits on the time and the length of its
+//! answers.
+
+use crate::address::origin::origin_of;
+use crate::address::tool_headers::{ResolvedHeaders, ToolHeaders};
+use base::error::{Code, Error, Result};
+use base::outbound::{CallFailure, CallLimits, Endpoint, Outbound};
+use base::settings::Setting;
+
+/// The limits of a tool's answer and of its silence. A call waits to be sent for 5
+/// minutes at most, and its answer takes 5 minutes at most.
+pub const LIMITS: CallLimits = CallLimits {
+    wait_ms: 5 * 60_000,
+    silence_ms: 30_000,
+    mute_ms: None,
+    total_ms: 5 * 60_000,
+    max_bytes: 256 << 10,
+};
+
+/// The longest time that a tool's definition may give its calls.
+pub const MAX_TIMEOUT_MS: i64 = 5 * 60_000;
+
+/// The most bytes that a tool's definition may allow its answers: half of the limit for
+/// all outputs of a turn.
+pub const MAX_TOOL_OUTPUT_BYTES: i64 = 512 << 10;
+
+/// The address of a tool, or of a server of tools.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolAddress {
+    /// A service binding, and a path of the service.
+    Service {
+        binding: String,
+        path: String,
+    },
+    Url(String),
+}
+
+impl ToolAddress {
+    pub fn to_endpoint(&self) -> Endpoint {
+        match self {
+            ToolAddress::Service { binding, path } => Endpoint::Service {
+                binding: binding.clone(),
+                path: path.clone(),
+            },
+            ToolAddress::Url(url) => Endpoint::Url(url.clone()),
+        }
+    }
+
+    /// Checks that something may be at this address, and may have its secrets.
+    pub fn check_reach(
+        &self,
+        outbound: &dyn Outbound,
+        headers: &ToolHeaders,
+    ) -> Result<ResolvedHeaders> {
+        match self {
+            ToolAddress::Service { binding, .. } => {
+                if !outbound.is_bound(binding) {
+                    return Err(CallFailure::not_configured(binding));
+                }
+                headers.resolve(outbound, None)
+            }
+            ToolAddress::Url(url) => {
+                check_url(outbound, url)?;
+                headers.resolve(outbound, Some(url))
+            }
+        }
+    }
+}
+
+/// The limits that a tool's definition sets. `None`: those of [`LIMITS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ToolLimits {
+    /// The time that a call may take, from its departure to its answer's end.
+    pub timeout_ms: Option<i64>,
+    /// The most bytes of an answer.
+    pub max_output_bytes: Option<i64>,
+}
+
+impl ToolLimits {
+    pub fn of_call(self) -> CallLimits {
+        let mut limits = LIMITS;
+        if let Some(ms) = self.timeout_ms {
+            // A tool that was given time may be silent for all of it.
+            limits.silence_ms = ms;
+            limits.total_ms = ms;
+        }
+        if let Some(bytes) = self.max_output_bytes {
+            limits.max_bytes = usize::try_from(bytes).unwrap_or(limits.max_bytes);
+        }
+        limits
+    }
+}
+
+/// Whether the operator of this Worker allows tools at this URL.
+pub fn check_url(outbound: &dyn Outbound, url: &str) -> Result<()> {
+    let refused = |message: String| Error::new(Code::Forbidden, message).with("field", "url");
+    let Some(origin) = origin_of(url) else {
+        return Err(Error::invalid(
+            "url",
+            "`url` must be an `https:` address without user or fragment; `http:` only of this machine.",
+        ));
+    };
+    let allowed = outbound
+        .find_setting(Setting::ToolOrigins)
+        .unwrap_or_default();
+    let is_allowed = allowed
+        .split([',', ' '])
+        .filter_map(origin_of)
+        .any(|allowed| allowed == origin);
+    if is_allowed {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "Tools may not be at {origin}. Its origin has to be in the variable `{}`.",
+        Setting::ToolOrigins.name()
+    )))
+}

@@ -1,0 +1,264 @@
+//! The frames that a client sends through a socket. Frames of unknown types are ignored,
+//! as the stock server does. An invalid frame of a known type is answered with an error,
+//! since its client waits.
+
+use serde::Deserialize;
+
+use crate::frames::outgoing::{
+    render_failed, render_other_protocol, render_rpc_error, render_state_error,
+};
+use crate::request::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
+use crate::request::client_tools::parse_client_tools;
+use crate::request::{ChatRequest, parse_chat_request};
+use base::error::{Error, Result};
+use base::ids::{Id, MAX_ID_CHARS};
+use base::json::{self, RawValue, list};
+use base::part::ToolState;
+use models::ToolDefinition;
+
+/// The longest frame: the longest body spelt as text within text (which doubles each of
+/// its quotes), and the frame around the body. The runtime's own limit for a message of a
+/// socket is 32 MiB.
+pub const MAX_FRAME_BYTES: usize = 8 << 20;
+
+/// The number of arguments that are read; an operation takes one.
+const MAX_ARGS: usize = 10;
+
+/// The answer to a client that tries to set a shared state.
+const NO_STATE: &str =
+    "This agent keeps no shared state. Blocks of its context memory hold what is to be kept.";
+
+#[derive(Debug)]
+pub enum Incoming {
+    /// Start a turn; its chunks are sent under `id`.
+    Chat {
+        id: String,
+        request: ChatRequest,
+    },
+    /// Stop the turn of that request.
+    Cancel {
+        id: String,
+    },
+    /// Delete the session's messages.
+    Clear,
+    /// An answer to a call; with `continues` the client waits for the turn to continue.
+    Answer {
+        answer: CallAnswer,
+        continues: bool,
+        client_tools: Vec<ToolDefinition>,
+    },
+    ResumeRequest {
+        probe_id: Option<String>,
+    },
+    ResumeAck {
+        id: String,
+    },
+    /// Call one operation; `input` is its JSON text.
+    Rpc {
+        id: String,
+        operation: String,
+        input: String,
+    },
+    /// An invalid frame, and the frame to answer with.
+    Refused(String),
+    /// A frame of an unknown type.
+    Ignored,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow)]
+    init: Option<&'a RawValue>,
+    #[serde(borrow)]
+    probe_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    state: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error_text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    approved: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    auto_continue: Option<&'a RawValue>,
+    #[serde(borrow)]
+    client_tools: Option<&'a RawValue>,
+}
+
+pub fn parse_frame(text: &str) -> Incoming {
+    if text.len() > MAX_FRAME_BYTES {
+        return Incoming::Ignored;
+    }
+    let Ok(frame) = json::decode::<Frame<'_>>(text) else {
+        return Incoming::Ignored;
+    };
+    match frame.kind.as_str() {
+        "rpc" => rpc(&frame),
+        "cf_agent_use_chat_request" => chat(&frame),
+        "cf_agent_chat_request_cancel" => named(&frame, |id| Incoming::Cancel { id }),
+        "cf_agent_chat_clear" => Incoming::Clear,
+        "cf_agent_tool_result" => answer(&frame, tool_result(&frame)),
+        "cf_agent_tool_approval" => answer(&frame, tool_approval(&frame)),
+        "cf_agent_stream_resume_request" => Incoming::ResumeRequest {
+            probe_id: find_name(frame.probe_id),
+        },
+        "cf_agent_stream_resume_ack" => named(&frame, |id| Incoming::ResumeAck { id }),
+        "cf_agent_state" => Incoming::Refused(render_state_error(NO_STATE)),
+        // The AI SDK's `WebSocketChatTransport` sends these. It waits for an answer.
+        "send" | "resume" => match find_name(frame.request_id) {
+            Some(id) => Incoming::Refused(render_other_protocol(&id)),
+            None => Incoming::Ignored,
+        },
+        // This includes `cf_agent_chat_messages`: the log is authoritative, so a
+        // client's changes to its own copy are ignored.
+        _ => Incoming::Ignored,
+    }
+}
+
+fn named(frame: &Frame<'_>, incoming: impl FnOnce(String) -> Incoming) -> Incoming {
+    find_name(frame.id).map_or(Incoming::Ignored, incoming)
+}
+
+fn chat(frame: &Frame<'_>) -> Incoming {
+    #[derive(Deserialize)]
+    struct Init<'a> {
+        method: Option<String>,
+        #[serde(borrow)]
+        body: Option<&'a RawValue>,
+    }
+    let Some(id) = find_name(frame.id) else {
+        return Incoming::Ignored;
+    };
+    let init = frame
+        .init
+        .and_then(|init| json::decode::<Init<'_>>(init.get()).ok());
+    let request = match init {
+        Some(init) if init.method.as_deref() == Some("POST") => {
+            let body = init.body.and_then(find_text);
+            body.ok_or_else(|| Error::invalid("init.body", "`init.body` must be JSON as text."))
+                .and_then(|body| parse_chat_request(body.as_bytes()))
+        }
+        _ => Err(Error::invalid(
+            "init.method",
+            "`init.method` must be `POST`.",
+        )),
+    };
+    match request {
+        Ok(request) => Incoming::Chat { id, request },
+        Err(error) => Incoming::Refused(render_failed(&id, &error.message, false)),
+    }
+}
+
+/// An answer is final, so an invalid one is dropped and the call goes on waiting.
+fn answer(frame: &Frame<'_>, answer: Option<CallAnswer>) -> Incoming {
+    let tools = || -> Result<Vec<ToolDefinition>> {
+        let Some(tools) = frame.client_tools else {
+            return Ok(Vec::new());
+        };
+        json::check_text(tools.get())?;
+        parse_client_tools("clientTools", tools)
+    };
+    match (answer, tools()) {
+        (Some(answer), Ok(client_tools)) => Incoming::Answer {
+            answer,
+            continues: is_true(frame.auto_continue),
+            client_tools,
+        },
+        _ => Incoming::Ignored,
+    }
+}
+
+fn tool_result(frame: &Frame<'_>) -> Option<CallAnswer> {
+    let tool_call_id = call_id(frame)?;
+    let state = frame.state.and_then(find_text);
+    let outcome = if state.as_deref().and_then(ToolState::find) == Some(ToolState::OutputError) {
+        ClientOutcome::error(frame.error_text.and_then(find_text))
+    } else {
+        json::check_text(frame.output.map_or("null", RawValue::get)).ok()?;
+        ClientOutcome::output(frame.output)
+    };
+    Some(CallAnswer::Tool(ClientAnswer {
+        tool_call_id,
+        outcome,
+    }))
+}
+
+fn tool_approval(frame: &Frame<'_>) -> Option<CallAnswer> {
+    Some(CallAnswer::Approval(ApprovalAnswer {
+        tool_call_id: call_id(frame)?,
+        approval_id: None,
+        approved: is_true(frame.approved),
+        reason: frame.reason.and_then(find_text),
+    }))
+}
+
+fn rpc(frame: &Frame<'_>) -> Incoming {
+    // Without an id no client could match the answer to its call.
+    let Some(id) = find_name(frame.id) else {
+        return Incoming::Ignored;
+    };
+    let refuse = |field: &str, message: &str| {
+        Incoming::Refused(render_rpc_error(&id, &Error::invalid(field, message)))
+    };
+    let Some(operation) = find_name(frame.method) else {
+        return refuse("method", "`method` must name an operation.");
+    };
+    let args = frame.args.map_or("[]", RawValue::get);
+    let mut args = json::Reader::new(args);
+    let Ok(args) = list::<_, &RawValue, 0, MAX_ARGS>(&mut args) else {
+        return refuse("args", "`args` must be an array of one object.");
+    };
+    let input = match args.as_slice() {
+        [] => "{}",
+        [input] if input.get() == "null" => "{}",
+        [input] => input.get(),
+        _ => {
+            return refuse(
+                "args",
+                "An operation takes one object: `call(\"createSession\", [{ name: \"first\" }])`.",
+            );
+        }
+    };
+    Incoming::Rpc {
+        input: input.to_owned(),
+        operation,
+        id,
+    }
+}
+
+fn call_id(frame: &Frame<'_>) -> Option<Id> {
+    Id::parse(find_name(frame.tool_call_id)?).ok()
+}
+
+/// A client's id for something, if the id is valid.
+fn find_name(value: Option<&RawValue>) -> Option<String> {
+    let longest = "\"\"".len() + MAX_ID_CHARS * "\\uD83D\\uDE00".len();
+    let name = find_text(value.filter(|value| value.get().len() <= longest)?)?;
+    Id::parse(name).ok().map(|id| id.to_string())
+}
+
+fn find_text(value: &RawValue) -> Option<String> {
+    json::decode(value.get()).ok()
+}
+
+fn is_true(value: Option<&RawValue>) -> bool {
+    value.is_some_and(|value| value.get() == "true")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,499 @@
+//! Pages of turns that are over, newest first.
+//!
+//! The turns of one session are in the order of its log, so a page follows the events that
+//! ended them. Over all sessions, no table holds turns in the order of time: a page opens
+//! the sessions that were written to last, and always shows the newest of their turns. Its
+//! cursor says how far each session was shown.
+
+use super::show::{ShownTurn, TurnName, TurnPlace};
+use base::columns::{load, load_values};
+use base::database::{Database, SqlValue};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, MAX_INTEGER};
+use base::packed::{pack, unpack};
+use log::sessions::ACTIVE_AT;
+use log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
+use store::kept_turns::{KeptTurn, load_of_session};
+
+/// The most events that a page looks at where no link leads from turn to turn.
+const MAX_LOOKED_AT: i64 = 1_000;
+
+/// The most sessions that a cursor says the place of. If so many are open, their turns come
+/// before those of sessions that were written to earlier.
+const MAX_OPEN: usize = 64;
+
+/// The most sessions that one page opens.
+const MAX_OPENED: usize = 256;
+
+/// Sessions whose id may begin with the part of it that a turn's id holds.
+const MAX_NAMESAKES: i64 = 8;
+
+/// A page of turns.
+#[derive(Default)]
+pub struct TurnPage {
+    pub turns: Vec<ShownTurn>,
+    /// The beginning of the next page; `None`: there is none.
+    pub cursor: Option<String>,
+}
+
+/// The turns of one session from some place on.
+struct SessionTurns {
+    session_id: Id,
+    /// The session's row.
+    number: i64,
+    walk: TurnWalk,
+    /// The turns that have rows and may follow, the newest last.
+    kept: Vec<KeptTurn>,
+    /// The next turn that the log tells of. `None`: it has yet to be looked for.
+    next: Option<NextTurn>,
+}
+
+/// The next turn of a session.
+enum Next {
+    Turn(Box<ShownTurn>, TurnPlace),
+    Nothing,
+    Pause,
+}
+
+impl SessionTurns {
+    /// `before`: the last turn that was shown.
+    fn open(
+        db: &dyn Database,
+        (session_id, number): (&Id, i64),
+        before: Option<TurnPlace>,
+    ) -> Result<Self> {
+        let mut kept = load_of_session(db, session_id)?;
+        kept.reverse();
+        kept.retain(|one| before.is_none_or(|before| place_of(one) < before));
+        Ok(Self {
+            session_id: session_id.clone(),
+            number,
+            walk: match before {
+                Some(before) => TurnWalk::below(db, session_id, before.seq)?,
+                None => TurnWalk::new(db, session_id)?,
+            },
+            kept,
+            next: None,
+        })
+    }
+
+    fn next(&mut self, db: &dyn Database, budget: &mut i64) -> Result<Next> {
+        let found = match self.next.take() {
+            Some(found) => found,
+            None => self.walk.next(db, budget)?,
+        };
+        let ended = match &found {
+            NextTurn::Turn(end) => Some(end.seq),
+            NextTurn::Nothing => None,
+            // What is above is known.
+            NextTurn::Pause => Some(self.walk.place() - 1),
+        };
+        // The event that ended a failed turn tells of it already.
+        let is_told = |one: &KeptTurn| one.has_answer && Some(one.seq) == ended;
+        self.kept.retain(|one| !is_told(one));
+        if let Some(kept) = self
+            .kept
+            .pop_if(|one| ended.is_none_or(|seq| one.seq > seq))
+        {
+            self.next = Some(found);
+            let place = place_of(&kept);
+            return Ok(Next::Turn(Box::new(ShownTurn::of_kept(&kept)), place));
+        }
+        Ok(match found {
+            NextTurn::Turn(end) => {
+                let turn = ShownTurn::of_event(self.session_id.as_str(), &end);
+                let place = TurnPlace {
+                    seq: end.seq,
+                    ended_at: turn.ended_at,
+                };
+                Next::Turn(Box::new(turn), place)
+            }
+            NextTurn::Nothing => Next::Nothing,
+            NextTurn::Pause => Next::Pause,
+        })
+    }
+
+    /// The place where a later page goes on if this one pauses.
+    fn place(&self, shown: Option<TurnPlace>) -> TurnPlace {
+        let below = self.walk.place();
+        let looked = TurnPlace {
+            seq: below,
+            ended_at: 0,
+        };
+        shown.map_or(looked, |shown| shown.min(looked))
+    }
+}
+
+pub(super) fn place_of(kept: &KeptTurn) -> TurnPlace {
+    TurnPlace {
+        seq: kept.seq,
+        ended_at: kept.ended_at,
+    }
+}
+
+/// The turns of one session. `cursor`: of the page before.
+pub fn load_of_one(
+    db: &dyn Database,
+    session_id: &Id,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<TurnPage> {
+    let before = cursor.map(parse_place).transpose()?;
+    let mut turns = SessionTurns::open(db, (session_id, 0), before)?;
+    let mut page = TurnPage::default();
+    let mut budget = MAX_LOOKED_AT;
+    let mut shown = before;
+    loop {
+        match turns.next(db, &mut budget)? {
+            Next::Nothing => return Ok(page),
+            Next::Pause => {
+                page.cursor = Some(render_place(turns.place(shown)));
+                return Ok(page);
+            }
+            Next::Turn(turn, place) => {
+                if page.turns.len() == limit {
+                    page.cursor = shown.map(render_place);
+                    return Ok(page);
+                }
+                page.turns.push(*turn);
+                shown = Some(place);
+            }
+        }
+    }
+}
+
+/// One turn. `None`: there is none of this name.
+pub fn find_turn(
+    db: &dyn Database,
+    named: &TurnName,
+    session_id: Option<&Id>,
+) -> Result<Option<ShownTurn>> {
+    let sessions = match session_id {
+        Some(id) => vec![id.clone()],
+        None if !named.may_be_cut => vec![named.session.clone()],
+        None => load_namesakes(db, &named.session)?,
+    };
+    for id in &sessions {
+        if !id.as_str().starts_with(named.session.as_str()) {
+            continue;
+        }
+        if let Some(end) = find_turn_end(db, id, named.place.seq)? {
+            let turn = ShownTurn::of_event(id.as_str(), &end);
+            if turn.ended_at == named.place.ended_at {
+                return Ok(Some(turn));
+            }
+        }
+        let kept = load_of_session(db, id)?;
+        if let Some(kept) = kept.iter().find(|one| place_of(one) == named.place) {
+            return Ok(Some(ShownTurn::of_kept(kept)));
+        }
+    }
+    Ok(None)
+}
+
+/// Sessions whose ids begin with this.
+fn load_namesakes(db: &dyn Database, beginning: &Id) -> Result<Vec<Id>> {
+    let sql = "SELECT id
+                 FROM cf_agents_sessions
+                WHERE id >= ?1
+                  AND id < ?1 || char(1114111)
+                ORDER BY id
+                LIMIT ?2";
+    let params = [beginning.as_str().into(), MAX_NAMESAKES.into()];
+    let ids: Vec<String> = load_values(db, sql, &params)?;
+    Ok(ids
+        .into_iter()
+        .filter_map(|id| Id::parse(id).ok())
+        .collect())
+}
+
+pub(super) fn render_place(place: TurnPlace) -> String {
+    format!("{}.{}", place.seq, place.ended_at)
+}
+
+pub(super) fn parse_place(cursor: &str) -> Result<TurnPlace> {
+    let (seq, ended_at) = cursor.split_once('.').ok_or_else(bad_cursor)?;
+    let number = |text: &str| text.parse::<i64>().map_err(|_| bad_cursor());
+    Ok(TurnPlace {
+        seq: number(seq)?.clamp(0, MAX_INTEGER),
+        ended_at: number(ended_at)?,
+    })
+}
+
+pub(super) fn bad_cursor() -> Error {
+    Error::invalid(
+        "cursor",
+        "`cursor` must be the `cursor` of an earlier page of the same request.",
+    )
+}
+
+/// Where a page over all sessions ended.
+#[derive(Debug, Default, PartialEq)]
+struct AllSessionsCursor {
+    /// When the first page was asked for.
+    began_at: i64,
+    /// When the last turn that was shown ended.
+    shown_at: i64,
+    /// The last session that was opened: when it was written to, and its number.
+    opened: (i64, i64),
+    /// The numbers of sessions with further turns, and the last turn of each that was shown.
+    open: Vec<(i64, TurnPlace)>,
+}
+
+impl AllSessionsCursor {
+    fn render(&self) -> String {
+        let mut numbers = vec![self.began_at, self.shown_at, self.opened.0, self.opened.1];
+        for (number, place) in &self.open {
+            numbers.extend([*number, place.seq, place.ended_at]);
+        }
+        pack(&numbers)
+    }
+
+    fn parse(cursor: &str) -> Result<Self> {
+        let numbers = unpack(cursor, 4 + 3 * MAX_OPEN).ok_or_else(bad_cursor)?;
+        let (Some([began_at, shown_at, active_at, number]), Some(rest)) =
+            (numbers.first_chunk::<4>(), numbers.get(4..))
+        else {
+            return Err(bad_cursor());
+        };
+        let (open, []) = rest.as_chunks::<3>() else {
+            return Err(bad_cursor());
+        };
+        let open = open.iter().map(|[number, seq, ended_at]| {
+            let place = TurnPlace {
+                seq: *seq,
+                ended_at: *ended_at,
+            };
+            (*number, place)
+        });
+        Ok(Self {
+            began_at: *began_at,
+            shown_at: *shown_at,
+            opened: (*active_at, *number),
+            open: open.collect(),
+        })
+    }
+}
+
+/// A session whose turns a page over all sessions shows.
+struct OpenSession {
+    turns: SessionTurns,
+    /// The next turn to show.
+    head: Box<ShownTurn>,
+    head_place: TurnPlace,
+    shown: Option<TurnPlace>,
+}
+
+/// The turns of all sessions.
+pub fn load_of_all(
+    db: &dyn Database,
+    now_ms: i64,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<TurnPage> {
+    let cursor = match cursor {
+        Some(cursor) => AllSessionsCursor::parse(cursor)?,
+        None => AllSessionsCursor {
+            began_at: now_ms,
+            shown_at: MAX_INTEGER,
+            opened: (MAX_INTEGER, MAX_INTEGER),
+            open: Vec::new(),
+        },
+    };
+    AllSessionsWalk {
+        db,
+        budget: MAX_LOOKED_AT,
+        page: TurnPage::default(),
+        open: Vec::new(),
+        paused: Vec::new(),
+        cursor,
+    }
+    .load(limit)
+}
+
+struct AllSessionsWalk<'a> {
+    db: &'a dyn Database,
+    budget: i64,
+    page: TurnPage,
+    open: Vec<OpenSession>,
+    /// Sessions that have further turns, which this page can't look for any more.
+    paused: Vec<(i64, TurnPlace)>,
+    cursor: AllSessionsCursor,
+}
+
+impl AllSessionsWalk<'_> {
+    fn load(mut self, limit: usize) -> Result<TurnPage> {
+        for (number, place) in std::mem::take(&mut self.cursor.open) {
+            if let Some(id) = self.find_session(number)? {
+                self.open_session((&id, number), Some(place))?;
+            }
+        }
+        let mut sessions = self.load_sessions()?;
+        let is_all = sessions.len() <= MAX_OPENED;
+        sessions.truncate(MAX_OPENED);
+        let mut sessions = sessions.into_iter().peekable();
+        loop {
+            let newest = self.open.iter().map(|open| open.head.ended_at).max();
+            let next = sessions.peek();
+            let may_open = self.open.len() + self.paused.len() < MAX_OPEN && self.budget > 0;
+            if let Some((active_at, number, id)) = next
+                && may_open
+                && newest.is_none_or(|newest| newest < *active_at)
+            {
+                let (active_at, number) = (*active_at, *number);
+                let id = Id::parse(id.clone()).map_err(Error::storage)?;
+                sessions.next();
+                // A session that was written to since the first page has been shown so far.
+                let is_moved = active_at > self.cursor.began_at;
+                self.open_moved((&id, number), is_moved)?;
+                if !is_moved {
+                    self.cursor.opened = (active_at, number);
+                }
+                continue;
+            }
+            let index = (0..self.open.len()).max_by_key(|index| {
+                let open = self.open.get(*index);
+                open.map(|open| (open.head.ended_at, open.head_place, open.turns.number))
+            });
+            let Some(index) = index else {
+                // Sessions are left only if the budget is spent.
+                let is_over = sessions.peek().is_none() && is_all && self.paused.is_empty();
+                return Ok(self.end(is_over));
+            };
+            if self.page.turns.len() == limit {
+                return Ok(self.end(false));
+            }
+            self.show(index)?;
+        }
+    }
+
+    /// Shows the next turn of an open session.
+    fn show(&mut self, index: usize) -> Result<()> {
+        let mut open = self.open.swap_remove(index);
+        self.cursor.shown_at = open.head.ended_at;
+        open.shown = Some(open.head_place);
+        let next = open.turns.next(self.db, &mut self.budget)?;
+        let OpenSession {
+            turns, head, shown, ..
+        } = open;
+        self.page.turns.push(*head);
+        self.keep(turns, next, shown);
+        Ok(())
+    }
+
+    fn keep(&mut self, turns: SessionTurns, next: Next, shown: Option<TurnPlace>) {
+        match next {
+            Next::Turn(head, head_place) => self.open.push(OpenSession {
+                turns,
+                head,
+                head_place,
+                shown,
+            }),
+            Next::Pause => self.paused.push((turns.number, turns.place(shown))),
+            Next::Nothing => {}
+        }
+    }
+
+    fn open_session(&mut self, session: (&Id, i64), before: Option<TurnPlace>) -> Result<()> {
+        // A page that ended before it showed any of the session's turns knows no place.
+        let before = before.filter(|before| before.seq < MAX_INTEGER);
+        let mut turns = SessionTurns::open(self.db, session, before)?;
+        let next = turns.next(self.db, &mut self.budget)?;
+        self.keep(turns, next, before);
+        Ok(())
+    }
+
+    /// Opens a session. `is_moved`: some of its turns may have been shown.
+    fn open_moved(&mut self, session: (&Id, i64), is_moved: bool) -> Result<()> {
+        if !is_moved {
+            return self.open_session(session, None);
+        }
+        let mut turns = SessionTurns::open(self.db, session, None)?;
+        let mut shown = None;
+        loop {
+            let next = turns.next(self.db, &mut self.budget)?;
+            match next {
+                Next::Turn(turn, place) if turn.ended_at >= self.cursor.shown_at => {
+                    shown = Some(place);
+                }
+                // The rest of its turns is left out: each page would look for them again.
+                Next::Pause => return Ok(()),
+                next => {
+                    self.keep(turns, next, shown);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn end(mut self, is_over: bool) -> TurnPage {
+        if !is_over {
+            let open = self.open.iter().map(|open| {
+                let place = open.shown.unwrap_or(TurnPlace {
+                    seq: MAX_INTEGER,
+                    ended_at: MAX_INTEGER,
+                });
+                (open.turns.number, place)
+            });
+            self.cursor.open = open.chain(self.paused).collect();
+            self.page.cursor = Some(self.cursor.render());
+        }
+        self.page
+    }
+
+    /// The sessions that this page may open, those that were written to last first.
+    fn load_sessions(&self) -> Result<Vec<(i64, i64, String)>> {
+        let sql = format!(
+            "SELECT active_at, number, id
+               FROM (SELECT {ACTIVE_AT} AS active_at, s.number, s.id
+                       FROM cf_agents_sessions AS s)
+              WHERE (active_at, number) < (?1, ?2)
+                 OR (active_at > ?3
+                     AND number NOT IN (SELECT value FROM json_each(?4)))
+              ORDER BY active_at DESC, number DESC
+              LIMIT ?5 + 0"
+        );
+        let open: Vec<i64> = self.open.iter().map(|open| open.turns.number).collect();
+        let paused = self.paused.iter().map(|(number, _)| *number);
+        let known: Vec<i64> = open.into_iter().chain(paused).collect();
+        let params: [SqlValue; 5] = [
+            self.cursor.opened.0.into(),
+            self.cursor.opened.1.into(),
+            self.cursor.began_at.into(),
+            json::encode(&known)?.into(),
+            (MAX_OPENED as i64 + 1).into(),
+        ];
+        load(self.db, &sql, &params)
+    }
+
+    fn find_session(&self, number: i64) -> Result<Option<Id>> {
+        let sql = "SELECT id FROM cf_agents_sessions WHERE number = ?1";
+        let id: Vec<String> = load_values(self.db, sql, &[number.into()])?;
+        Ok(id.into_iter().next().and_then(|id| Id::parse(id).ok()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back_and_anything_else_is_refused() {
+        let place = TurnPlace {
+            seq: 7,
+            ended_at: 1_767_000_000_000,
+        };
+        let cursor = AllSessionsCursor {
+            began_at: 1_767_000_000_010,
+            shown_at: 1_767_000_000_000,
+            opened: (1_767_000_000_005, 3),
+            open: vec![(3, place), (2, place)],
+        };
+        assert_eq!(AllSessionsCursor::parse(&cursor.render()).unwrap(), cursor);
+        for text in ["", "A", "AAAAA", "§", &"A".repeat(4 + 3 * MAX_OPEN + 3)] {
+            assert!(AllSessionsCursor::parse(text).is_err(), "{text}");
+        }
+        assert!(parse_place("7").is_err() && parse_place("7.x").is_err());
+    }
+}

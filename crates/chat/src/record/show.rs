@@ -1,0 +1,234 @@
+//! A turn that is over, as callers see it, and the id by which they ask for it.
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::ended::EndedRecord;
+use super::{AskedBy, CompactionRecord, RecordedFailure, StepRecord, TurnFinish};
+use base::ids::{Id, MAX_ID_CHARS};
+use base::json;
+use base::trace::header::render_hex;
+use log::turn_ends::TurnEnd;
+use store::kept_turns::KeptTurn;
+use store::spending::{TurnSpending, TurnUsage};
+
+/// The most characters of a session's id in a turn's id: two numbers stand before it.
+const MAX_SESSION_CHARS: usize = MAX_ID_CHARS - 32;
+
+/// The stored value of `ends_turn`, or of a kept turn's row.
+#[derive(Default, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    spent: TurnSpending,
+    /// `None`: an older build ended the turn.
+    #[serde(default)]
+    record: Option<EndedRecord>,
+}
+
+/// A turn that is over.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct ShownTurn {
+    /// For `getTurn`.
+    pub turn_id: String,
+    pub session_id: String,
+    /// The message that the turn wrote or continued. `null`: it said nothing.
+    pub message_id: Option<String>,
+    /// The id by which the client knew the turn. `null`: not known.
+    pub request_id: Option<String>,
+    /// Whether this build's record is there. Of a turn that an older build ended, only what
+    /// it spent and when it ended is known.
+    pub is_recorded: bool,
+    /// `null`: not known.
+    pub asked_by: Option<AskedBy>,
+    /// `null`: not known.
+    pub started_at: Option<i64>,
+    pub ended_at: i64,
+    /// `null`: not known.
+    pub duration_ms: Option<i64>,
+    /// The model that was asked last. `null`: none was.
+    pub model: Option<String>,
+    pub finish_reason: TurnFinish,
+    /// Why the turn failed. `null`: it did not, or an older build ended it.
+    pub failure: Option<RecordedFailure>,
+    /// How often the object died in the turn and took it up again.
+    pub recoveries: i64,
+    pub usage: TurnUsage,
+    /// The requests to models, in order.
+    pub steps: Vec<StepRecord>,
+    /// How many of the oldest steps have no entry.
+    pub omitted_steps: usize,
+    /// Compactions that made room within the turn.
+    pub compactions: Vec<CompactionRecord>,
+    /// The trace that the turn is a part of. `null`: it is in none.
+    pub trace_id: Option<String>,
+}
+
+impl ShownTurn {
+    /// The turn that an event ended.
+    pub fn of_event(session_id: &str, end: &TurnEnd) -> Self {
+        let mut turn = Self::of(session_id, (end.seq, end.created_at), &end.json);
+        turn.message_id = turn.message_id.or_else(|| Some(end.event_id.clone()));
+        turn
+    }
+
+    pub fn of_kept(kept: &KeptTurn) -> Self {
+        let place = (kept.seq, kept.ended_at);
+        Self::of(&kept.session_id, place, &kept.record)
+    }
+
+    fn of(session_id: &str, (seq, written_at): (i64, i64), json: &str) -> Self {
+        // A value that can't be read tells nothing.
+        let stored: Stored = json::decode(json).unwrap_or_default();
+        let is_recorded = stored.record.is_some();
+        let record = stored.record.unwrap_or_else(|| EndedRecord {
+            ended_at: written_at,
+            finish_reason: match stored.spent.has_failed {
+                true => TurnFinish::Error,
+                false => TurnFinish::Other,
+            },
+            ..EndedRecord::default()
+        });
+        let place = TurnPlace {
+            seq,
+            ended_at: record.ended_at,
+        };
+        let started_at = is_recorded.then_some(record.turn.started_at);
+        let trace = record.turn.find_trace();
+        Self {
+            trace_id: trace.map(|trace| render_hex(&trace.id.0)),
+            turn_id: place.render(session_id),
+            session_id: session_id.to_owned(),
+            message_id: record.message_id,
+            request_id: is_recorded.then_some(record.request_id),
+            is_recorded,
+            asked_by: record.turn.asked_by,
+            started_at,
+            ended_at: record.ended_at,
+            duration_ms: started_at.map(|started_at| record.ended_at - started_at),
+            model: stored.spent.model.clone(),
+            finish_reason: record.finish_reason,
+            failure: record.failure,
+            recoveries: record.turn.recoveries,
+            usage: stored.spent.usage(),
+            steps: record.turn.steps,
+            omitted_steps: record.turn.omitted_steps,
+            compactions: record.turn.compactions,
+        }
+    }
+}
+
+/// The place of a turn in its session, newest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TurnPlace {
+    /// Of the event that ended the turn, or that it would have had.
+    pub seq: i64,
+    pub ended_at: i64,
+}
+
+impl TurnPlace {
+    /// The turn's id: `SEQ.TIME.SESSION`, the session's id shortened if it is very long.
+    pub fn render(self, session_id: &str) -> String {
+        let end = session_id.char_indices().nth(MAX_SESSION_CHARS);
+        let session = end.and_then(|(end, _)| session_id.get(..end));
+        let Self { seq, ended_at } = self;
+        format!("{seq}.{ended_at:x}.{}", session.unwrap_or(session_id))
+    }
+}
+
+/// A turn's id, as a caller gives it.
+#[derive(Debug, PartialEq)]
+pub struct TurnName {
+    pub place: TurnPlace,
+    /// The session's id, or its beginning.
+    pub session: Id,
+    /// Whether `session` may be the beginning of a longer id.
+    pub may_be_cut: bool,
+}
+
+impl TurnName {
+    pub fn parse(turn_id: &str) -> Option<Self> {
+        let mut parts = turn_id.splitn(3, '.');
+        let seq = parts.next().and_then(|seq| seq.parse().ok());
+        let ended_at = parts.next().map(|at| i64::from_str_radix(at, 16));
+        let session = parts.next().map(|id| Id::parse(id.to_owned()));
+        match (seq, ended_at, session) {
+            (Some(seq), Some(Ok(ended_at)), Some(Ok(session))) => Some(Self {
+                place: TurnPlace { seq, ended_at },
+                may_be_cut: session.as_str().chars().count() == MAX_SESSION_CHARS,
+                session,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TurnName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = Id::deserialize(deserializer)?;
+        let refused = || de::Error::custom("must be a turn's `turnId` from `getTurns`");
+        Self::parse(id.as_str()).ok_or_else(refused)
+    }
+}
+
+#[cfg(feature = "testing")]
+impl schemars::JsonSchema for TurnName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TurnName".into()
+    }
+
+    fn json_schema(schemas: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Id::json_schema(schemas)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turns_id_leads_back_to_its_place() {
+        let place = TurnPlace {
+            seq: 12,
+            ended_at: 1_767_000_000_123,
+        };
+        for session in ["s", "user:42.notes", "….é"] {
+            let id = place.render(session);
+            let named = TurnName::parse(&id).unwrap();
+            assert_eq!((named.place, named.session.as_str()), (place, session));
+            assert!(!named.may_be_cut);
+        }
+        let long = place.render(&"é".repeat(200));
+        assert!(long.chars().count() <= MAX_ID_CHARS);
+        let named = TurnName::parse(&long).unwrap();
+        assert!(named.may_be_cut && "é".repeat(200).starts_with(named.session.as_str()));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for id in [
+            "", "t-1", "1", "1.", "1.2", "1.2.", "x.2.s", "1.zz.s", "1.2 .s",
+        ] {
+            assert!(TurnName::parse(id).is_none(), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_turn_of_an_older_build_shows_what_it_spent() {
+        let end = TurnEnd {
+            seq: 2,
+            event_id: "e2".to_owned(),
+            created_at: 5,
+            json: r#"{"inputTokens":7,"outputTokens":1,"model":"demo"}"#.to_owned(),
+        };
+        let turn = ShownTurn::of_event("s", &end);
+        assert!(!turn.is_recorded && turn.steps.is_empty());
+        assert_eq!((turn.ended_at, turn.started_at), (5, None));
+        assert_eq!(turn.usage.input_tokens, 7);
+        assert_eq!(turn.message_id.as_deref(), Some("e2"));
+    }
+}

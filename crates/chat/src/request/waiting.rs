@@ -1,0 +1,263 @@
+//! Messages that wait for the end of their session's turn. A message is stored before
+//! its sender is told that the message waits. When the turn is over, one transaction
+//! deletes the message here, writes it into the log and begins its turn. So an object
+//! that dies in between loses no message and answers none twice.
+
+use serde::{Deserialize, Serialize};
+
+use crate::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
+use access::{Asker, AskerKind, ModelReach};
+use base::budget::MAX_ANSWER_BYTES;
+use base::columns::{FromRow, load, load_values};
+use base::database::{Database, Row, atomically, find_row};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject};
+use base::trace::StoredTrace;
+use log::slices::cut;
+use models::ToolDefinition;
+use store::last_turns::load_without_turn;
+use store::limits::HolderLimits;
+
+/// The most requests of one session that wait.
+pub const MAX_WAITING: usize = 16;
+
+/// The most bytes of one session's waiting requests: the limit of one answer.
+const MAX_WAITING_BYTES: usize = MAX_ANSWER_BYTES;
+
+/// A request that waits, as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingRequest {
+    /// The user's messages, as the client sent them.
+    messages: Vec<JsonObject>,
+    client_tools: Vec<ToolDefinition>,
+    model: Option<Id>,
+    system_instructions: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_run: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    calls_nobody_back: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked_by: Option<AskerKind>,
+    /// The memory that the model may read and write for the caller.
+    pub reach: ModelReach,
+    /// The limits of the caller's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<StoredTrace>,
+}
+
+impl WaitingRequest {
+    /// The part of a request that waits: the messages that the log does not have.
+    pub fn new(request: &ChatRequest, messages: &[&ClientMessage], asker: Asker) -> Self {
+        Self {
+            messages: messages
+                .iter()
+                .map(|message| message.text.clone())
+                .collect(),
+            client_tools: request.client_tools.clone(),
+            model: request.model.clone(),
+            system_instructions: request.system_instructions.clone(),
+            is_run: request.is_run,
+            calls_nobody_back: request.calls_nobody_back,
+            asked_by: asker.kind,
+            reach: asker.reach,
+            limits: asker.limits,
+            trace: asker.trace,
+        }
+    }
+
+    /// The caller that made the request.
+    pub fn asker(&self) -> Asker {
+        Asker {
+            kind: self.asked_by,
+            reach: self.reach,
+            limits: self.limits.clone(),
+            trace: self.trace.clone(),
+        }
+    }
+
+    /// The request for a turn at the session's leaf.
+    pub fn into_request(self) -> Result<ChatRequest> {
+        Ok(ChatRequest {
+            session_id: None,
+            trigger: Trigger::Submit { message_id: None },
+            messages: parse_messages(self.messages)?,
+            client_tools: self.client_tools,
+            tools_field: "tools",
+            model: self.model,
+            system_instructions: self.system_instructions,
+            when_busy: None,
+            is_run: self.is_run,
+            delivery_id: None,
+            calls_nobody_back: self.calls_nobody_back,
+        })
+    }
+}
+
+/// A request that waits, without its content.
+#[derive(Debug)]
+pub struct WaitingPlace {
+    number: i64,
+    pub turn_id: String,
+    /// The ids of the request's messages, as far as the client gave them.
+    pub message_ids: Vec<String>,
+}
+
+impl WaitingPlace {
+    /// The columns of a request's first part.
+    const COLUMNS: &str = "number, turn_id, message_ids";
+
+    /// Whether the request waits because it replaces a turn: such a request goes before
+    /// all others.
+    pub fn goes_first(&self) -> bool {
+        self.number <= 0
+    }
+}
+
+impl FromRow<'_> for WaitingPlace {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            number: row.integer(0)?,
+            turn_id: row.text(1)?.to_owned(),
+            // A list that can't be read names no message.
+            message_ids: json::decode(row.text(2)?).unwrap_or_default(),
+        })
+    }
+}
+
+/// Stores a request, at the end of the line or before it.
+pub fn insert(
+    db: &dyn Database,
+    session_id: &Id,
+    turn_id: &str,
+    request: &WaitingRequest,
+    goes_first: bool,
+) -> Result<()> {
+    let text = json::encode(request)?;
+    let sent = parse_messages(request.messages.clone())?;
+    let ids: Vec<&Id> = sent
+        .iter()
+        .filter_map(|message| message.id.as_ref())
+        .collect();
+    let ids = json::encode(&ids)?;
+    atomically(db, || {
+        let row = find_row(
+            db,
+            "SELECT count(DISTINCT number),
+                    coalesce(sum(octet_length(text)), 0),
+                    coalesce(min(number), 0),
+                    coalesce(max(number), 0)
+               FROM cf_agents_waiting
+              WHERE session_id = ?1",
+            &[session_id.as_str().into()],
+        )?;
+        let count = |column| row.as_ref().and_then(|row| row.find_integer(column));
+        let [waiting, bytes, first, last] = [0, 1, 2, 3].map(|column| count(column).unwrap_or(0));
+        if waiting >= MAX_WAITING as i64 {
+            return Err(line_is_full());
+        }
+        let total = usize::try_from(bytes)
+            .unwrap_or(usize::MAX)
+            .saturating_add(text.len());
+        if total > MAX_WAITING_BYTES {
+            let what = "The size of the messages that wait for the session's turn (send this message again when the turn is over)";
+            return Err(Error::payload_too_large(what, MAX_WAITING_BYTES, total));
+        }
+        let number = match goes_first {
+            true => first.min(1) - 1,
+            false => last.max(0) + 1,
+        };
+        for (part, piece) in cut(&text).into_iter().enumerate() {
+            let ids = if part == 0 { ids.as_str() } else { "" };
+            db.run(
+                "INSERT INTO cf_agents_waiting (session_id, number, part, turn_id, message_ids, text)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                &[
+                    session_id.as_str().into(),
+                    number.into(),
+                    (part as i64 + 1).into(),
+                    turn_id.into(),
+                    ids.into(),
+                    piece.into(),
+                ],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+fn line_is_full() -> Error {
+    Error::new(
+        Code::RateLimited,
+        format!("{MAX_WAITING} messages wait for this session's turn already, which is the limit. Send this message again when some are answered."),
+    )
+    .with("retryAfter", 5)
+}
+
+/// The requests that wait, in the order in which they are answered.
+pub fn load_line(db: &dyn Database, session_id: &Id) -> Result<Vec<WaitingPlace>> {
+    load_first(db, session_id, MAX_WAITING as i64)
+}
+
+/// The request that is answered next.
+pub fn find_first(db: &dyn Database, session_id: &Id) -> Result<Option<WaitingPlace>> {
+    Ok(load_first(db, session_id, 1)?.pop())
+}
+
+fn load_first(db: &dyn Database, session_id: &Id, limit: i64) -> Result<Vec<WaitingPlace>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_waiting
+          WHERE session_id = ?1
+            AND part = 1
+          ORDER BY number
+          LIMIT ?2 + 0",
+        WaitingPlace::COLUMNS
+    );
+    load(db, &sql, &[session_id.as_str().into(), limit.into()])
+}
+
+/// The request that was stored with this message.
+pub fn find_of_message(
+    db: &dyn Database,
+    session_id: &Id,
+    message_id: &Id,
+) -> Result<Option<WaitingPlace>> {
+    let line = load_line(db, session_id)?;
+    let is_meant =
+        |place: &WaitingPlace| place.message_ids.iter().any(|id| id == message_id.as_str());
+    Ok(line.into_iter().find(is_meant))
+}
+
+/// The content of a request; `None`: it can't be read.
+pub fn find_request(
+    db: &dyn Database,
+    session_id: &Id,
+    place: &WaitingPlace,
+) -> Result<Option<WaitingRequest>> {
+    let parts: Vec<String> = load_values(
+        db,
+        "SELECT text
+           FROM cf_agents_waiting
+          WHERE session_id = ?1
+            AND number = ?2
+          ORDER BY part",
+        &[session_id.as_str().into(), place.number.into()],
+    )?;
+    Ok(json::decode(&parts.concat()).ok())
+}
+
+/// Deletes a request. Part of the transaction that takes it.
+pub fn forget(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Result<()> {
+    let sql = "DELETE FROM cf_agents_waiting WHERE session_id = ?1 AND number = ?2";
+    db.run(sql, &[session_id.as_str().into(), place.number.into()])
+}
+
+/// Sessions whose messages wait though no turn is open: the object died between two turns,
+/// or there was no memory for the next turn.
+pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
+    load_without_turn(db, "cf_agents_waiting")
+}

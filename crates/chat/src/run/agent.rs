@@ -1,0 +1,107 @@
+//! The agent that a request reached, and the parts that its caller needs to run turns.
+
+use crate::run::context::TurnContext;
+use crate::run::deployed::Deployed;
+use crate::run::running_turns::{Audience, RunningTurns};
+use crate::run::work::{TurnStarter, TurnWork};
+use crate::turn::Turn;
+use access::{AccessRule, Caller, Effect, Needs, Policy};
+use base::budget::Reservation;
+use base::database::Database;
+use base::host::Host;
+use base::outbound::Outbound;
+use base::recovery::Recovery;
+use context::compaction::auto::CompactionTracker;
+use memory::Memory;
+
+/// The name by which a token allows chat turns.
+pub const CHAT: &str = "chat";
+
+/// The access that a caller needs to begin or follow a turn.
+pub const CHAT_RULE: AccessRule = AccessRule {
+    operation: CHAT,
+    needs: Needs::Session,
+    effect: Effect::Messages,
+};
+
+/// The access that a caller needs to stop a turn, with `cancelTurn` or with a message
+/// that replaces the turn.
+pub const CANCEL_RULE: AccessRule = AccessRule {
+    operation: "cancelTurn",
+    needs: Needs::Session,
+    effect: Effect::Session,
+};
+
+/// The agent that a request reached, and the request's caller.
+pub struct Agent<'a> {
+    /// The operations that minted tokens may name, and the rights that each requires.
+    pub operations: &'static [AccessRule],
+    pub name: &'a str,
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub policy: &'a Policy,
+    pub caller: &'a Caller,
+    pub outbound: &'a dyn Outbound,
+    pub deployed: &'a Deployed,
+    pub compactions: &'a CompactionTracker,
+    pub turns: &'a RunningTurns,
+    pub audience: &'a dyn Audience,
+    pub starter: &'a dyn TurnStarter,
+    /// The platform's own backups of the object.
+    pub recovery: &'a dyn Recovery,
+    /// The agents that forwarded the request, because this agent keeps a block of theirs.
+    pub via: &'a [String],
+    /// The memory of the request's body, for an operation that waits for long.
+    pub body: Option<&'a Reservation>,
+}
+
+impl<'a> Agent<'a> {
+    pub fn memory(&self) -> Memory<'a> {
+        Memory {
+            agent: self.name,
+            db: self.db,
+            host: self.host,
+            outbound: self.outbound,
+            deployed: &self.deployed.memory,
+            new_callbacks: &self.turns.callbacks.new,
+            pages: &self.turns.pages,
+            via: self.via,
+        }
+    }
+
+    /// Gives the memory of the request's body back. The operation must have dropped all
+    /// values that it made of the body.
+    pub fn give_body_back(&self) {
+        if let Some(body) = self.body {
+            body.resize(0);
+        }
+    }
+    pub fn turn_context(&self) -> TurnContext<'a> {
+        TurnContext {
+            memory: self.memory(),
+            deployed: self.deployed,
+            turns: self.turns,
+            audience: self.audience,
+            compactions: self.compactions,
+        }
+    }
+
+    /// Registers a turn that is stored.
+    pub fn begin(&self, turn: Turn, reservation: Reservation) -> TurnWork {
+        TurnWork::Begin(self.turns.begin(&turn, reservation, false), Box::new(turn))
+    }
+
+    /// Has retention and backups begin soon, or go on, if there is work for them.
+    pub fn keep_soon(&self, has_work: bool) {
+        if has_work {
+            self.starter.keep_soon();
+        }
+    }
+
+    /// Makes the calls that turns and changes of memory have written, if there are any.
+    pub fn call_back(&self) {
+        if self.turns.callbacks.new.take() {
+            self.starter.call_back();
+        }
+    }
+}

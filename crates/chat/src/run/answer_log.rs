@@ -1,0 +1,166 @@
+//! Writes a client's answers to calls into the log, and finds the calls that may be made
+//! now.
+
+use std::collections::HashSet;
+
+use crate::request::answers::{ApprovalAnswer, ClientOutcome, DECLINED};
+use crate::request::known_messages::{KnownMessage, find_answers_end};
+use crate::request::open_calls::{AnsweredCalls, call_of, find_client_call, own_rows};
+use crate::request::plan::RequestPlan;
+use crate::turn::{CallState, TurnCall, TurnStep, result_event};
+use base::database::Database;
+use base::error::Result;
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use log::append::{Parent, append};
+use log::event::NewEvent;
+use log::note::{Approval, Note, get_note};
+use messages::change::change_note;
+
+/// The session whose calls are answered.
+pub struct AnswerLog<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub session_id: &'a Id,
+}
+
+impl AnswerLog<'_> {
+    /// Writes the answers. Returns a step with the approved calls that may be made now:
+    /// an approved call is made once all calls of its message are answered.
+    pub fn take_answers(
+        &self,
+        planned: &RequestPlan<'_>,
+        known: &[KnownMessage],
+    ) -> Result<Vec<TurnStep>> {
+        let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
+        let mut answered: Vec<&KnownMessage> = Vec::new();
+        for answer in &planned.answers {
+            let Some(known) = find(&answer.message_id) else {
+                continue;
+            };
+            let call_id = answer.answer.tool_call_id.as_str();
+            let call = find_client_call(
+                self.db,
+                self.session_id,
+                &known.rows,
+                known.copied_seq,
+                call_id,
+            )?;
+            let (content, is_error, is_json) = match &answer.answer.outcome {
+                ClientOutcome::Output(json) => match json::decode::<String>(json.get()) {
+                    Ok(text) => (text, false, false),
+                    Err(_) => (json.get().to_owned(), false, true),
+                },
+                ClientOutcome::Error(text) => (text.clone(), true, false),
+            };
+            let note = Note {
+                is_json,
+                ..Note::default()
+            };
+            self.append_within(
+                known,
+                result_event(call.id, call.name, content, is_error, note),
+            )?;
+            answered.push(known);
+        }
+        for answer in &planned.approvals {
+            let Some(known) = find(&answer.message_id) else {
+                continue;
+            };
+            self.take_approval(known, &answer.answer)?;
+            answered.push(known);
+        }
+        let mut ready = Vec::new();
+        let mut seen = HashSet::new();
+        for known in answered {
+            if !planned.still_open.is_empty() || !seen.insert(&known.stored.id) {
+                continue;
+            }
+            ready.extend(self.load_approved(known)?);
+        }
+        if ready.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![TurnStep {
+            calls: ready,
+            is_logged: true,
+            ..TurnStep::default()
+        }])
+    }
+
+    fn append_within(&self, known: &KnownMessage, event: NewEvent) -> Result<()> {
+        let last = find_answers_end(self.db, self.session_id, &known.stored.id)?
+            .map_or(Parent::Leaf, Parent::After);
+        append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)
+    }
+
+    fn take_approval(&self, known: &KnownMessage, answer: &ApprovalAnswer) -> Result<()> {
+        let call_id = answer.tool_call_id.as_str();
+        // Of calls with one id, the newest is the one that waits.
+        let rows = own_rows(&known.rows, known.copied_seq).rev();
+        for row in rows.filter(|row| row.has_note()) {
+            // Read again, since an earlier answer may have changed the note.
+            let mut note = get_note(self.db, self.session_id, row.seq)?;
+            let Some(approval_id) = note.approvals.get(call_id).cloned() else {
+                continue;
+            };
+            let approval = Approval {
+                id: approval_id,
+                approved: answer.approved,
+                reason: answer.reason.clone(),
+            };
+            if answer.approved {
+                note.decided.insert(call_id.to_owned(), approval);
+                let message_id = &known.stored.id;
+                return change_note(
+                    self.db,
+                    self.host,
+                    self.session_id,
+                    message_id,
+                    row.seq,
+                    &note,
+                );
+            }
+            let call = call_of(self.db, self.session_id, row, call_id)?;
+            let content = match &answer.reason {
+                Some(reason) => format!("{DECLINED} They said: {reason}"),
+                None => DECLINED.to_owned(),
+            };
+            let note = Note {
+                approval: Some(approval),
+                ..Note::default()
+            };
+            return self
+                .append_within(known, result_event(call.id, call.name, content, true, note));
+        }
+        Ok(())
+    }
+
+    /// The approved calls of a message whose results are still to come.
+    fn load_approved(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
+        let mut calls = Vec::new();
+        let answered = AnsweredCalls::of(&known.rows, &known.parted, known.copied_seq);
+        for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
+            let note = get_note(self.db, self.session_id, row.seq)?;
+            for (call_id, approval) in note.decided {
+                // No user was asked to approve the call, or the call has its result.
+                if !note.approvals.contains_key(&call_id) || answered.has(row, &call_id) {
+                    continue;
+                }
+                let call = call_of(self.db, self.session_id, row, &call_id)?;
+                calls.push(TurnCall {
+                    id: call.id,
+                    name: call.name,
+                    arguments: call.arguments,
+                    bad_arguments: None,
+                    state: CallState::Waiting,
+                    approval: Some(approval),
+                    asked_of: note.asked_of.get(&call_id).cloned(),
+                    is_spared: false,
+                });
+            }
+        }
+        Ok(calls)
+    }
+}

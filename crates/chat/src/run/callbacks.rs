@@ -1,0 +1,167 @@
+//! Makes the calls that tell a service of a turn's end (`onTurnEnd`) and of a change of memory
+//! (`onMemoryChange`). `store/callbacks.rs` keeps their rows. A call is tried until the service
+//! answers 2xx, at most `MAX_ATTEMPTS` times, and then kept as failed.
+//!
+//! Each call is signed as the Standard Webhooks specification says, with a key that is
+//! derived from the Worker's secret. What is told is read when the call is made, so a
+//! message or a text that was deleted meanwhile is not told.
+
+mod memory_change;
+mod message;
+mod target;
+mod turn_end;
+
+use std::cell::RefCell;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::future::join_all;
+
+use self::message::CallbackMessage;
+pub use self::target::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
+pub use self::turn_end::insert;
+use access::Policy;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::outbound::{CallFailure, CallLimits, CallPurpose, OutboundRequest, read_all};
+use base::owner::work_for;
+use memory::Memory;
+use store::callbacks::{Callback, NewCallbacks, find_next_due};
+
+/// The number of calls that are under way at once. Models and tools use the same
+/// connections.
+const MAX_AT_ONCE: usize = 2;
+
+/// The limits of a call. Of the answer only the status counts; its body is read so that
+/// the service is not cut off.
+const LIMITS: CallLimits = CallLimits {
+    wait_ms: 60_000,
+    silence_ms: 10_000,
+    mute_ms: None,
+    total_ms: 15_000,
+    max_bytes: 64 << 10,
+};
+
+/// The headers of a call, by the Standard Webhooks specification.
+const ID_HEADER: &str = "webhook-id";
+const TIME_HEADER: &str = "webhook-timestamp";
+const SIGNATURE_HEADER: &str = "webhook-signature";
+
+/// The calls that are under way in this instance of the object.
+#[derive(Default)]
+pub struct CallbacksUnderWay {
+    calls: RefCell<Vec<(i64, String)>>,
+    pub new: NewCallbacks,
+}
+
+impl CallbacksUnderWay {
+    /// Whether a service is being told of something in this session.
+    pub fn is_of(&self, session_id: &Id) -> bool {
+        let calls = self.calls.borrow();
+        calls.iter().any(|(_, id)| id == session_id.as_str())
+    }
+
+    fn numbers(&self) -> Vec<i64> {
+        self.calls
+            .borrow()
+            .iter()
+            .map(|(number, _)| *number)
+            .collect()
+    }
+
+    fn begin(&self, call: &Callback) {
+        let call = (call.number, call.session_id.clone());
+        self.calls.borrow_mut().push(call);
+    }
+
+    fn end(&self, number: i64) {
+        self.calls
+            .borrow_mut()
+            .retain(|(other, _)| *other != number);
+    }
+}
+
+/// Makes the calls.
+#[derive(Clone, Copy)]
+pub struct CallbackSender<'a> {
+    pub memory: Memory<'a>,
+    pub policy: &'a Policy,
+    pub under_way: &'a CallbacksUnderWay,
+}
+
+impl CallbackSender<'_> {
+    /// Makes the calls that are due. Returns when the next call is due; `None`: no call
+    /// waits.
+    pub async fn call_due(self) -> Result<Option<i64>> {
+        let (db, host) = (self.memory.db, self.memory.host);
+        loop {
+            let under_way = self.under_way.numbers();
+            let free = MAX_AT_ONCE.saturating_sub(under_way.len()) as i64;
+            let calls = Callback::load_due(db, &under_way, host.now_ms(), free)?;
+            if calls.is_empty() {
+                return find_next_due(db);
+            }
+            for call in &calls {
+                self.under_way.begin(call);
+            }
+            let made = calls
+                .iter()
+                .map(|call| work_for(&call.session_id, self.call(call)));
+            let outcomes = join_all(made).await;
+            for (call, outcome) in calls.iter().zip(outcomes) {
+                self.under_way.end(call.number);
+                match outcome {
+                    Ok(()) => call.forget(db)?,
+                    Err(reason) => call.put_off(db, host.now_ms(), &reason)?,
+                }
+            }
+        }
+    }
+
+    /// Makes one call. An error says why the call failed.
+    async fn call(self, call: &Callback) -> Result<(), String> {
+        let request = self.request(call).map_err(Error::into_message)?;
+        let failed = |failure: CallFailure| failure.reason();
+        let mut answer = self.memory.outbound.send(request).await.map_err(failed)?;
+        let status = answer.status;
+        // Only the status counts: an answer that breaks off or is too long does no harm.
+        let _ = read_all(answer.body.as_mut()).await;
+        match (200..300).contains(&status) {
+            true => Ok(()),
+            false => Err(format!("it answered with status {status}")),
+        }
+    }
+
+    fn request(self, call: &Callback) -> Result<OutboundRequest> {
+        let CallbackMessage {
+            place,
+            delivery_id,
+            body,
+        } = match call.tells_of_turn() {
+            true => turn_end::tell(&self.memory, self.policy, call)?,
+            false => memory_change::tell(&self.memory, self.policy, call)?,
+        };
+        let now_s = (self.memory.host.now_ms() / 1000).to_string();
+        // A Worker without a secret has nothing to sign with. While a secret is replaced,
+        // there are two signatures, as Standard Webhooks says.
+        let content = format!("{delivery_id}.{now_s}.{body}");
+        let secrets = self.policy.secrets();
+        let signatures: Vec<String> = secrets
+            .map(|secret| format!("v1,{}", STANDARD.encode(secret.sign_callback(&content))))
+            .collect();
+        let mut headers = vec![
+            (ID_HEADER.to_owned(), delivery_id),
+            (TIME_HEADER.to_owned(), now_s),
+        ];
+        if !signatures.is_empty() {
+            headers.push((SIGNATURE_HEADER.to_owned(), signatures.join(" ")));
+        }
+        Ok(OutboundRequest {
+            purpose: CallPurpose::Tool,
+            place,
+            headers,
+            body,
+            limits: LIMITS,
+        })
+    }
+}

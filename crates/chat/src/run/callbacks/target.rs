@@ -1,0 +1,92 @@
+//! Who is called: a service binding, or an address that the operator allows. The service that
+//! writes summaries is checked here, too: a file may name one as a request may.
+
+use crate::address::tool_address::check_url;
+use base::error::{Error, Result};
+use base::outbound::{CallFailure, Endpoint, Outbound};
+use store::callbacks::CallbackTarget;
+use store::config::ConfigureAgent;
+
+/// The settings that name who is called.
+pub const TURN_END: &str = "onTurnEnd";
+pub const MEMORY_CHANGE: &str = "onMemoryChange";
+
+/// The address of the calls in the configuration. The operator's list of origins may have
+/// become shorter since then.
+pub fn place_of(
+    outbound: &dyn Outbound,
+    setting: &str,
+    target: Option<&CallbackTarget>,
+) -> Result<Endpoint> {
+    let target = target.ok_or_else(|| nobody(setting))?;
+    match (&target.service, &target.url) {
+        (Some(binding), None) => {
+            if !outbound.is_bound(binding.as_str()) {
+                return Err(CallFailure::not_configured(binding.as_str()));
+            }
+            Ok(Endpoint::Service {
+                binding: binding.as_str().to_owned(),
+                path: String::new(),
+            })
+        }
+        (None, Some(url)) => {
+            check_url(outbound, url)?;
+            Ok(Endpoint::Url(url.clone()))
+        }
+        _ => Err(nobody(setting)),
+    }
+}
+
+/// The targets that a change of the configuration sets, with the names of their settings.
+fn targets_of(change: &ConfigureAgent) -> impl Iterator<Item = (&'static str, &CallbackTarget)> {
+    [
+        (TURN_END, &change.on_turn_end),
+        (MEMORY_CHANGE, &change.on_memory_change),
+    ]
+    .into_iter()
+    .filter_map(|(setting, change)| Some((setting, change.given()?.as_ref()?)))
+    // `{}` lifts a default that is deployed.
+    .filter(|(_, target)| target.is_somebody())
+}
+
+/// Checks that each target names one place.
+pub fn check_shapes(change: &ConfigureAgent) -> Result<()> {
+    for (setting, target) in targets_of(change) {
+        if target.service.is_some() && target.url.is_some() {
+            return Err(nobody(setting));
+        }
+    }
+    Ok(())
+}
+
+pub fn nobody(setting: &str) -> Error {
+    Error::invalid(
+        setting,
+        format!("`{setting}` is either a `service` binding or a `url`: give one of them."),
+    )
+}
+
+/// Checks that the agent may call the services and addresses that a change of the
+/// configuration names, here or in a file.
+pub fn check_targets(outbound: &dyn Outbound, change: &ConfigureAgent) -> Result<()> {
+    for (setting, target) in targets_of(change) {
+        let named = |error: Error| {
+            let field = match error.details.get("field").and_then(|field| field.as_str()) {
+                Some("url") => format!("{setting}.url"),
+                _ => setting.to_owned(),
+            };
+            error.with("field", field)
+        };
+        place_of(outbound, setting, Some(target))
+            .map(drop)
+            .map_err(named)?;
+    }
+    if let Some(Some(summarize)) = change.summarize.given()
+        && let Some(binding) = &summarize.service
+        && !outbound.is_bound(binding.as_str())
+    {
+        let error = CallFailure::not_configured(binding.as_str());
+        return Err(error.with("field", "summarize"));
+    }
+    Ok(())
+}

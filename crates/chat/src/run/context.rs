@@ -1,0 +1,28 @@
+//! The surroundings of a turn: the agent's memory, the running turns, the sockets.
+
+use crate::run::deployed::Deployed;
+use crate::run::running_turns::{Audience, RunningTurns};
+use base::ids::Id;
+use base::json::{self, json};
+use base::outbound::ClassNotice;
+use context::compaction::auto::CompactionTracker;
+use memory::Memory;
+
+/// The parts of the agent that a turn needs.
+#[derive(Clone, Copy)]
+pub struct TurnContext<'a> {
+    pub memory: Memory<'a>,
+    pub deployed: &'a Deployed,
+    pub turns: &'a RunningTurns,
+    pub audience: &'a dyn Audience,
+    pub compactions: &'a CompactionTracker,
+}
+
+impl TurnContext<'_> {
+    /// Tells a class that extends this one the present phase of the session's turn.
+    pub fn tell_class(&self, session_id: &Id, phase: &str) {
+        let told = || json::text(&json!({"sessionId": session_id.as_str(), "phase": phase}));
+        let outbound = self.memory.outbound;
+        outbound.tell_class(ClassNotice::Status, &told);
+    }
+}

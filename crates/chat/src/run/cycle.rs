@@ -1,0 +1,62 @@
+//! Runs a turn to its end, and then the work that follows the turn in its session.
+
+use std::rc::Rc;
+
+use crate::request::waiting;
+use crate::run::agent::Agent;
+use crate::run::driver;
+use crate::run::line::take_waiting;
+use crate::run::replies::take_early_answers;
+use crate::run::watchers::show_if_watched;
+use crate::run::work::TurnWork;
+use base::error::Result;
+use base::ids::Id;
+use base::owner::work_for;
+use base::trace::run_in;
+
+/// Runs a turn to its end; returns the session that grew.
+pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
+    let mut work = work;
+    loop {
+        let running = Rc::clone(work.running());
+        work_for(running.session_id.as_str(), run_one(agent, work)).await;
+        match find_next_work(agent, &running.session_id) {
+            Ok(Some(next)) => work = next,
+            // The next look retries the work that failed.
+            Ok(None) | Err(_) => return running.session_id.clone(),
+        }
+    }
+}
+
+/// The work after a turn: a message that replaced the turn, an early answer that
+/// continues the turn, or the next message that waits.
+fn find_next_work(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    let first = waiting::find_first(agent.db, session_id)?;
+    if !first.is_some_and(|place| place.goes_first())
+        && let Some(work) = take_early_answers(agent, session_id)?
+    {
+        return Ok(Some(work));
+    }
+    take_waiting(agent, session_id)
+}
+
+async fn run_one(agent: &Agent<'_>, work: TurnWork) {
+    let running = Rc::clone(work.running());
+    let trace = work.turn().record.find_trace().map(Rc::new);
+    let driven = async {
+        match work {
+            TurnWork::Begin(running, turn) => {
+                driver::run(agent.turn_context(), &running, *turn).await;
+            }
+            TurnWork::TakeUp(taken) => driver::resume(agent.turn_context(), *taken).await,
+        }
+    };
+    run_in(trace, driven).await;
+    agent.turns.outlast(&running);
+    agent.call_back();
+    // The client that asked has the turn, but not the messages that others wrote
+    // meanwhile.
+    let has_all = !running.is_continuation && !running.has_news();
+    let except = has_all.then_some(running.request_id.as_str());
+    show_if_watched(agent, &running.session_id, except);
+}

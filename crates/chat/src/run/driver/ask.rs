@@ -1,0 +1,293 @@
+//! A request to the model: the context that it is sent, and its answer.
+
+use super::recording::{AskedStep, parts_of};
+use super::{Broken, TurnDriver};
+use crate::run::retell::tell_outcome;
+use crate::run::tracing::{chat_part, part_of};
+use crate::tools::turn_tools::TurnTools;
+use crate::turn::Turn;
+use crate::turn::partial_answer::PartialAnswer;
+use crate::turn::place::find_place;
+use crate::turn::store::state_bytes;
+use crate::turn::window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, store_window};
+use base::budget::{Reservation, TURNS};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::tokens;
+use base::trace::run_in;
+use context::compaction::fixed::tools_tokens;
+use context::working_context::budget::Budget;
+use context::working_context::build::{ContextWindow, WorkingContext, message_tokens};
+use context::working_context::fitting::build_fitting;
+use log::slices::MAX_EVENT_BYTES;
+use memory::BlockScope;
+use memory::frozen::{find_reminder, freeze, refresh};
+use models::call::open;
+use models::length::LengthRefusal;
+use models::metered::{CallOutcome, EndedCall, settle};
+use models::{AnswerPart, ModelRequest};
+use store::config::Config;
+use store::meter::Meter;
+use store::model_settings::PromptRefresh;
+
+/// The most bytes of one answer of the model: the limit of an event, less its other
+/// fields.
+const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
+
+/// The number of times that a turn waits, `WAIT_MS` each, for memory for its request to
+/// the model: half a minute in all.
+const MAX_WAITS: usize = 30;
+const WAIT_MS: i64 = 1_000;
+
+impl TurnDriver<'_> {
+    /// Asks the model and reads its answer to the end.
+    pub(super) async fn ask(&self) -> Result<(), Broken> {
+        let started_at = self.now();
+        let config = self.config()?;
+        let turn = self.turn.borrow().clone();
+        let mut turn_tools = self.turn_tools(&config, &turn)?;
+        if let Some(refreshed) = turn_tools.refresh(&turn) {
+            let refreshed = self.running.unless_cancelled(refreshed).await;
+            refreshed.ok_or(Broken::Cancelled)??;
+            turn_tools = self.turn_tools(&config, &turn)?;
+        }
+        // A request that is sent once more belongs to the same step.
+        if turn.room.refusals == 0 || !self.writer.borrow().is_in_step() {
+            let begun = self.writer.borrow_mut().start_step();
+            self.tell(begun);
+        }
+        let mut heard = PartialAnswer::default();
+        let meter = self.meter(&config, &turn);
+        let part = part_of(&chat_part(turn.record.steps.len()));
+        let reading = self.read_answer(&meter, &turn, &turn_tools, &mut heard);
+        let outcome = self.running.unless_cancelled(run_in(part, reading)).await;
+        let ended = EndedCall {
+            usage: heard.usage,
+            heard_tokens: heard.tokens(),
+            outcome: match &outcome {
+                Some(Ok(())) => CallOutcome::Whole,
+                Some(Err(error)) => CallOutcome::Failed(error),
+                None => CallOutcome::GivenUp,
+            },
+        };
+        let model = heard.model.take();
+        // A request that was never sent spent nothing.
+        let spent = model.as_ref().map(|_| ended.spent(heard.sent));
+        let spent = spent.unwrap_or_default();
+        let counted = settle(&meter, heard.reserved.as_ref(), spent);
+        let outcome = outcome.map(|outcome| outcome.and(counted));
+        self.count(&config, spent, heard.estimated, model.clone());
+        self.note_step(
+            &config,
+            &AskedStep {
+                started_at,
+                heard: &heard,
+                model: model.as_deref(),
+                spent,
+                outcome: outcome.as_ref(),
+            },
+        );
+        let broken = match outcome {
+            Some(Ok(())) => None,
+            Some(Err(error)) => match self.take_refusal(&heard, error) {
+                Ok(()) => return Ok(()),
+                Err(error) => Some(Broken::Failed(error)),
+            },
+            None => Some(Broken::Cancelled),
+        };
+        if let Some(broken) = broken {
+            self.turn
+                .borrow_mut()
+                .take_partial(heard.text, heard.reasoning);
+            return Err(broken);
+        }
+        let host = self.context.memory.host;
+        self.turn.borrow_mut().take_answer(
+            heard.text,
+            heard.reasoning,
+            heard.calls,
+            heard.finish_reason,
+            &|name| turn_tools.runner(name),
+            &mut || Id::mint_approval(host).as_str().to_owned(),
+        );
+        if let (Some(kept), Some(by)) = (heard.kept, &model) {
+            self.turn.borrow_mut().keep(by, &kept);
+        }
+        self.note_calls(&turn_tools);
+        let mut told = Vec::new();
+        for call in self.turn.borrow_mut().newest_calls() {
+            let mut writer = self.writer.borrow_mut();
+            told.extend(tell_outcome(&mut writer, call));
+        }
+        self.tell(told);
+        Ok(())
+    }
+
+    /// Takes a refusal for length: the step is tried once more. Any other error goes on.
+    fn take_refusal(&self, heard: &PartialAnswer, error: Error) -> Result<()> {
+        let Some(refusal) = LengthRefusal::of(&error).filter(|_| heard.bytes() == 0) else {
+            return Err(error);
+        };
+        let memory = &self.context.memory;
+        let request = RefusedRequest {
+            refusal,
+            model: &heard.refused_by,
+            estimated: heard.estimated,
+            fixed: heard.fixed,
+        };
+        request.learn(memory.db, memory.host, &mut self.turn.borrow_mut(), error)
+    }
+
+    /// The limits for the turn's requests.
+    fn meter<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Meter<'b> {
+        Meter {
+            db: self.context.memory.db,
+            host: self.context.memory.host,
+            config,
+            token: turn.limits.as_ref(),
+        }
+    }
+
+    async fn read_answer(
+        &self,
+        meter: &Meter<'_>,
+        turn: &Turn,
+        turn_tools: &TurnTools<'_>,
+        heard: &mut PartialAnswer,
+    ) -> Result<()> {
+        let config = meter.config;
+        let memory = &self.context.memory;
+        let scope = BlockScope::Session(&turn.session_id);
+        let mut instructions = Vec::new();
+        // The user's message is stored already, so a home that is slow loses nothing.
+        let frozen = match config.refresh_prompt {
+            PromptRefresh::Turn if turn.asked() == 0 => refresh(memory, scope).await?,
+            _ => freeze(memory, scope).await?,
+        };
+        if !frozen.prompt.is_empty() {
+            instructions.push(frozen.prompt);
+        }
+        instructions.extend(config.system_instructions.0.iter().cloned());
+        instructions.extend(turn.system_instructions.iter().cloned());
+        let reminder = find_reminder(memory, scope).await?;
+        let leaf_seq = find_place(memory.db, turn)?.seq;
+        let choice = self.choice(config, turn)?;
+        let window = TurnWindow::load(memory.db, memory.host, &turn.session_id, config, &choice)?;
+        let reminded = reminder.as_deref().map_or(0, tokens::estimate);
+        let budget = || {
+            let tools = &turn_tools.definitions;
+            window.budget(memory.db, &turn.session_id, tools, reminded)
+        };
+        let shown = ContextRequest {
+            instructions: &instructions,
+            leaf_seq,
+            keep_media: usize::try_from(config.keep_media.0).unwrap_or(0),
+            window: &window,
+        };
+        let kept_bytes = state_bytes(turn) + turn_tools.bytes();
+        self.running.keeps(kept_bytes);
+        let mut stream = {
+            // The context and its reservation are dropped as soon as the model answers.
+            let (mut context, hidden, _held) = self.build_context(turn, &shown, &budget).await?;
+            // After a refusal for length, less comes back.
+            let refused = i64::from(turn.room.refusals > 0);
+            context.give_back_to(&choice.name.to_string(), window.tokens >> (2 * refused));
+            let request = ModelRequest {
+                system: &context.system_instructions,
+                messages: &context.messages,
+                earlier_calls: &turn.call_ids(),
+                tools: &turn_tools.definitions,
+                reminder: reminder.as_deref(),
+                max_output_tokens: window.answer_tokens,
+                temperature: config.temperature.map(|temperature| temperature.0),
+                reasoning_effort: config.reasoning_effort,
+            };
+            let tools = tools_tokens(&turn_tools.definitions);
+            heard.estimated = context.tokens_estimate + reminded + tools;
+            let messages = context.messages.iter().map(message_tokens);
+            heard.fixed = heard.estimated - messages.sum::<i64>();
+            let beside = (tools, reminded);
+            heard.context = Some(parts_of(&context, beside, (window.tokens, hidden)));
+            heard.refused_by = choice.name.to_string();
+            // Refuses the request if the day's tokens or money are spent.
+            let sent = window.calibration.correct(heard.estimated);
+            heard.reserved = meter.reserve(&heard.refused_by, sent)?;
+            heard.sent = sent;
+            heard.model = Some(choice.name.to_string());
+            heard.sent_at = Some(self.now());
+            open(memory.outbound, &choice, &request, true).await?
+        };
+        // The demo may have stood in for the chosen model.
+        heard.model = Some(stream.model.clone());
+        while let Some(part) = stream.next().await? {
+            if let AnswerPart::Failed(sentence) = part {
+                return Err(Error::new(Code::ModelFailed, sentence));
+            }
+            let chunks = self.writer.borrow_mut().say(&part);
+            self.tell(chunks);
+            heard.note_first(&part, self.now());
+            heard.take(part);
+            self.running.keeps(kept_bytes + heard.bytes());
+            if self.running.is_over_limit() || heard.bytes() > MAX_SAID_BYTES {
+                // The text that is kept has to fit into an event.
+                let end = heard.text.floor_char_boundary(MAX_SAID_BYTES);
+                heard.text.truncate(end);
+                return Err(Error::new(
+                    Code::ModelFailed,
+                    "The answer grew beyond what one turn may say and was stopped.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the context that the model is sent, and reserves memory for it. If the
+    /// memory is not free, drops the context, waits, and builds the context anew. Returns
+    /// also about how many messages are left out.
+    async fn build_context(
+        &self,
+        turn: &Turn,
+        shown: &ContextRequest<'_>,
+        budget: &dyn Fn() -> Result<Budget<'static>>,
+    ) -> Result<(WorkingContext, i64, Reservation)> {
+        let memory = &self.context.memory;
+        let mut tries = 0;
+        loop {
+            let window = ContextWindow {
+                leaf_seq: shown.leaf_seq,
+                limit: usize::MAX,
+                system_instructions: shown.instructions.to_vec(),
+                added: turn.messages(),
+                keep_media: shown.keep_media,
+            };
+            let fitted = build_fitting(memory.db, &turn.session_id, window, &budget()?)?;
+            store_window(memory.db, &turn.session_id, &fitted)?;
+            if shown.window.is_filling(&fitted) {
+                let compactions = self.context.compactions;
+                compactions.mark_filling(&turn.session_id, shown.window.tokens);
+            }
+            let (context, hidden) = (fitted.context, fitted.hidden);
+            let bytes = context.bytes();
+            if bytes > MAX_SENT_BYTES {
+                let what = "What the model would be sent";
+                return Err(Error::payload_too_large(what, MAX_SENT_BYTES, bytes));
+            }
+            // Twice: for the context, and for its copy in the provider's format.
+            match Reservation::take(&TURNS, 2 * bytes, "The turns that run") {
+                Ok(held) => return Ok((context, hidden, held)),
+                Err(error) if tries == MAX_WAITS => return Err(error),
+                Err(_) => tries += 1,
+            }
+            drop(context);
+            memory.outbound.sleep(WAIT_MS).await;
+        }
+    }
+}
+
+/// The part of a conversation that a model is to be sent.
+struct ContextRequest<'a> {
+    instructions: &'a [String],
+    leaf_seq: Option<i64>,
+    keep_media: usize,
+    window: &'a TurnWindow,
+}

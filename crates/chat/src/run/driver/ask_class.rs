@@ -1,0 +1,35 @@
+//! The question to the class which calls of its tools the user must approve.
+
+use futures_util::future::join_all;
+
+use super::{Broken, TurnDriver};
+use crate::run::retell::tell_outcome;
+
+impl TurnDriver<'_> {
+    /// Asks about all of these calls of the newest step at once. The step is stored before,
+    /// so the model is not asked again if the object dies. The answers are stored with what
+    /// follows from them: before a call is made, or in the turn's last transaction.
+    pub(super) async fn ask_class(&self, calls: &[usize]) -> Result<(), Broken> {
+        let config = self.config()?;
+        self.save()?;
+        let turn = self.turn.borrow().clone();
+        let turn_tools = self.turn_tools(&config, &turn)?;
+        let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
+        let asked = calls.iter().filter_map(|index| {
+            let call = newest.get(*index)?;
+            let (turn_tools, turn) = (&turn_tools, &turn);
+            Some(async move { (*index, turn_tools.needs_approval(turn, call).await) })
+        });
+        let decided = self.running.unless_cancelled(join_all(asked)).await;
+        let mut told = Vec::new();
+        for (index, needs_approval) in decided.ok_or(Broken::Cancelled)? {
+            let mut turn = self.turn.borrow_mut();
+            if let Some(call) = turn.newest_calls().get_mut(index) {
+                call.settle(needs_approval);
+                told.extend(tell_outcome(&mut self.writer.borrow_mut(), call));
+            }
+        }
+        self.tell(told);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! The end of a turn that was driven: the turn is written into the log, and then its
+//! listeners are told.
+
+use super::{Broken, TurnDriver};
+use crate::frames::outgoing::{TurnOutcome, render_failed};
+use crate::record::RecordedFailure;
+use crate::run::ending::write;
+use crate::run::tracing::trace_turn;
+use crate::turn::TurnEnding;
+use crate::turn::report::{TurnReport, step_limit_reached, usage_metadata};
+use base::error::{Error, Result};
+use models::FinishReason;
+
+impl TurnDriver<'_> {
+    /// Writes the turn's answer into the log, then reports the end of the turn.
+    pub(super) async fn finish(self, outcome: Result<TurnEnding, Broken>) {
+        let has_lost_log = self.running.has_lost_log();
+        // If the log is gone, the turn ended because the agent was destroyed, whatever
+        // error came of it.
+        let outcome = match has_lost_log {
+            true => Err(Broken::Cancelled),
+            false => outcome,
+        };
+        match outcome {
+            Ok(_) => {}
+            Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
+            Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
+        }
+        let report = self.report(&outcome);
+        let written = match has_lost_log {
+            true => Ok(false),
+            false => write(
+                &self.context.memory,
+                &self.turn.borrow(),
+                &report,
+                self.running.is_cancelled(),
+            ),
+        };
+        self.trace(&report, written.as_ref().err());
+        let written = written.map(|is_told| {
+            if is_told {
+                self.context.turns.callbacks.new.note();
+            }
+        });
+        let metadata = usage_metadata(self.config(), &report);
+        let mut writer = self.writer.borrow_mut();
+        let (chunks, told) = match (&written, &outcome) {
+            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
+                (writer.fail(&error.message), TurnOutcome::Error)
+            }
+            (Ok(()), Err(Broken::Cancelled)) => (writer.abort(None), TurnOutcome::Aborted),
+            (Ok(()), Ok(TurnEnding::Said(reason))) => {
+                (writer.finish(*reason, metadata), TurnOutcome::Completed)
+            }
+            (Ok(()), Ok(TurnEnding::LeftToClient)) => (
+                writer.finish(FinishReason::ToolCalls, metadata),
+                TurnOutcome::Completed,
+            ),
+            (Ok(()), Ok(TurnEnding::StepLimit)) => {
+                let error = step_limit_reached(&self.turn.borrow());
+                (writer.fail(&error.message), TurnOutcome::Error)
+            }
+        };
+        drop(writer);
+        let failed = match (&written, &outcome) {
+            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => Some(error.message.clone()),
+            _ => None,
+        };
+        self.tell(chunks);
+        let session_id = &self.running.session_id;
+        if self.context.audience.is_there(session_id) {
+            let frame = match failed {
+                Some(sentence) => render_failed(
+                    &self.running.request_id,
+                    &sentence,
+                    self.running.is_continuation,
+                ),
+                None => self.running.frame_header(false).render_done(told),
+            };
+            self.context.audience.tell(session_id, &frame, None);
+        }
+        self.running.keeps(0);
+        let report = written.map(|()| report);
+        self.context.turns.end(self.running, told, report);
+    }
+
+    /// Hands the turn's spans to the operator's receiver. `failure`: the end was not written.
+    fn trace(&self, report: &TurnReport, failure: Option<&Error>) {
+        let memory = &self.context.memory;
+        let turn = self.turn.borrow();
+        let mut record = report.record(&turn, memory.host.now_ms(), Some(&turn.message_id));
+        record.failure = failure.map(RecordedFailure::of).or(record.failure);
+        trace_turn(memory, &turn, report, &record);
+    }
+
+    fn report(&self, outcome: &Result<TurnEnding, Broken>) -> TurnReport {
+        let turn = self.turn.borrow();
+        match outcome {
+            Ok(ending) => TurnReport::of_ending(&turn, ending),
+            Err(Broken::Cancelled) => TurnReport::of_cancelled(&turn),
+            Err(Broken::Failed(error)) => TurnReport::of_failure(&turn, error),
+        }
+    }
+}

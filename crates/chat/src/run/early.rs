@@ -1,0 +1,110 @@
+//! Answers to calls that came while the turn that asked was still running. Each answer
+//! is stored before its socket is sent anything more. Once the turn is over, one
+//! transaction deletes the answer and writes it into the log. So an object that dies in
+//! between loses no answer and takes none twice.
+
+use base::budget::MAX_ANSWER_BYTES;
+use base::columns::load;
+use base::database::{Database, atomically, find_row};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json;
+use log::slices::cut;
+use store::last_turns::load_without_turn;
+
+use crate::run::running_turns::ClientReply;
+use crate::turn::MAX_CALLS;
+
+/// An answer that waits to be taken.
+pub struct EarlyAnswer {
+    pub number: i64,
+    /// `None`: the stored answer can't be read.
+    pub reply: Option<ClientReply>,
+}
+
+/// Stores an answer until the turn ends. Only the first answer to a call counts, since
+/// a client that lost its socket sends it again.
+pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
+    let text = json::encode(reply)?;
+    let call_id = reply.answer.tool_call_id();
+    atomically(db, || {
+        let row = find_row(
+            db,
+            "SELECT count(DISTINCT number),
+                    coalesce(sum(octet_length(text)), 0),
+                    coalesce(max(number), 0),
+                    coalesce(sum(tool_call_id = ?2), 0)
+               FROM cf_agents_early_answers
+              WHERE session_id = ?1",
+            &[session_id.as_str().into(), call_id.into()],
+        )?;
+        let count = |column| row.as_ref().and_then(|row| row.find_integer(column));
+        let [calls, bytes, newest, of_call] = [0, 1, 2, 3].map(|column| count(column).unwrap_or(0));
+        if of_call > 0 {
+            return Ok(());
+        }
+        if calls >= MAX_CALLS as i64 {
+            return Err(Error::invalid(
+                "toolCallId",
+                format!(
+                    "More than {MAX_CALLS} calls were answered while the turn runs. Send this answer again when it is over."
+                ),
+            ));
+        }
+        let total = usize::try_from(bytes)
+            .unwrap_or(usize::MAX)
+            .saturating_add(text.len());
+        if total > MAX_ANSWER_BYTES {
+            let what = "The size of the answers that came while the turn runs (send this answer again when the turn is over)";
+            return Err(Error::payload_too_large(what, MAX_ANSWER_BYTES, total));
+        }
+        for (part, piece) in cut(&text).into_iter().enumerate() {
+            db.run(
+                "INSERT INTO cf_agents_early_answers (session_id, number, part, tool_call_id, text)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                &[
+                    session_id.as_str().into(),
+                    (newest + 1).into(),
+                    (part as i64 + 1).into(),
+                    call_id.into(),
+                    piece.into(),
+                ],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// The oldest stored answer of the session.
+pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAnswer>> {
+    let parts: Vec<(i64, String)> = load(
+        db,
+        "SELECT number, text
+           FROM cf_agents_early_answers
+          WHERE session_id = ?1
+            AND number = (SELECT min(number)
+                            FROM cf_agents_early_answers
+                           WHERE session_id = ?1)
+          ORDER BY part",
+        &[session_id.as_str().into()],
+    )?;
+    let Some((number, _)) = parts.first() else {
+        return Ok(None);
+    };
+    let reply: String = parts.iter().map(|(_, text)| text.as_str()).collect();
+    Ok(Some(EarlyAnswer {
+        number: *number,
+        reply: json::decode(&reply).ok(),
+    }))
+}
+
+/// Deletes an answer. Part of the transaction that takes it.
+pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
+    let sql = "DELETE FROM cf_agents_early_answers WHERE session_id = ?1 AND number = ?2";
+    db.run(sql, &[session_id.as_str().into(), number.into()])
+}
+
+/// Sessions whose answers were left over because the object died after their turn ended.
+pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
+    load_without_turn(db, "cf_agents_early_answers")
+}

@@ -1,0 +1,194 @@
+//! The end of a turn in the log.
+
+use crate::record::ended::{EndedRecord, ToldWithRecord};
+use crate::record::{RecordedFailure, TurnFinish, TurnRecord};
+use crate::run::callbacks;
+use crate::turn::Turn;
+use crate::turn::place::{find_place, gone};
+use crate::turn::report::TurnReport;
+use base::database::{Database, atomically};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json;
+use log::append::{AppendOutcome, Parent, append};
+use memory::Memory;
+use store::config::load_config;
+use store::kept_turns::{self, KeptFor, KeptTurn};
+use store::last_turns::{LastTurn, end_open_turn, find_open_turn};
+use store::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
+use store::spending::TurnSpending;
+use store::usage_days::{DayUsage, count_for_agent};
+
+/// Writes the assistant's events, the usage and the end of the turn in one transaction.
+/// If the log has no place for the answer any more, the turn ends without it. Returns
+/// whether somebody is to be told of the turn's end.
+pub fn write(
+    memory: &Memory<'_>,
+    turn: &Turn,
+    report: &TurnReport,
+    is_cancelled: bool,
+) -> Result<bool> {
+    let outcome = atomically(memory.db, || write_all(memory, turn, report));
+    match outcome {
+        Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
+            let without = match is_cancelled {
+                true => report.clone(),
+                false => TurnReport::of_failure(turn, &gone()),
+            };
+            let is_told = atomically(memory.db, || {
+                let (db, host) = (memory.db, memory.host);
+                let Some(open) = find_row(db, turn)? else {
+                    // The session is gone. The agent spent the tokens all the same.
+                    let spent = DayUsage::of_turn(&report.spent, host.now_ms());
+                    count_for_agent(db, &[spent])?;
+                    return Ok(false);
+                };
+                end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
+                keep_record(memory, turn, &without, (host.now_ms(), None))?;
+                callbacks::insert(memory, turn, &turn.message_id, report)
+            })?;
+            // The canceller knows why the turn ended.
+            if is_cancelled {
+                return Ok(is_told);
+            }
+            Err(gone())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Part of a transaction.
+fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bool> {
+    let (db, host) = (memory.db, memory.host);
+    // The session may have been deleted meanwhile, and made again with another turn.
+    let open = find_row(db, turn)?.ok_or_else(gone)?;
+    let (spent, ended_at) = (&report.spent, host.now_ms());
+    let mut events = turn.events()?;
+    let mut message_id = turn.message_id.clone();
+    let mut ends_by_itself = false;
+    let mut answer = None;
+    if let Some(first) = events.first_mut() {
+        let place = find_place(db, turn)?;
+        let parent = match place.find_id(db, &turn.session_id)? {
+            Some(id) => Parent::After(id),
+            None => Parent::Root,
+        };
+        // Others wrote behind the message: the addition to it is a message by itself.
+        let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
+        let record = &report.record(turn, ended_at, told_id);
+        let json = match turn.is_run {
+            true => json::encode(&ToldWithRecord {
+                told: report,
+                record,
+            }),
+            false => json::encode(&ToldWithRecord {
+                told: spent,
+                record,
+            }),
+        };
+        first.ends_turn = Some(json?);
+        let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
+        // If others wrote behind a message, the turn's addition to it becomes a message
+        // by itself.
+        if let (Some(first), true) = (appended.events.first(), place.has_moved) {
+            message_id.clone_from(&first.id);
+        }
+        answer = appended.events.first().map(|first| first.seq);
+        ends_by_itself = ends_by_its_answer(&open, &appended);
+    }
+    if !ends_by_itself {
+        end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
+    }
+    note_news(memory, turn)?;
+    let answer = answer.map(|seq| (seq, message_id.as_str()));
+    keep_record(memory, turn, report, (ended_at, answer))?;
+    callbacks::insert(memory, turn, &message_id, report)
+}
+
+/// If the agent learns, what was said in the turn is looked at soon. A turn that answers a
+/// callback has no look of its own: what is learnt is told, and the receiver's next turn would
+/// be learnt from. The session's next turn, or `learn`, has its events looked at.
+fn note_news(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    let Some(learn) = &config.learn else {
+        return Ok(());
+    };
+    let due_at = match turn.calls_nobody_back {
+        true => NEVER_MS,
+        false => due_at(learn, Occasion::TurnEnd, memory.host.now_ms()),
+    };
+    mark_due(memory.db, &turn.session_id, due_at)
+}
+
+/// Keeps the record of a turn that failed, or that no event tells of. `answer`: the event
+/// that ended the turn, if one did, and the message that it belongs to. Part of a
+/// transaction.
+fn keep_record(
+    memory: &Memory<'_>,
+    turn: &Turn,
+    report: &TurnReport,
+    (ended_at, answer): (i64, Option<(i64, &str)>),
+) -> Result<()> {
+    let kept_for = match (report.spent.has_failed, answer) {
+        (true, _) => KeptFor::Failure,
+        (false, None) => KeptFor::Silence,
+        // The event has the record.
+        (false, Some(_)) => return Ok(()),
+    };
+    let record = &report.record(turn, ended_at, answer.map(|(_, id)| id));
+    let told = &report.spent;
+    let kept = KeptTurn {
+        session_id: turn.session_id.as_str().to_owned(),
+        seq: answer.map_or(turn.answer_seq, |(seq, _)| seq),
+        ended_at,
+        has_answer: answer.is_some(),
+        record: json::encode(&ToldWithRecord { told, record })?,
+    };
+    kept_turns::insert(memory.db, &kept, kept_for)
+}
+
+/// Keeps that a turn failed whose state can't be read. Part of a transaction.
+pub fn keep_unreadable(
+    db: &dyn Database,
+    session_id: &Id,
+    turn_id: &str,
+    (ended_at, seq): (i64, i64),
+    error: &Error,
+) -> Result<()> {
+    let record = &EndedRecord {
+        request_id: turn_id.to_owned(),
+        ended_at,
+        finish_reason: TurnFinish::Error,
+        failure: Some(RecordedFailure::of(error)),
+        turn: TurnRecord {
+            started_at: ended_at,
+            ..TurnRecord::default()
+        },
+        ..EndedRecord::default()
+    };
+    let told = &TurnSpending {
+        has_failed: true,
+        ..TurnSpending::default()
+    };
+    let kept = KeptTurn {
+        session_id: session_id.as_str().to_owned(),
+        seq,
+        ended_at,
+        has_answer: false,
+        record: json::encode(&ToldWithRecord { told, record })?,
+    };
+    kept_turns::insert(db, &kept, KeptFor::Failure)
+}
+
+/// Whether the answer is at the place that the turn's row names. If it is, the answer
+/// ends the turn and the row needs no write.
+fn ends_by_its_answer(open: &LastTurn, appended: &AppendOutcome) -> bool {
+    let first = appended.events.first();
+    first.is_some_and(|first| first.inserted && Some(first.seq) == open.answer_seq)
+}
+
+/// The row of this very turn, while it is open.
+fn find_row(db: &dyn Database, turn: &Turn) -> Result<Option<LastTurn>> {
+    let open = find_open_turn(db, &turn.session_id)?;
+    Ok(open.filter(|open| open.turn_id.as_ref() == Some(&turn.id)))
+}

@@ -1,0 +1,207 @@
+//! Messages that come while a turn of their session runs: they are refused, they wait in
+//! line, or they replace the turn.
+
+use std::rc::Rc;
+
+use crate::frames::outgoing::{FrameHeader, TurnOutcome, render_failed};
+use crate::request::known_messages::load_known;
+use crate::request::plan::{NamedMessage, plan};
+use crate::request::waiting::{self, WaitingPlace, WaitingRequest};
+use crate::request::{ChatRequest, ClientMessage, Trigger};
+use crate::run::agent::{Agent, CANCEL_RULE};
+use crate::run::recover;
+use crate::run::request_writer::{RequestWriter, is_for_later, turn_in_progress};
+use crate::run::running_turns::AwaitedTurn;
+use crate::run::watchers::show_if_watched;
+use crate::run::work::TurnWork;
+use crate::turn::store::has_turn;
+use access::permit;
+use base::database::{Database, atomically};
+use base::error::{Error, Result};
+use base::ids::Id;
+use log::sessions::session_exists;
+use store::config::{Config, load_config};
+use store::meter::Meter;
+use store::when_busy::WhenBusy;
+
+/// Has a request wait if a turn of the session runs, or if other requests wait already.
+/// `None`: the request's turn may begin.
+pub fn line_up(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    request: &ChatRequest,
+    turn_id: &str,
+) -> Result<Option<Rc<AwaitedTurn>>> {
+    let is_busy = agent.turns.find(session_id).is_some() || has_turn(agent.db, session_id)?;
+    if !is_busy && waiting::find_first(agent.db, session_id)?.is_none() {
+        return Ok(None);
+    }
+    let when_busy = when_busy(agent, session_id, request)?;
+    if when_busy == WhenBusy::Reject {
+        return Err(turn_in_progress());
+    }
+    let messages = find_waiting_messages(agent.db, session_id, request)?;
+    let known = waiting::load_line(agent.db, session_id)?;
+    let waits =
+        |place: &WaitingPlace, id: &Id| place.message_ids.iter().any(|known| known == id.as_str());
+    let new: Vec<_> = messages
+        .iter()
+        .filter(|message| {
+            let id = message.id.as_ref();
+            !id.is_some_and(|id| known.iter().any(|place| waits(place, id)))
+        })
+        .copied()
+        .collect();
+    if new.is_empty() {
+        // The request was sent again: it keeps its place in line.
+        let last = messages.last().and_then(|message| message.id.as_ref());
+        let place = last.and_then(|id| known.iter().find(|place| waits(place, id)));
+        let place = place.ok_or_else(turn_in_progress)?;
+        return Ok(Some(agent.turns.wait_for(session_id, &place.turn_id)));
+    }
+    let replaces = when_busy == WhenBusy::Replace;
+    if replaces && is_busy && agent.turns.find(session_id).is_none() {
+        // A request that limits refuse stops no turn.
+        let config = load_config(agent.db, &agent.deployed.memory.config)?;
+        meter(agent, &config).check_turn()?;
+        // The turn was cut off and is not taken up yet. It is over now, so that this
+        // request's turn may begin at once.
+        recover::stop_cut_off(agent.turn_context(), session_id, &|_| true)?;
+        agent.call_back();
+        return Ok(None);
+    }
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
+    let waiting = WaitingRequest::new(request, &new, agent.caller.asker());
+    atomically(agent.db, || {
+        // The request counts when it comes, so that nobody waits in line in vain.
+        meter(agent, &config).admit(true)?;
+        waiting::insert(agent.db, session_id, turn_id, &waiting, replaces)
+    })?;
+    if replaces {
+        agent.turns.cancel(session_id);
+    }
+    Ok(Some(agent.turns.wait_for(session_id, turn_id)))
+}
+
+/// The limits for a turn of this caller.
+fn meter<'a>(agent: &Agent<'a>, config: &'a Config) -> Meter<'a> {
+    Meter {
+        db: agent.db,
+        host: agent.host,
+        config,
+        token: agent.caller.limits(),
+    }
+}
+
+/// The way to handle a request that comes while a turn runs. To replace the turn, a
+/// caller must be allowed to stop it.
+fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Result<WhenBusy> {
+    let may_stop = permit(agent.caller, CANCEL_RULE, Some(session_id));
+    match request.when_busy {
+        Some(WhenBusy::Replace) => may_stop
+            .map(|()| WhenBusy::Replace)
+            .map_err(|error| error.with("field", "whenBusy")),
+        Some(when_busy) => Ok(when_busy),
+        // The caller did not choose this setting. So a caller who may not stop the turn
+        // is refused as if the agent replaced none.
+        None => {
+            let config = load_config(agent.db, &agent.deployed.memory.config)?;
+            match config.when_busy {
+                WhenBusy::Replace if may_stop.is_err() => Ok(WhenBusy::Reject),
+                when_busy => Ok(when_busy),
+            }
+        }
+    }
+}
+
+/// The messages of a request that may wait: new messages of the user's. A request for
+/// anything else, such as another answer or a tool's output, can't wait: the running turn
+/// may change the messages that it names.
+fn find_waiting_messages<'a>(
+    db: &dyn Database,
+    session_id: &Id,
+    request: &'a ChatRequest,
+) -> Result<Vec<&'a ClientMessage>> {
+    let stored: Vec<NamedMessage> = match session_exists(db, session_id)? {
+        true => load_known(db, session_id, request)?
+            .into_iter()
+            .map(|known| known.stored)
+            .collect(),
+        false => Vec::new(),
+    };
+    let planned = plan(&stored, request)?;
+    let is_message_alone = matches!(request.trigger, Trigger::Submit { .. })
+        && planned.edited.is_none()
+        && planned.answered_messages().next().is_none();
+    match is_message_alone && !planned.new_user_messages.is_empty() {
+        true => Ok(planned.new_user_messages),
+        false => Err(turn_in_progress()),
+    }
+}
+
+/// Writes the message that has waited longest into the log and begins its turn. A request
+/// that the log can't take is dropped, and the caller that waits for it is told the
+/// reason.
+pub fn take_waiting(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    while let Some(place) = waiting::find_first(agent.db, session_id)? {
+        match accept_waiting(agent, session_id, &place) {
+            Ok(None) => {}
+            Ok(work) => return Ok(work),
+            Err(error) if is_for_later(error.code) => return Err(error),
+            Err(error) => {
+                waiting::forget(agent.db, session_id, &place)?;
+                let frame = render_failed(&place.turn_id, &error.message, false);
+                agent.audience.tell(session_id, &frame, None);
+                agent
+                    .turns
+                    .call_off(session_id, &place.turn_id, Some(&error));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn accept_waiting(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    place: &WaitingPlace,
+) -> Result<Option<TurnWork>> {
+    let waiting = waiting::find_request(agent.db, session_id, place)?
+        .ok_or_else(|| Error::corrupt_row(&place.turn_id, "waiting message"))?;
+    let asker = waiting.asker();
+    let request = waiting.into_request()?;
+    let reservation = agent.turns.reserve(request.kept_bytes())?;
+    let writer = RequestWriter::of(agent, session_id, asker);
+    let started = atomically(agent.db, || {
+        waiting::forget(agent.db, session_id, place)?;
+        writer.write_waiting(&request, &place.turn_id)
+    })?;
+    // The turn is stored now: nothing below may keep it from beginning.
+    let work = started.turn.map(|turn| agent.begin(turn, reservation));
+    if started.has_changed {
+        show_if_watched(agent, session_id, Some(&place.turn_id));
+    }
+    Ok(work)
+}
+
+/// Takes back the waiting message of a turn; `false`: there is no such message.
+pub fn take_back(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    is_meant: impl Fn(&WaitingPlace) -> bool,
+) -> Result<bool> {
+    let line = waiting::load_line(agent.db, session_id)?;
+    let Some(place) = line.iter().find(|place| is_meant(place)) else {
+        return Ok(false);
+    };
+    waiting::forget(agent.db, session_id, place)?;
+    agent.turns.call_off(session_id, &place.turn_id, None);
+    let header = FrameHeader {
+        id: &place.turn_id,
+        is_continuation: false,
+        is_replay: false,
+    };
+    let frame = header.render_done(TurnOutcome::Aborted);
+    agent.audience.tell(session_id, &frame, None);
+    Ok(true)
+}

@@ -1,0 +1,173 @@
+//! Sends a turn's chunks to one client as server-sent events, as fast as the client
+//! reads them.
+
+use std::rc::{Rc, Weak};
+
+use crate::run::running_turns::{AwaitedTurn, Begun, RetoldMessage, RunningTurn};
+use crate::stream::chunks::{Chunk, SSE_DONE, sse};
+use base::error::Result;
+use models::FinishReason;
+
+/// A turn's answer, as it is sent to one client.
+pub struct TurnListener {
+    /// The turn has yet to begin.
+    awaited: Option<Rc<AwaitedTurn>>,
+    running: Option<Rc<RunningTurn>>,
+    /// Chunks to send before the chunk of number `next`.
+    prelude: Vec<String>,
+    /// The turn's message as it was before, and the length of it that is sent. The turn
+    /// keeps the message for all listeners.
+    retold: Option<(Weak<RetoldMessage>, usize)>,
+    next: usize,
+    is_over: bool,
+}
+
+impl TurnListener {
+    pub fn to(running: Rc<RunningTurn>) -> Self {
+        Self {
+            awaited: None,
+            running: Some(running),
+            prelude: Vec::new(),
+            retold: None,
+            next: 0,
+            is_over: false,
+        }
+    }
+
+    /// Waits for the beginning of a turn and then follows the turn.
+    pub fn from(awaited: Rc<AwaitedTurn>) -> Self {
+        Self {
+            awaited: Some(awaited),
+            running: None,
+            prelude: Vec::new(),
+            retold: None,
+            next: 0,
+            is_over: false,
+        }
+    }
+
+    /// Sends these chunks first, in place of the turn's own start: a client that resumes
+    /// begins with an empty message.
+    pub fn begin_with(&mut self, running: &RunningTurn, chunks: &[Chunk]) -> Result<()> {
+        let start = Chunk::Start {
+            message_id: Some(running.message_id.clone()),
+            message_metadata: None,
+        };
+        let mut events = sse(&start.json());
+        for chunk in chunks {
+            events.push_str(&sse(&chunk.json()));
+        }
+        self.retold = Some((running.retell(events)?, 0));
+        self.next = 1;
+        Ok(())
+    }
+
+    /// The next piece of the turn's message as it was before. `None`: all of it is sent,
+    /// or the turn's chunks are gone.
+    fn next_retold(&mut self) -> Option<String> {
+        let (retold, sent) = self.retold.as_mut()?;
+        let piece = retold.upgrade().and_then(|retold| {
+            let rest = retold.events.get(*sent..).unwrap_or_default();
+            let end = rest.floor_char_boundary(MAX_EVENTS_BYTES);
+            rest.get(..end).map(str::to_owned)
+        });
+        let piece = piece.filter(|piece| !piece.is_empty());
+        match &piece {
+            Some(piece) => *sent += piece.len(),
+            None => self.retold = None,
+        }
+        piece
+    }
+
+    /// The next server-sent events; `None` after the last.
+    pub async fn next(&mut self) -> Option<String> {
+        if let Some(awaited) = self.awaited.take() {
+            match awaited.begins().await {
+                Begun::Running(running) => self.running = Some(running),
+                Begun::Never(error) => self.prelude.push(
+                    match error {
+                        Some(error) => Chunk::Error {
+                            error_text: error.into_message(),
+                        },
+                        None => Chunk::Abort { reason: None },
+                    }
+                    .json(),
+                ),
+            }
+        }
+        if !self.prelude.is_empty() {
+            return Some(self.prelude.drain(..).map(|chunk| sse(&chunk)).collect());
+        }
+        if let Some(events) = self.next_retold() {
+            if let Some(running) = &self.running {
+                running.was_read();
+            }
+            return Some(events);
+        }
+        if self.is_over {
+            return None;
+        }
+        let chunk = match &self.running {
+            Some(running) => running.listen(self.next).await,
+            None => None,
+        };
+        let Some(chunk) = chunk else {
+            self.is_over = true;
+            let running = self.running.take();
+            let mut events = SSE_DONE.to_owned();
+            if running.is_some_and(|running| running.is_cut_short()) {
+                events.insert_str(
+                    0,
+                    &sse(&Chunk::Error {
+                        error_text: TOO_SLOW.to_owned(),
+                    }
+                    .json()),
+                );
+            }
+            return Some(events);
+        };
+        self.next += 1;
+        if let Some(running) = &self.running {
+            running.was_read();
+        }
+        let mut events = sse(&chunk);
+        // Chunks that are ready already join the same write.
+        while let Some(chunk) = self
+            .running
+            .as_ref()
+            .and_then(|running| running.chunk(self.next))
+            && events.len() < MAX_EVENTS_BYTES
+        {
+            events.push_str(&sse(&chunk));
+            self.next += 1;
+        }
+        Some(events)
+    }
+}
+
+/// About how many bytes one write of a stream has.
+const MAX_EVENTS_BYTES: usize = 64 << 10;
+
+/// The error for a client that read nothing for too long after the turn's end.
+const TOO_SLOW: &str =
+    "This answer was not read in time. It is whole in the session's history: load that.";
+
+/// A stream of an answer that has no content yet.
+pub fn left_to_client(message_id: String) -> TurnListener {
+    let start = Chunk::Start {
+        message_id: Some(message_id),
+        message_metadata: None,
+    };
+    let finish = Chunk::Finish {
+        finish_reason: FinishReason::ToolCalls,
+        message_metadata: None,
+    };
+    TurnListener {
+        awaited: None,
+        running: None,
+        prelude: vec![start.json(), finish.json()],
+        retold: None,
+        next: 0,
+        is_over: false,
+    }
+}

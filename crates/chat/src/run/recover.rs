@@ -1,0 +1,118 @@
+//! Recovers turns that were cut off when the object died. Each recovery is counted
+//! before it is tried. A turn that can't be continued is closed.
+
+use std::rc::Rc;
+
+use crate::run::context::TurnContext;
+use crate::run::ending::{keep_unreadable, write};
+use crate::run::retell::retell;
+use crate::run::running_turns::RunningTurn;
+use crate::stream::chunk_writer::ChunkWriter;
+use crate::turn::Turn;
+use crate::turn::report::TurnReport;
+use crate::turn::store::{count_recovery, find_turn, state_bytes};
+use base::action::Action;
+use base::database::atomically;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use log::append::{Parent, append};
+use log::event::NewEvent;
+use store::last_turns::{end_open_turn, find_open_turn};
+use store::spending::TurnSpending;
+
+/// How often a turn is recovered before it is closed with an error.
+pub const MAX_RECOVERIES: i64 = 2;
+
+/// Recovers a turn that was cut off. [`go_on`] drives the result, once the count of the
+/// recovery is durable. `None`: there is no such turn.
+pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<RecoveredTurn>> {
+    if context.turns.find(session_id).is_some() {
+        return Ok(None);
+    }
+    // The memory is reserved before the recovery is counted: waiting for memory does not
+    // count as a recovery.
+    let held = context.turns.reserve(0)?;
+    let Some(recoveries) = count_recovery(context.memory.db, session_id)? else {
+        return Ok(None);
+    };
+    let found = match find_turn(context.memory.db, session_id) {
+        Err(error) if error.code == Code::CorruptRow || recoveries > MAX_RECOVERIES => {
+            close_unreadable(context, session_id, &error)?;
+            return Err(error);
+        }
+        found => found?,
+    };
+    let Some(mut turn) = found else {
+        return Ok(None);
+    };
+    turn.resume();
+    turn.record.recoveries = recoveries;
+    let running = context.turns.begin(&turn, held, true);
+    running.keeps(state_bytes(&turn));
+    let (writer, chunks) = retell(&turn);
+    for chunk in &chunks {
+        running.push(chunk.json().into());
+    }
+    Ok(Some(RecoveredTurn {
+        running,
+        turn,
+        recoveries,
+        writer,
+    }))
+}
+
+/// Ends a turn that another build of this Worker stored in a form that this build can't
+/// read. Otherwise its session would wait for the turn for ever.
+fn close_unreadable(context: TurnContext<'_>, session_id: &Id, error: &Error) -> Result<()> {
+    let (db, host) = (context.memory.db, context.memory.host);
+    atomically(db, || {
+        let said = NewEvent {
+            content: Some("This answer was interrupted and could not be finished.".to_owned()),
+            ..NewEvent::new(Action::AgentMessage)
+        };
+        let said = append(db, host, session_id, &[said], &Parent::Leaf, None)?;
+        match find_open_turn(db, session_id)? {
+            Some(open) => {
+                let seq = said.events.first().map_or(0, |said| said.seq);
+                let turn_id = open.turn_id.as_deref().unwrap_or_default();
+                keep_unreadable(db, session_id, turn_id, (host.now_ms(), seq), error)?;
+                let spent = TurnSpending {
+                    has_failed: true,
+                    ..TurnSpending::default()
+                };
+                end_open_turn(db, host, session_id, &open, spent)
+            }
+            None => Ok(()),
+        }
+    })
+}
+
+/// Stops a turn that was cut off and is not recovered yet; `false`: there is no such
+/// turn, or another turn is meant.
+pub fn stop_cut_off(
+    context: TurnContext<'_>,
+    session_id: &Id,
+    is_meant: &dyn Fn(&Turn) -> bool,
+) -> Result<bool> {
+    if context.turns.find(session_id).is_some() {
+        return Ok(false);
+    }
+    let found = find_turn(context.memory.db, session_id)?;
+    let Some(mut turn) = found.filter(is_meant) else {
+        return Ok(false);
+    };
+    turn.resume();
+    turn.cancel();
+    let report = TurnReport::of_cancelled(&turn);
+    if write(&context.memory, &turn, &report, true)? {
+        context.turns.callbacks.new.note();
+    }
+    Ok(true)
+}
+
+pub struct RecoveredTurn {
+    pub running: Rc<RunningTurn>,
+    pub(super) turn: Turn,
+    pub(super) recoveries: i64,
+    pub(super) writer: ChunkWriter,
+}

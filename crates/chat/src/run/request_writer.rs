@@ -1,0 +1,439 @@
+//! Makes a turn from a chat request. One transaction writes the new messages and the
+//! client's answers to calls into the log, and the turn into its table. The transaction
+//! is committed before any model is called.
+
+use crate::record::{AskedBy, TurnRecord};
+use crate::request::answers::CallAnswer;
+use crate::request::known_messages::{
+    KnownMessage, find_answers_end, find_last_id, find_leaf_id, load_known, load_newest,
+};
+use crate::request::plan::{Answered, NamedMessage, RequestPlan, TurnPosition, find_asking, plan};
+use crate::request::{ChatRequest, ClientMessage};
+use crate::run::agent::Agent;
+use crate::run::answer_log::AnswerLog;
+use crate::turn::store::{has_turn, insert_turn};
+use crate::turn::{Turn, TurnRoom};
+use access::{Asker, ModelReach};
+use base::action::Action;
+use base::database::{Database, atomically};
+use base::error::{Code, Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::trace::StoredTrace;
+use log::append::Parent;
+use log::note::Note;
+use log::sessions::{NewSession, create_session, session_exists};
+use log::tip::get_tip;
+use messages::append::append_message;
+use messages::change::update_message;
+use messages::parse::{MessageSource, NewMessage, parse_message};
+use messages::run::get_run_event;
+use models::{TokenUsage, ToolDefinition};
+use store::config::{Config, DeployedConfig, load_config};
+use store::meter::Meter;
+
+pub struct WrittenRequest {
+    /// `None`: calls still wait for the client, so the model can't go on.
+    pub turn: Option<Turn>,
+    /// The assistant's message that was answered or will be written.
+    pub message_id: String,
+    /// Whether the log changed, so that other clients have to be told.
+    pub has_changed: bool,
+}
+
+/// The fields of a request about its turn, beside the messages.
+struct TurnOptions<'a> {
+    turn_id: &'a str,
+    model: Option<&'a str>,
+    system_instructions: &'a [String],
+    client_tools: &'a [ToolDefinition],
+    is_run: bool,
+    calls_nobody_back: bool,
+    /// Whether limits may refuse the turn. If nobody could be told of the refusal, the
+    /// turn begins and ends with its first request to the model.
+    is_limited: bool,
+}
+
+pub struct RequestWriter<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub deployed: &'a DeployedConfig,
+    pub agent_name: &'a str,
+    pub session_id: &'a Id,
+    /// The caller that asks for the turn.
+    pub asker: Asker,
+}
+
+impl<'a> RequestWriter<'a> {
+    pub fn of(agent: &Agent<'a>, session_id: &'a Id, asker: Asker) -> Self {
+        Self {
+            db: agent.db,
+            host: agent.host,
+            deployed: &agent.deployed.memory.config,
+            agent_name: agent.name,
+            session_id,
+            asker,
+        }
+    }
+}
+
+impl RequestWriter<'_> {
+    /// Takes a chat request. The client knows the turn by `turn_id`.
+    pub fn write(&self, request: &ChatRequest, turn_id: &str) -> Result<WrittenRequest> {
+        self.accept_request(request, turn_id, true)
+    }
+
+    /// Takes a request that has waited. It counted against the limits when it came.
+    pub fn write_waiting(&self, request: &ChatRequest, turn_id: &str) -> Result<WrittenRequest> {
+        self.accept_request(request, turn_id, false)
+    }
+
+    fn accept_request(
+        &self,
+        request: &ChatRequest,
+        turn_id: &str,
+        is_limited: bool,
+    ) -> Result<WrittenRequest> {
+        atomically(self.db, || {
+            if !session_exists(self.db, self.session_id)? {
+                self.create_session()?;
+            }
+            if has_turn(self.db, self.session_id)? {
+                return Err(turn_in_progress());
+            }
+            let config = load_config(self.db, self.deployed)?;
+            let known = load_known(self.db, self.session_id, request)?;
+            let stored: Vec<NamedMessage> =
+                known.iter().map(|known| known.stored.clone()).collect();
+            let planned = plan(&stored, request)?;
+            let options = TurnOptions {
+                turn_id,
+                model: request.model.as_ref().map(Id::as_str),
+                system_instructions: &request.system_instructions,
+                client_tools: &request.client_tools,
+                is_run: request.is_run,
+                calls_nobody_back: request.calls_nobody_back,
+                is_limited,
+            };
+            self.take(&options, &config, &known, &planned)
+        })
+    }
+
+    /// Takes an answer from a socket, to one call of the newest message. `None`: no call
+    /// waits for this answer. Without `continues` the answer starts no turn: the client
+    /// asks for the turn later.
+    pub fn write_answer(
+        &self,
+        answer: CallAnswer,
+        continues: bool,
+        client_tools: &[ToolDefinition],
+        turn_id: &str,
+    ) -> Result<Option<WrittenRequest>> {
+        atomically(self.db, || {
+            if !session_exists(self.db, self.session_id)? {
+                return Ok(None);
+            }
+            if has_turn(self.db, self.session_id)? {
+                return Err(turn_in_progress());
+            }
+            let config = load_config(self.db, self.deployed)?;
+            let known = load_newest(self.db, self.session_id)?;
+            let stored: Vec<NamedMessage> =
+                known.iter().map(|known| known.stored.clone()).collect();
+            let Some(asking) = find_asking(&stored, &answer) else {
+                return Ok(None);
+            };
+            let message_id = asking.id.clone();
+            let mut still_open: Vec<String> = asking
+                .open
+                .iter()
+                .map(|open| open.tool_call_id.clone())
+                .filter(|id| id != answer.tool_call_id())
+                .collect();
+            if !continues {
+                still_open.push(answer.tool_call_id().to_owned());
+            }
+            let mut planned = RequestPlan {
+                place: TurnPosition::Within(message_id.clone()),
+                new_user_messages: Vec::new(),
+                edited: None,
+                answers: Vec::new(),
+                approvals: Vec::new(),
+                still_open,
+            };
+            match answer {
+                CallAnswer::Tool(answer) => planned.answers.push(Answered { message_id, answer }),
+                CallAnswer::Approval(answer) => {
+                    planned.approvals.push(Answered { message_id, answer });
+                }
+            }
+            let options = TurnOptions {
+                turn_id,
+                model: None,
+                system_instructions: &[],
+                client_tools,
+                is_run: false,
+                calls_nobody_back: false,
+                is_limited: false,
+            };
+            self.take(&options, &config, &known, &planned).map(Some)
+        })
+    }
+
+    fn asked_by(&self) -> Option<AskedBy> {
+        let limits = self.asker.limits.as_ref();
+        self.asker.kind.map(|kind| AskedBy {
+            kind,
+            holder: limits.map(|limits| limits.holder.clone()),
+        })
+    }
+
+    /// The turn is a span below its request.
+    fn begin_trace(&self) -> Option<StoredTrace> {
+        let asked = self.asker.trace.as_ref()?.find_trace()?;
+        Some(StoredTrace::of(&asked.child(self.host)))
+    }
+
+    fn create_session(&self) -> Result<()> {
+        let new = NewSession {
+            id: Some(self.session_id.clone()),
+            ..NewSession::default()
+        };
+        create_session(self.db, self.host, self.agent_name, &new).map(drop)
+    }
+
+    /// Writes the planned messages, and the turn.
+    fn take(
+        &self,
+        options: &TurnOptions<'_>,
+        config: &Config,
+        known: &[KnownMessage],
+        planned: &RequestPlan<'_>,
+    ) -> Result<WrittenRequest> {
+        let has_changed = !planned.is_continuation();
+        if let Some(message) = planned.edited {
+            let message = self.parse(message, config)?;
+            update_message(self.db, self.host, self.session_id, &message)?;
+        }
+        let answers = AnswerLog {
+            db: self.db,
+            host: self.host,
+            session_id: self.session_id,
+        };
+        let approved = answers.take_answers(planned, known)?;
+        let mut parent = self.parent(&planned.place, known)?;
+        let run_answer = match options.is_run {
+            true => Some(self.find_run_answer(planned, known)?),
+            false => None,
+        };
+        for message in &planned.new_user_messages {
+            let message = self.parse(message, config)?;
+            parent = Some(self.append(message, parent, run_answer.as_ref())?);
+        }
+        let continued = find_continued(planned, known);
+        if let Some(known) = continued {
+            parent = match &planned.place {
+                TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id)?,
+                _ => find_answers_end(self.db, self.session_id, &known.stored.id)?,
+            };
+        }
+        if parent.is_none() && planned.is_continuation() {
+            return Err(Error::invalid(
+                "messages",
+                "There is nothing to answer: send a user's message in `message` or `messages`.",
+            ));
+        }
+        let answer_seq = get_tip(self.db, self.session_id)?.last_seq() + 1;
+        let message_id = match (continued, run_answer) {
+            (Some(known), _) => known.stored.id.clone(),
+            (None, Some(id)) => id.as_str().to_owned(),
+            (None, None) => Id::mint_event(self.host, answer_seq).as_str().to_owned(),
+        };
+        if !planned.still_open.is_empty() && planned.new_user_messages.is_empty() {
+            return Ok(WrittenRequest {
+                turn: None,
+                message_id,
+                has_changed,
+            });
+        }
+        if options.is_limited {
+            let meter = Meter {
+                db: self.db,
+                host: self.host,
+                config,
+                token: self.asker.limits.as_ref(),
+            };
+            // A turn that goes on after a client's answer is the same turn.
+            meter.admit(!matches!(planned.place, TurnPosition::Within(_)))?;
+        }
+        let reach = self.find_reach(planned, known, continued)?;
+        let mut turn = Turn {
+            id: options.turn_id.to_owned(),
+            session_id: self.session_id.clone(),
+            message_id: message_id.clone(),
+            is_continuation: continued.is_some(),
+            parent_id: parent,
+            answer_seq,
+            max_steps: usize::try_from(config.max_steps.0).unwrap_or(1),
+            model: options.model.map(str::to_owned),
+            system_instructions: options.system_instructions.to_vec(),
+            client_tools: options.client_tools.to_vec(),
+            only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
+            agent_memory: reach == ModelReach::SessionAndMemory,
+            declined: planned
+                .approvals
+                .iter()
+                .filter(|answer| !answer.answer.approved)
+                .map(|answer| answer.answer.tool_call_id.as_str().to_owned())
+                .collect(),
+            steps: approved,
+            usage: TokenUsage::default(),
+            cost: 0.0,
+            asked_model: None,
+            estimated: 0,
+            is_run: options.is_run,
+            calls_nobody_back: options.calls_nobody_back,
+            room: TurnRoom::default(),
+            limits: self.asker.limits.clone(),
+            record: TurnRecord {
+                started_at: self.host.now_ms(),
+                asked_by: self.asked_by(),
+                trace: self.begin_trace(),
+                ..TurnRecord::default()
+            },
+        };
+        insert_turn(self.db, &mut turn, answer_seq)?;
+        Ok(WrittenRequest {
+            turn: Some(turn),
+            message_id,
+            has_changed,
+        })
+    }
+
+    /// Appends a user's message. `run_answer`: the message that will answer it.
+    fn append(
+        &self,
+        mut message: NewMessage,
+        parent: Option<Id>,
+        run_answer: Option<&Id>,
+    ) -> Result<Id> {
+        message.note = run_answer.map(|id| Note {
+            run_answer: Some(id.as_str().to_owned()),
+            ..Note::default()
+        });
+        let parent = parent.map_or(Parent::Root, Parent::After);
+        let place = (&parent, None);
+        let appended =
+            append_message(self.db, self.host, self.session_id, message, place, &|_| {
+                None
+            })?;
+        Id::parse(appended.message.id).map_err(Error::storage)
+    }
+
+    /// How far the turn's model may reach: no further than its caller, and than whoever asked
+    /// for the messages that the turn goes on with.
+    fn find_reach(
+        &self,
+        planned: &RequestPlan<'_>,
+        known: &[KnownMessage],
+        continued: Option<&KnownMessage>,
+    ) -> Result<ModelReach> {
+        let mut reach = self.asker.reach;
+        let answered = planned.answered_messages();
+        let answered = answered.filter_map(|id| find_known(known, id));
+        for known in continued.into_iter().chain(answered) {
+            reach = reach.min(known.reach()?);
+        }
+        Ok(reach)
+    }
+
+    /// The id of the message that will answer a message of `runTurn`. If the message is
+    /// stored already, its note says the id.
+    fn find_run_answer(&self, planned: &RequestPlan<'_>, known: &[KnownMessage]) -> Result<Id> {
+        if let TurnPosition::After(id) = &planned.place
+            && planned.new_user_messages.is_empty()
+            && let Some(asked) = find_known(known, id)
+            && let Some(first) = asked.rows.first()
+            && let Some(answer) = first.note()?.run_answer
+        {
+            return Id::parse(answer).map_err(Error::storage);
+        }
+        let last_seq = get_tip(self.db, self.session_id)?.last_seq();
+        let messages = planned.new_user_messages.len() as i64;
+        Ok(Id::mint_event(self.host, last_seq + messages + 1))
+    }
+
+    fn parse(&self, message: &ClientMessage, config: &Config) -> Result<NewMessage> {
+        let parsed = parse_message(
+            &message.text,
+            MessageSource::Client,
+            &config.reserved_metadata_keys.0,
+        )?;
+        // `plan` accepts only messages of users. This check stands behind that one.
+        if parsed.action != Action::UserMessage {
+            return Err(Error::invalid(
+                "messages",
+                "A chat request adds messages of the user's alone.",
+            ));
+        }
+        Ok(parsed)
+    }
+
+    /// The event that the answer, or the first new message, follows.
+    fn parent(&self, place: &TurnPosition, known: &[KnownMessage]) -> Result<Option<Id>> {
+        match place {
+            TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id),
+            TurnPosition::After(id) => find_last_id(self.db, self.session_id, id),
+            TurnPosition::Within(id) => find_answers_end(self.db, self.session_id, id),
+            TurnPosition::Beside(id) => self.above(find_known(known, id)),
+            TurnPosition::BesideNewest => match known.last() {
+                Some(known) if !known.stored.is_users => self.above(Some(known)),
+                _ => find_leaf_id(self.db, self.session_id),
+            },
+        }
+    }
+
+    /// The event right above a message; `None`: the message is a root.
+    fn above(&self, known: Option<&KnownMessage>) -> Result<Option<Id>> {
+        let first = known.and_then(|known| known.rows.first());
+        let Some(first) = first.filter(|first| first.parent_seq != 0) else {
+            return Ok(None);
+        };
+        let parent = get_run_event(self.db, self.session_id, first.parent_seq)?;
+        Id::parse(parent.id).map(Some).map_err(Error::storage)
+    }
+}
+
+fn find_known<'k>(known: &'k [KnownMessage], id: &str) -> Option<&'k KnownMessage> {
+    known.iter().find(|known| known.stored.id == id)
+}
+
+/// The message of the assistant's that the turn goes on with; `None`: the turn begins one.
+fn find_continued<'k>(
+    planned: &RequestPlan<'_>,
+    known: &'k [KnownMessage],
+) -> Option<&'k KnownMessage> {
+    let continued = match &planned.place {
+        TurnPosition::Within(id) => find_known(known, id),
+        TurnPosition::AtLeaf if planned.is_continuation() => {
+            known.last().filter(|known| !known.stored.is_users)
+        }
+        _ => None,
+    };
+    continued.filter(|known| known.rows.last().is_some_and(|row| row.is_run_member))
+}
+
+pub fn turn_in_progress() -> Error {
+    Error::new(
+        Code::TurnInProgress,
+        "A turn of this session is running. Wait for its end, or stop it with `cancelTurn`.",
+    )
+}
+
+/// Whether a retry may succeed after this error.
+pub fn is_for_later(code: Code) -> bool {
+    matches!(
+        code,
+        Code::StorageFailed | Code::RateLimited | Code::TurnInProgress
+    )
+}

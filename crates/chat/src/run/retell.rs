@@ -1,0 +1,98 @@
+//! Rebuilds the chunks of a turn from its stored state. So clients get a turn that was
+//! cut off as a whole, and its chunks need no rows while it runs. The step that was under
+//! way is not stored and begins anew.
+
+use crate::stream::chunk_writer::ChunkWriter;
+use crate::stream::chunks::Chunk;
+use crate::turn::{CallState, Turn, TurnCall, TurnStep};
+use base::json;
+use models::AnswerPart;
+
+/// All chunks of the turn so far, with its beginning, and the writer that continues
+/// after them.
+pub fn retell(turn: &Turn) -> (ChunkWriter, Vec<Chunk>) {
+    let mut writer = ChunkWriter::new(turn.earlier_calls());
+    let mut chunks = writer.start(&turn.message_id, None);
+    for id in &turn.declined {
+        chunks.extend(writer.output_denied(id));
+    }
+    for step in &turn.steps {
+        chunks.extend(retell_step(&mut writer, step));
+    }
+    (writer, chunks)
+}
+
+fn retell_step(writer: &mut ChunkWriter, step: &TurnStep) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    if !step.is_logged {
+        chunks.extend(writer.start_step());
+        for part in parts(step) {
+            chunks.extend(writer.say(&part));
+        }
+    }
+    for call in &step.calls {
+        chunks.extend(tell_outcome(writer, call));
+    }
+    if step.calls.iter().all(TurnCall::is_over) {
+        chunks.extend(writer.finish_step());
+    }
+    chunks
+}
+
+fn parts(step: &TurnStep) -> Vec<AnswerPart> {
+    let mut parts = Vec::new();
+    if !step.reasoning.is_empty() {
+        parts.push(AnswerPart::Reasoning(step.reasoning.clone()));
+    }
+    if !step.text.is_empty() {
+        parts.push(AnswerPart::Text(step.text.clone()));
+    }
+    for (index, call) in step.calls.iter().enumerate() {
+        let (id, name) = (call.id.as_str().to_owned(), call.name.as_str().to_owned());
+        let arguments = match &call.bad_arguments {
+            Some(text) => text.clone(),
+            None => call.arguments.as_str().to_owned(),
+        };
+        parts.push(AnswerPart::CallStart {
+            index,
+            id: id.clone(),
+            name: name.clone(),
+        });
+        parts.push(AnswerPart::Call {
+            index,
+            id,
+            name,
+            arguments,
+        });
+    }
+    parts.extend(step.finish_reason.map(AnswerPart::Finish));
+    parts
+}
+
+/// The chunks for a call that has an outcome, or that the user is asked to approve.
+pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
+    if call.bad_arguments.is_some() {
+        // The client was sent this error with the call.
+        return Vec::new();
+    }
+    let call_id = call.id.as_str();
+    match &call.state {
+        CallState::Done { output, is_json } => {
+            let json = if *is_json {
+                output.clone()
+            } else {
+                json::quoted(output.as_str())
+            };
+            match json::raw(json) {
+                Ok(output) => writer.output(call_id, output),
+                Err(_) => writer.output_error(call_id, "The output is not JSON."),
+            }
+        }
+        CallState::Failed { error } => writer.output_error(call_id, error),
+        CallState::LeftToUser { approval_id, .. } => writer.ask_approval(approval_id, call_id),
+        CallState::Unsettled { .. }
+        | CallState::Waiting
+        | CallState::Running
+        | CallState::LeftToClient => Vec::new(),
+    }
+}

@@ -1,0 +1,534 @@
+//! The turns that run in this instance of the object, and their listeners.
+//!
+//! A turn writes its chunks into one buffer. Each listener reads from the buffer at its
+//! own pace, so a client that doesn't read delays nobody and takes no extra memory. This
+//! module is only a cache: the tables hold everything that has to survive the object.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+
+use serde::{Deserialize, Serialize};
+
+use crate::frames::outgoing::{FrameHeader, TurnOutcome};
+use crate::request::answers::CallAnswer;
+use crate::run::callbacks::CallbacksUnderWay;
+use crate::turn::Turn;
+use crate::turn::report::TurnReport;
+use access::{Asker, AskerKind, ModelReach};
+use base::budget::{Reservation, TURNS};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::trace::StoredTrace;
+use learning::tracker::LearningTracker;
+use lifecycle::restores::RestoreTracker;
+use models::ToolDefinition;
+use store::clearing::PageClearing;
+use store::limits::HolderLimits;
+
+/// The number of turns of one agent that may run at the same time.
+pub const MAX_TURNS: usize = 256;
+
+/// The most bytes that one turn may hold: its messages, and its chunks, which take at
+/// least as many bytes again.
+pub const MAX_TURN_BYTES: usize = 16 << 20;
+
+/// The bytes that are reserved for every turn, so that long turns never cut off a short
+/// one. For 256 turns that is 8 MiB, a third of the memory that all turns may hold.
+const MIN_TURN_BYTES: usize = 32 << 10;
+
+/// The bytes that a chunk takes besides its text: a pointer to the text, and its counts.
+const CHUNK_BYTES: usize = 32;
+
+/// The listeners of a finished turn are cut off after this many looks in a row at which
+/// they had read no further. The object looks every ten seconds, and at its first look it
+/// does not know yet: so they have half a minute.
+const MAX_SILENT_LOOKS: u32 = 2;
+
+#[derive(Default)]
+pub struct RunningTurns {
+    running: RefCell<HashMap<String, Rc<RunningTurn>>>,
+    /// Finished turns whose listeners still read.
+    outlasted: RefCell<Vec<Weak<RunningTurn>>>,
+    /// Calls that tell of turns' ends.
+    pub callbacks: CallbacksUnderWay,
+    /// The look at what was said that is under way.
+    pub learning: LearningTracker,
+    /// What is known of pages that purges left texts in.
+    pub pages: PageClearing,
+    /// The restore of a backup that is under way.
+    pub restores: RestoreTracker,
+    /// Turns that have yet to begin, and for which somebody waits.
+    awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
+}
+
+impl RunningTurns {
+    pub fn find(&self, session_id: &Id) -> Option<Rc<RunningTurn>> {
+        self.running.borrow().get(session_id.as_str()).cloned()
+    }
+
+    /// Stops the turn of a session, if one runs.
+    pub fn cancel(&self, session_id: &Id) {
+        if let Some(running) = self.find(session_id) {
+            running.cancel();
+        }
+    }
+
+    /// Stops the turn of a session, and calls off the turns that wait: the session's
+    /// messages are deleted.
+    pub fn cancel_with_waiting(&self, session_id: &Id) {
+        self.cancel(session_id);
+        self.call_off_all(session_id);
+    }
+
+    /// The number of running turns.
+    pub fn running(&self) -> usize {
+        self.running.borrow().len()
+    }
+
+    /// Whether any turn runs or is still being read.
+    pub fn is_busy(&self) -> bool {
+        self.outlasted
+            .borrow_mut()
+            .retain(|turn| turn.strong_count() > 0);
+        !self.running.borrow().is_empty() || !self.outlasted.borrow().is_empty()
+    }
+
+    /// The sessions that have a running turn.
+    pub fn sessions(&self) -> Vec<String> {
+        self.running.borrow().keys().cloned().collect()
+    }
+
+    /// How many running turns were cut off before and recovered.
+    pub fn count_taken_up(&self) -> usize {
+        let running = self.running.borrow();
+        running.values().filter(|turn| turn.was_cut_off).count()
+    }
+
+    /// Drops the chunks of finished turns whose listeners have stopped reading.
+    pub fn cut_off_silent(&self) {
+        self.outlasted
+            .borrow_mut()
+            .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.check_listeners()));
+    }
+
+    /// Stops all turns, because the log they would write to is gone: they write nothing
+    /// any more.
+    pub fn cancel_all(&self) {
+        for running in self.running.borrow().values() {
+            running.has_lost_log.set(true);
+            running.cancel();
+        }
+        for awaited in self.awaited.take().iter().filter_map(Weak::upgrade) {
+            awaited.settle(Begun::Never(None));
+        }
+    }
+
+    /// The place of a caller who waits for the beginning of a turn.
+    pub fn wait_for(&self, session_id: &Id, turn_id: &str) -> Rc<AwaitedTurn> {
+        let mut awaited = self.awaited.borrow_mut();
+        awaited.retain(|place| place.strong_count() > 0);
+        let mut places = awaited.iter().filter_map(Weak::upgrade);
+        if let Some(place) = places.find(|place| place.is_of(session_id, turn_id)) {
+            return place;
+        }
+        let place = Rc::new(AwaitedTurn {
+            session_id: session_id.clone(),
+            turn_id: turn_id.to_owned(),
+            begun: RefCell::default(),
+            wakers: RefCell::default(),
+        });
+        awaited.push(Rc::downgrade(&place));
+        place
+    }
+
+    /// Tells the callers that wait for a turn that the turn will not begin. `error`: the
+    /// reason; `None`: its message was taken back.
+    pub fn call_off(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
+        self.settle_awaited(
+            |place| place.is_of(session_id, turn_id),
+            || Begun::Never(error.cloned()),
+        );
+    }
+
+    /// Calls off all turns of a session that wait.
+    fn call_off_all(&self, session_id: &Id) {
+        self.settle_awaited(
+            |place| place.session_id == *session_id,
+            || Begun::Never(None),
+        );
+    }
+
+    fn settle_awaited(&self, is_meant: impl Fn(&AwaitedTurn) -> bool, begun: impl Fn() -> Begun) {
+        self.awaited.borrow_mut().retain(|place| {
+            let Some(place) = place.upgrade() else {
+                return false;
+            };
+            let is_meant = is_meant(&place);
+            if is_meant {
+                place.settle(begun());
+            }
+            !is_meant
+        });
+    }
+
+    /// Reserves memory for another turn, which takes at least `bytes`. Has to be called
+    /// before anything is written.
+    pub fn reserve(&self, bytes: usize) -> Result<Reservation> {
+        if self.running.borrow().len() < MAX_TURNS {
+            return Reservation::take(&TURNS, bytes.max(MIN_TURN_BYTES), "The turns that run");
+        }
+        Err(Error::new(
+            Code::RateLimited,
+            format!("This agent has {MAX_TURNS} turns running, which is the limit. Try again when some have ended."),
+        )
+        .with("retryAfter", 5))
+    }
+
+    /// Registers the turn of a session. The table of turns makes sure that it is the
+    /// only one.
+    pub fn begin(
+        &self,
+        turn: &Turn,
+        reservation: Reservation,
+        was_cut_off: bool,
+    ) -> Rc<RunningTurn> {
+        let running = Rc::new(RunningTurn {
+            was_cut_off,
+            session_id: turn.session_id.clone(),
+            request_id: turn.id.clone(),
+            message_id: turn.message_id.clone(),
+            is_continuation: turn.is_continuation,
+            question_id: turn.parent_id.clone(),
+            report: RefCell::default(),
+            chunks: RefCell::default(),
+            chunk_bytes: Cell::new(0),
+            turn_bytes: Cell::new(0),
+            retold: RefCell::default(),
+            is_over_limit: Cell::new(false),
+            is_cut_short: Cell::new(false),
+            reservation,
+            outcome: Cell::new(None),
+            is_cancelled: Cell::new(false),
+            has_lost_log: Cell::new(false),
+            has_news: Cell::new(false),
+            reads: Cell::new(0),
+            silent_checks: Cell::new((0, 0)),
+            wakers: RefCell::default(),
+        });
+        self.running
+            .borrow_mut()
+            .insert(turn.session_id.as_str().to_owned(), Rc::clone(&running));
+        self.settle_awaited(
+            |place| place.is_of(&turn.session_id, &turn.id),
+            || Begun::Running(Rc::clone(&running)),
+        );
+        running
+    }
+
+    pub fn end(&self, running: &RunningTurn, outcome: TurnOutcome, report: Result<TurnReport>) {
+        running.report.replace(Some(report));
+        running.outcome.set(Some(outcome));
+        // If the session was deleted and created again, its entry may be another
+        // turn's.
+        self.running
+            .borrow_mut()
+            .retain(|_, other| !std::ptr::eq(Rc::as_ptr(other), std::ptr::from_ref(running)));
+        running.wake();
+    }
+
+    /// Keeps track of a finished turn while listeners still read its chunks.
+    pub fn outlast(&self, running: &Rc<RunningTurn>) {
+        self.outlasted.borrow_mut().push(Rc::downgrade(running));
+    }
+}
+
+/// A socket's answer to a call. It may come before the turn that asked has ended, since
+/// a client runs its tools as soon as it receives their calls.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientReply {
+    pub answer: CallAnswer,
+    pub continues: bool,
+    pub client_tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskerKind>,
+    /// The memory that the model may read and write for the caller.
+    pub reach: ModelReach,
+    /// The limits of the caller's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<StoredTrace>,
+}
+
+impl ClientReply {
+    /// The caller that answered.
+    pub fn asker(&self) -> Asker {
+        Asker {
+            kind: self.asked_by,
+            reach: self.reach,
+            limits: self.limits.clone(),
+            trace: self.trace.clone(),
+        }
+    }
+}
+
+/// A turn that has yet to begin, as the callers that wait for it see it.
+pub struct AwaitedTurn {
+    session_id: Id,
+    turn_id: String,
+    begun: RefCell<Option<Begun>>,
+    wakers: RefCell<Vec<Waker>>,
+}
+
+/// The outcome of a turn that somebody waited for.
+#[derive(Clone)]
+pub enum Begun {
+    Running(Rc<RunningTurn>),
+    /// The turn will not begin. Without an error its message was taken back.
+    Never(Option<Error>),
+}
+
+impl AwaitedTurn {
+    fn is_of(&self, session_id: &Id, turn_id: &str) -> bool {
+        self.session_id == *session_id && self.turn_id == turn_id
+    }
+
+    fn settle(&self, begun: Begun) {
+        self.begun.replace(Some(begun));
+        for waker in self.wakers.take() {
+            waker.wake();
+        }
+    }
+
+    /// Waits until the turn begins or is called off.
+    pub async fn begins(&self) -> Begun {
+        poll_fn(|context| {
+            if let Some(begun) = &*self.begun.borrow() {
+                return Poll::Ready(begun.clone());
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The events of a message's beginning, and the memory that they take.
+pub struct RetoldMessage {
+    pub events: String,
+    _held: Reservation,
+}
+
+/// A running turn, as its listeners see it.
+pub struct RunningTurn {
+    pub session_id: Id,
+    pub request_id: String,
+    pub message_id: String,
+    pub is_continuation: bool,
+    /// The event that the answer follows.
+    pub question_id: Option<Id>,
+    /// The report of a turn that is over. An error: the turn's end could not be written.
+    report: RefCell<Option<Result<TurnReport>>>,
+    chunks: RefCell<Vec<Rc<str>>>,
+    chunk_bytes: Cell<usize>,
+    /// Bytes that the turn keeps besides its chunks.
+    turn_bytes: Cell<usize>,
+    /// The turn's message as it was before the turn, for listeners that resume: one copy
+    /// for all of them.
+    retold: RefCell<Vec<Rc<RetoldMessage>>>,
+    /// Held until the last listener is gone.
+    reservation: Reservation,
+    is_over_limit: Cell<bool>,
+    is_cut_short: Cell<bool>,
+    outcome: Cell<Option<TurnOutcome>>,
+    is_cancelled: Cell<bool>,
+    has_lost_log: Cell<bool>,
+    /// The session's sockets were shown messages that others wrote while the turn ran.
+    has_news: Cell<bool>,
+    /// The turn was cut off before and recovered.
+    was_cut_off: bool,
+    /// `reads` counts the chunks that listeners took. `silent_checks` holds that count
+    /// at the last look, and for how many looks it has not changed.
+    reads: Cell<u64>,
+    silent_checks: Cell<(u64, u32)>,
+    /// Wakers of all who wait for a chunk or for a cancellation.
+    wakers: RefCell<Vec<Waker>>,
+}
+
+impl RunningTurn {
+    pub fn frame_header(&self, is_replay: bool) -> FrameHeader<'_> {
+        FrameHeader {
+            id: &self.request_id,
+            is_continuation: self.is_continuation,
+            is_replay,
+        }
+    }
+
+    /// Adds a chunk and returns its number.
+    pub fn push(&self, chunk: Rc<str>) -> usize {
+        self.chunk_bytes
+            .set(self.chunk_bytes.get() + chunk.len() + CHUNK_BYTES);
+        self.measure();
+        let mut chunks = self.chunks.borrow_mut();
+        chunks.push(chunk);
+        let number = chunks.len() - 1;
+        drop(chunks);
+        self.wake();
+        number
+    }
+
+    /// Sets the bytes that the turn now keeps besides its chunks.
+    pub fn keeps(&self, bytes: usize) {
+        self.turn_bytes.set(bytes);
+        self.measure();
+    }
+
+    fn measure(&self) {
+        let bytes = self.turn_bytes.get() + self.chunk_bytes.get();
+        let fits = bytes <= MAX_TURN_BYTES && self.reservation.resize(bytes.max(MIN_TURN_BYTES));
+        self.is_over_limit.set(!fits);
+    }
+
+    /// Whether the turn holds more bytes than it may.
+    pub fn is_over_limit(&self) -> bool {
+        self.is_over_limit.get()
+    }
+
+    pub fn chunk(&self, index: usize) -> Option<Rc<str>> {
+        self.chunks.borrow().get(index).cloned()
+    }
+
+    pub fn chunks_so_far(&self) -> usize {
+        self.chunks.borrow().len()
+    }
+
+    /// Waits for the chunk of this number; `None`: the turn ended before this chunk.
+    pub async fn listen(&self, index: usize) -> Option<Rc<str>> {
+        poll_fn(|context| {
+            if let Some(chunk) = self.chunk(index) {
+                return Poll::Ready(Some(chunk));
+            }
+            if self.outcome.get().is_some() {
+                return Poll::Ready(None);
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until the turn is over.
+    pub async fn ends(&self) -> Result<TurnReport> {
+        poll_fn(|context| {
+            if let Some(report) = &*self.report.borrow() {
+                return Poll::Ready(report.clone());
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Keeps events that listeners are told first, until the turn's chunks go. Refuses
+    /// them if no memory is left.
+    pub fn retell(&self, events: String) -> Result<Weak<RetoldMessage>> {
+        let mut retold = self.retold.borrow_mut();
+        let found = retold.iter().find(|known| known.events == events);
+        if let Some(known) = found {
+            return Ok(Rc::downgrade(known));
+        }
+        let held = Reservation::take(&TURNS, events.len(), "The turns that run")?;
+        let new = Rc::new(RetoldMessage {
+            events,
+            _held: held,
+        });
+        retold.push(Rc::clone(&new));
+        Ok(Rc::downgrade(&new))
+    }
+
+    /// Notes that a listener took a chunk.
+    pub fn was_read(&self) {
+        self.reads.set(self.reads.get() + 1);
+    }
+
+    /// Checks for silent listeners. Drops the chunks and returns `true` once they were
+    /// silent too long.
+    fn check_listeners(&self) -> bool {
+        let (seen, looks) = self.silent_checks.get();
+        let reads = self.reads.get();
+        let looks = if reads == seen { looks + 1 } else { 0 };
+        self.silent_checks.set((reads, looks));
+        if looks < MAX_SILENT_LOOKS {
+            return false;
+        }
+        self.is_cut_short.set(true);
+        self.chunks.take();
+        self.retold.take();
+        self.reservation.resize(0);
+        true
+    }
+
+    /// Whether chunks were dropped because listeners were too slow.
+    pub fn is_cut_short(&self) -> bool {
+        self.is_cut_short.get()
+    }
+
+    /// Notes that the session's sockets were shown its messages while the turn runs.
+    pub fn note_news(&self) {
+        self.has_news.set(true);
+    }
+
+    pub fn has_news(&self) -> bool {
+        self.has_news.get()
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.get()
+    }
+
+    /// Whether the agent was destroyed while the turn ran.
+    pub fn has_lost_log(&self) -> bool {
+        self.has_lost_log.get()
+    }
+
+    pub fn cancel(&self) {
+        self.is_cancelled.set(true);
+        self.wake();
+    }
+
+    /// The result of `work`, or `None` as soon as the turn is cancelled.
+    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        poll_fn(|context| {
+            if self.is_cancelled.get() {
+                return Poll::Ready(None);
+            }
+            if let Poll::Ready(value) = work.as_mut().poll(context) {
+                return Poll::Ready(Some(value));
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn wake(&self) {
+        for waker in self.wakers.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The clients that watch a session through a socket.
+pub trait Audience {
+    /// Sends a frame to every client that isn't waiting for a replay. `except` is the
+    /// id of a request whose client is left out.
+    fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
+
+    /// Whether any client watches the session.
+    fn is_there(&self, session_id: &Id) -> bool;
+}

@@ -1,0 +1,102 @@
+//! Starts the turn of a chat request: checks what the caller may ask for, and has the request
+//! wait if another turn runs.
+
+use std::rc::Rc;
+
+use crate::request::ChatRequest;
+use crate::request::delivery::Delivery;
+use crate::run::agent::{Agent, CHAT_RULE};
+use crate::run::line::line_up;
+use crate::run::request_writer::RequestWriter;
+use crate::run::running_turns::AwaitedTurn;
+use crate::run::watchers::show_if_watched;
+use crate::run::work::TurnWork;
+use access::{Caller, permit};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use models::ToolDefinition;
+use models::choice::ModelName;
+
+pub enum Started {
+    Turn(TurnWork),
+    /// The message waits for the end of another turn.
+    Queued(Rc<AwaitedTurn>),
+    /// Tool calls of this message still wait for the client's results.
+    LeftToClient {
+        message_id: String,
+    },
+}
+
+/// Writes a request's messages to the log and begins the turn.
+pub fn start(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    request: &mut ChatRequest,
+    turn_id: &str,
+) -> Result<Started> {
+    permit(agent.caller, CHAT_RULE, Some(session_id))?;
+    start_permitted(agent, session_id, request, turn_id)
+}
+
+/// Writes the messages and begins the turn for a caller who was permitted to run turns.
+pub fn start_permitted(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    request: &mut ChatRequest,
+    turn_id: &str,
+) -> Result<Started> {
+    check_wishes(agent.caller, request)?;
+    if let Some(id) = &request.delivery_id {
+        request.calls_nobody_back |= Delivery::of(agent.policy, agent.name, session_id).gave(id)
+            || Delivery::of_memory(agent.policy, agent.name).gave(id);
+    }
+    let request = &*request;
+    if let Some(place) = line_up(agent, session_id, request, turn_id)? {
+        return Ok(Started::Queued(place));
+    }
+    let reservation = agent.turns.reserve(request.kept_bytes())?;
+    let writer = RequestWriter::of(agent, session_id, agent.caller.asker());
+    let started = writer.write(request, turn_id)?;
+    // The turn is stored now: nothing below may keep it from beginning.
+    let work = started.turn.map(|turn| agent.begin(turn, reservation));
+    if started.has_changed {
+        show_if_watched(agent, session_id, Some(turn_id));
+    }
+    Ok(match work {
+        Some(work) => Started::Turn(work),
+        None => Started::LeftToClient {
+            message_id: started.message_id,
+        },
+    })
+}
+
+/// Checks that the caller's token allows the request's own model, system prompt and
+/// tools.
+fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
+    if let Some(model) = &request.model {
+        ModelName::parse("model", model.as_str())?;
+        if !caller.may_choose_model(model.as_str()) {
+            return Err(not_allowed("model", "models"));
+        }
+    }
+    if !request.system_instructions.is_empty() && !caller.may_set_system_instructions() {
+        return Err(not_allowed("systemInstructions", "systemInstructions"));
+    }
+    check_client_tools(caller, &request.client_tools, request.tools_field)
+}
+
+/// Checks that the caller may bring these tools.
+pub fn check_client_tools(caller: &Caller, tools: &[ToolDefinition], field: &str) -> Result<()> {
+    if tools.is_empty() || caller.may_bring_client_tools() {
+        return Ok(());
+    }
+    Err(not_allowed(field, "clientTools"))
+}
+
+fn not_allowed(field: &str, allowance: &str) -> Error {
+    Error::new(
+        Code::Forbidden,
+        format!("This token does not allow `{field}`: leave it out, or have a token minted whose `allow.{allowance}` says so."),
+    )
+    .with("field", field)
+}

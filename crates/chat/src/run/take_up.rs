@@ -1,0 +1,89 @@
+//! Takes up the turns that were cut off when the object died, and the requests that were
+//! left waiting.
+
+use crate::request::waiting;
+use crate::run::agent::Agent;
+use crate::run::early;
+use crate::run::line::take_waiting;
+use crate::run::recover;
+use crate::run::replies::take_early_answers;
+use crate::run::work::TurnWork;
+use crate::turn::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
+use base::database::Database;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use store::last_turns::{MAX_FOUND, settle_surplus};
+
+/// Takes up a turn that was cut off; `None`: there is no such turn, or it runs already.
+pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    if agent.turns.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
+        return Ok(None);
+    }
+    let taken = recover::take_up(agent.turn_context(), session_id)?;
+    Ok(taken.map(|taken| TurnWork::TakeUp(Box::new(taken))))
+}
+
+/// The result of a look for turns that were cut off.
+#[derive(Default)]
+pub struct RecoveryRound {
+    pub works: Vec<TurnWork>,
+    /// Why some turns could not be taken up. One failure does not stop the other turns.
+    pub failures: Vec<Error>,
+    /// Whether more turns are left, for the time when these have ended or for the next
+    /// round.
+    pub is_more_left: bool,
+}
+
+impl RecoveryRound {
+    /// Takes up the work that a few sessions' turns left.
+    fn take_left(
+        &mut self,
+        agent: &Agent<'_>,
+        load: fn(&dyn Database) -> Result<Vec<Id>>,
+        take: fn(&Agent<'_>, &Id) -> Result<Option<TurnWork>>,
+    ) {
+        match load(agent.db) {
+            Ok(sessions) => {
+                self.is_more_left |= sessions.len() == MAX_FOUND;
+                for session_id in sessions {
+                    self.take(take(agent, &session_id));
+                }
+            }
+            Err(error) => self.take(Err(error)),
+        }
+    }
+
+    fn take(&mut self, outcome: Result<Option<TurnWork>>) {
+        match outcome {
+            Ok(work) => self.works.extend(work),
+            // The turn was closed: a later look does not find it.
+            Err(error) if error.code == Code::CorruptRow => self.failures.push(error),
+            Err(error) => {
+                self.failures.push(error);
+                self.is_more_left = true;
+            }
+        }
+    }
+}
+
+/// Takes up a few of the turns that were cut off, and early answers and waiting messages
+/// that are left after a turn's end.
+pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
+    let mut round = RecoveryRound::default();
+    let free = MAX_TAKEN_UP.saturating_sub(agent.turns.count_taken_up());
+    match load_sessions_cut_off(agent.db, &agent.turns.sessions(), free + 1) {
+        Ok(sessions) => {
+            round.is_more_left = sessions.len() > free;
+            for session_id in sessions.iter().take(free) {
+                round.take(take_up(agent, session_id));
+            }
+        }
+        Err(error) => round.take(Err(error)),
+    }
+    if let Err(error) = settle_surplus(agent.db) {
+        round.take(Err(error));
+    }
+    round.take_left(agent, early::load_sessions_left, take_early_answers);
+    round.take_left(agent, waiting::load_sessions_left, take_waiting);
+    round
+}

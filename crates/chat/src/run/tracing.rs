@@ -1,0 +1,301 @@
+//! The spans of a turn, in the words of OpenTelemetry's conventions for generative AI. They
+//! are made from the turn's record when the turn is over, so that the steps from before a
+//! death are among them. The ids of the parts follow from the turn's own, since calls carry
+//! them before the spans exist.
+
+use std::rc::Rc;
+
+use crate::record::ended::EndedRecord;
+use crate::record::{CompactionRecord, RecordedFailure, StepRecord, ToolKind, ToolRecord};
+use crate::turn::report::TurnReport;
+use crate::turn::{CallState, Turn, TurnCall};
+use base::action::Role;
+use base::json::{self, json};
+use base::trace::export::{MAX_CONTENT_BYTES, shows_content};
+use base::trace::span::{Span, SpanKind, SpanQueue};
+use base::trace::{Trace, current};
+use memory::Memory;
+
+/// The names of a turn's parts, from which the ids of their spans follow.
+pub fn chat_part(step: usize) -> String {
+    format!("chat {step}")
+}
+
+pub fn tool_part(step: usize, index: usize) -> String {
+    format!("tool {step} {index}")
+}
+
+pub fn compaction_part(number: usize) -> String {
+    format!("compaction {number}")
+}
+
+/// A part of the running task's trace.
+pub fn part_of(name: &str) -> Option<Rc<Trace>> {
+    current().map(|trace| Rc::new(trace.part(name)))
+}
+
+/// Hands the spans of a turn that is over to the operator's receiver.
+pub fn trace_turn(memory: &Memory<'_>, turn: &Turn, report: &TurnReport, record: &EndedRecord) {
+    let (Some(queue), Some(trace)) = (memory.outbound.spans(), turn.record.find_trace()) else {
+        return;
+    };
+    if !trace.is_sampled {
+        return;
+    }
+    TurnSpans {
+        queue,
+        agent: memory.agent,
+        turn,
+        trace,
+        shows_content: shows_content(memory.outbound),
+    }
+    .push(report, record);
+}
+
+struct TurnSpans<'a> {
+    queue: &'a SpanQueue,
+    agent: &'a str,
+    turn: &'a Turn,
+    trace: Trace,
+    shows_content: bool,
+}
+
+impl TurnSpans<'_> {
+    fn push(&self, report: &TurnReport, record: &EndedRecord) {
+        // Of a very long turn, the entries that its record keeps.
+        let steps = &self.turn.record.steps;
+        for (number, step) in steps.iter().enumerate() {
+            self.push_step(number, step);
+        }
+        for (number, compaction) in self.turn.record.compactions.iter().enumerate() {
+            self.push_compaction(number, compaction);
+        }
+        let times = (self.turn.record.started_at, record.ended_at);
+        let name = format!("invoke_agent {}", self.agent);
+        let spent = &report.spent;
+        let mut span = self
+            .span(&self.trace, name, SpanKind::Internal, times)
+            .text("gen_ai.operation.name", "invoke_agent")
+            .maybe("gen_ai.request.model", spent.model.as_deref().map(bare))
+            .text("gen_ai.provider.name", provider(spent.model.as_deref()))
+            .number("gen_ai.usage.input_tokens", spent.input_tokens)
+            .number("gen_ai.usage.output_tokens", spent.output_tokens)
+            .number(
+                "gen_ai.usage.cache_read.input_tokens",
+                spent.cached_input_tokens,
+            )
+            .number("session_agent.turn.recoveries", record.turn.recoveries)
+            .texts("gen_ai.response.finish_reasons", &[&finish_of(record)]);
+        if spent.cost > 0.0 {
+            span = span.real("session_agent.usage.cost", spent.cost);
+        }
+        self.queue.push(with_failure(span, record.failure.as_ref()));
+    }
+
+    fn push_step(&self, number: usize, step: &StepRecord) {
+        let calls = self.calls_of(step);
+        for (index, tool) in step.tools.iter().enumerate() {
+            let call = calls.and_then(|calls| calls.get(index));
+            self.push_tool(&self.trace.part(&tool_part(number, index)), tool, call);
+        }
+        let Some(model) = &step.model else {
+            return;
+        };
+        let sent_at = step.started_at + step.prepared_ms;
+        let times = (sent_at, step.started_at + step.duration_ms);
+        let trace = self.trace.part(&chat_part(number));
+        let mut span = self
+            .span(
+                &trace,
+                format!("chat {}", bare(model)),
+                SpanKind::Client,
+                times,
+            )
+            .text("gen_ai.operation.name", "chat")
+            .text("gen_ai.provider.name", provider(Some(model)))
+            .text("gen_ai.request.model", bare(model))
+            .flag("gen_ai.request.stream", true)
+            .number("gen_ai.usage.input_tokens", step.input_tokens)
+            .number("gen_ai.usage.output_tokens", step.output_tokens)
+            .number(
+                "gen_ai.usage.cache_read.input_tokens",
+                step.cached_input_tokens,
+            )
+            .number("session_agent.step.prepared_ms", step.prepared_ms);
+        if let Some(reason) = step.finish_reason {
+            let reason = json::encode(&reason).unwrap_or_default();
+            span = span.texts(
+                "gen_ai.response.finish_reasons",
+                &[reason.trim_matches('"')],
+            );
+        }
+        if let Some(first_ms) = step.time_to_first_token_ms {
+            span = span.real(
+                "gen_ai.response.time_to_first_chunk",
+                first_ms as f64 / 1_000.0,
+            );
+        }
+        if let Some(context) = &step.context {
+            span = span
+                .number(
+                    "session_agent.context.system_prompt_tokens",
+                    context.system_prompt,
+                )
+                .number("session_agent.context.tools_tokens", context.tools)
+                .number("session_agent.context.messages_tokens", context.messages)
+                .number("session_agent.context.window_tokens", context.window_tokens)
+                .number(
+                    "session_agent.context.left_out_messages",
+                    context.left_out_messages,
+                );
+        }
+        if let (true, Some(said)) = (self.shows_content, self.find_said(step)) {
+            span = span.content("gen_ai.output.messages", &said, MAX_CONTENT_BYTES);
+        }
+        self.queue.push(with_failure(span, step.failure.as_ref()));
+    }
+
+    fn push_tool(&self, trace: &Trace, tool: &ToolRecord, call: Option<&TurnCall>) {
+        let Some(started_at) = tool.started_at else {
+            return;
+        };
+        let times = (started_at, started_at + tool.duration_ms.unwrap_or(0));
+        let kind = match tool.kind {
+            ToolKind::Memory => "datastore",
+            ToolKind::Mcp => "extension",
+            ToolKind::Class | ToolKind::Client | ToolKind::Registered => "function",
+        };
+        let mut span = self
+            .span(
+                trace,
+                format!("execute_tool {}", tool.name),
+                SpanKind::Internal,
+                times,
+            )
+            .text("gen_ai.operation.name", "execute_tool")
+            .text("gen_ai.tool.name", &tool.name)
+            .text("gen_ai.tool.call.id", &tool.tool_call_id)
+            .text("gen_ai.tool.type", kind);
+        if let (true, Some(call)) = (self.shows_content, call) {
+            let arguments = call.arguments.as_str();
+            span = span.content("gen_ai.tool.call.arguments", arguments, MAX_CONTENT_BYTES);
+            if let CallState::Done { output, .. } = &call.state {
+                span = span.content("gen_ai.tool.call.result", output, MAX_CONTENT_BYTES);
+            }
+        }
+        self.queue.push(match &tool.error {
+            Some(sentence) => span.failed("tool_failed", sentence),
+            None => span,
+        });
+    }
+
+    fn push_compaction(&self, number: usize, compaction: &CompactionRecord) {
+        let CompactionRecord {
+            started_at,
+            duration_ms,
+            ..
+        } = *compaction;
+        let trace = self.trace.part(&compaction_part(number));
+        let times = (started_at, started_at + duration_ms);
+        let mut span = self
+            .span(&trace, "compact_context", SpanKind::Internal, times)
+            .text("gen_ai.operation.name", "compact_context");
+        for (name, tokens) in [
+            (
+                "session_agent.compaction.tokens_before",
+                compaction.tokens_before,
+            ),
+            (
+                "session_agent.compaction.tokens_after",
+                compaction.tokens_after,
+            ),
+        ] {
+            if let Some(tokens) = tokens {
+                span = span.number(name, tokens);
+            }
+        }
+        self.queue
+            .push(with_failure(span, compaction.failure.as_ref()));
+    }
+
+    fn span(
+        &self,
+        trace: &Trace,
+        name: impl Into<String>,
+        kind: SpanKind,
+        times: (i64, i64),
+    ) -> Span {
+        Span::new(trace, name, kind, times)
+            .text("gen_ai.agent.name", self.agent)
+            .text("gen_ai.conversation.id", self.turn.session_id.as_str())
+    }
+
+    /// The calls of a step, as the turn still has them: the step that asked for the same
+    /// calls.
+    fn calls_of(&self, step: &StepRecord) -> Option<&[TurnCall]> {
+        let first = step.tools.first()?;
+        let mut steps = self.turn.steps.iter().rev();
+        let is_first = |call: &TurnCall| call.id.as_str() == first.tool_call_id;
+        let found = steps.find(|step| step.calls.first().is_some_and(is_first));
+        found.map(|step| step.calls.as_slice())
+    }
+
+    /// What the model said in a step, as the conventions write messages.
+    fn find_said(&self, step: &StepRecord) -> Option<String> {
+        // The record has an entry for each request, and the turn a step for each answer.
+        let answers = self.turn.record.steps.iter();
+        let place = answers
+            .filter(|other| other.model.is_some() && other.failure.is_none())
+            .position(|other| std::ptr::eq(other, step))?;
+        let said = self
+            .turn
+            .steps
+            .iter()
+            .filter(|step| !step.is_logged)
+            .nth(place)?;
+        let mut parts = vec![json!({"type": "text", "content": said.text})];
+        for call in &said.calls {
+            let arguments = json::decode_tree(call.arguments.as_str()).ok();
+            parts.push(json!({
+                "type": "tool_call",
+                "id": call.id.as_str(),
+                "name": call.name.as_str(),
+                "arguments": arguments,
+            }));
+        }
+        Some(json::text(
+            &json!([{"role": Role::Assistant.name(), "parts": parts}]),
+        ))
+    }
+}
+
+fn with_failure(span: Span, failure: Option<&RecordedFailure>) -> Span {
+    match failure {
+        Some(failure) => span.failed(&failure.code, &failure.message),
+        None => span,
+    }
+}
+
+fn finish_of(record: &EndedRecord) -> String {
+    let reason = json::encode(&record.finish_reason).unwrap_or_default();
+    reason.trim_matches('"').to_owned()
+}
+
+/// A model's name without its provider.
+fn bare(model: &str) -> &str {
+    model.split_once(':').map_or(model, |(_, name)| name)
+}
+
+/// The provider, in the conventions' words where these have one.
+fn provider(model: Option<&str>) -> &str {
+    let model = model.unwrap_or_default();
+    match model
+        .split_once(':')
+        .map_or(model, |(provider, _)| provider)
+    {
+        "openai" => "openai",
+        "anthropic" => "anthropic",
+        "workers-ai" => "cloudflare.workers_ai",
+        _ => "session_agent",
+    }
+}

@@ -1,0 +1,306 @@
+use super::*;
+use serde_json::{Value, json};
+
+/// The chunks that are sent, less the braces: `text-delta p0 Hello`.
+fn told(chunks: &[Chunk]) -> Vec<String> {
+    let line = |chunk: &Chunk| {
+        let value: Value = serde_json::from_str(&chunk.json()).unwrap();
+        let Value::Object(fields) = value else {
+            panic!("a chunk is an object")
+        };
+        let words: Vec<String> = [
+            "type",
+            "messageId",
+            "id",
+            "toolCallId",
+            "delta",
+            "inputTextDelta",
+            "input",
+            "output",
+            "errorText",
+            "finishReason",
+            "reason",
+        ]
+        .iter()
+        .filter_map(|name| fields.get(*name))
+        .map(|value| value.as_str().map_or(value.to_string(), str::to_owned))
+        .collect();
+        words.join(" ")
+    };
+    chunks.iter().map(line).collect()
+}
+
+fn started() -> ChunkWriter {
+    let mut writer = ChunkWriter::new(Vec::new());
+    writer.start("m", None);
+    writer
+}
+
+fn say(writer: &mut ChunkWriter, parts: &[AnswerPart]) -> Vec<String> {
+    let chunks: Vec<Chunk> = parts.iter().flat_map(|part| writer.say(part)).collect();
+    told(&chunks)
+}
+
+fn text(text: &str) -> AnswerPart {
+    AnswerPart::Text(text.to_owned())
+}
+
+fn reasoning(text: &str) -> AnswerPart {
+    AnswerPart::Reasoning(text.to_owned())
+}
+
+fn call_start(index: usize, id: &str) -> AnswerPart {
+    AnswerPart::CallStart {
+        index,
+        id: id.to_owned(),
+        name: "echo".to_owned(),
+    }
+}
+
+fn call_delta(index: usize, text: &str) -> AnswerPart {
+    AnswerPart::CallDelta {
+        index,
+        text: text.to_owned(),
+    }
+}
+
+fn call(index: usize, id: &str, arguments: &str) -> AnswerPart {
+    AnswerPart::Call {
+        index,
+        id: id.to_owned(),
+        name: "echo".to_owned(),
+        arguments: arguments.to_owned(),
+    }
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    json::raw(value.to_string()).unwrap()
+}
+
+#[test]
+fn a_text_is_opened_filled_and_closed_within_a_step() {
+    let mut writer = ChunkWriter::new(Vec::new());
+    assert_eq!(told(&writer.start("m", None)), ["start m"]);
+    assert_eq!(told(&writer.start_step()), ["start-step"]);
+    assert_eq!(
+        say(&mut writer, &[text("Hel"), text(""), text("lo")]),
+        ["text-start p0", "text-delta p0 Hel", "text-delta p0 lo"]
+    );
+    assert_eq!(
+        told(&writer.finish(FinishReason::Stop, None)),
+        ["text-end p0", "finish-step", "finish stop"]
+    );
+    assert!(writer.has_ended());
+}
+
+#[test]
+fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
+    let mut writer = started();
+    assert_eq!(
+        say(
+            &mut writer,
+            &[reasoning("hm"), text("a"), reasoning("oh"), text("b")]
+        ),
+        [
+            "start-step",
+            "reasoning-start p0",
+            "reasoning-delta p0 hm",
+            "reasoning-end p0",
+            "text-start p1",
+            "text-delta p1 a",
+            "text-end p1",
+            "reasoning-start p2",
+            "reasoning-delta p2 oh",
+            "reasoning-end p2",
+            "text-start p3",
+            "text-delta p3 b",
+        ]
+    );
+}
+
+#[test]
+fn a_block_that_goes_on_in_the_next_step_is_another() {
+    let mut writer = started();
+    say(&mut writer, &[text("a")]);
+    assert_eq!(
+        told(&writer.start_step()),
+        ["text-end p0", "finish-step", "start-step"]
+    );
+    assert_eq!(
+        say(&mut writer, &[text("b")]),
+        ["text-start p1", "text-delta p1 b"]
+    );
+}
+
+#[test]
+fn calls_stream_side_by_side_and_end_in_their_inputs() {
+    let mut writer = started();
+    let parts = [
+        text("See:"),
+        call_start(0, "c1"),
+        call_delta(0, "{\"a\""),
+        call_start(1, "c2"),
+        call_delta(1, "{}"),
+        call_delta(0, ":1}"),
+        call(0, "c1", "{\"a\":1}"),
+        call(1, "c2", "{}"),
+    ];
+    assert_eq!(
+        say(&mut writer, &parts),
+        [
+            "start-step",
+            "text-start p0",
+            "text-delta p0 See:",
+            "text-end p0",
+            "tool-input-start c1",
+            "tool-input-delta c1 {\"a\"",
+            "tool-input-start c2",
+            "tool-input-delta c2 {}",
+            "tool-input-delta c1 :1}",
+            "tool-input-available c1 {\"a\":1}",
+            "tool-input-available c2 {}",
+        ]
+    );
+    assert_eq!(
+        told(&writer.output("c1", raw(&json!("one")))),
+        ["tool-output-available c1 one"]
+    );
+    assert_eq!(
+        told(&writer.output_error("c2", "broken")),
+        ["tool-output-error c2 broken"]
+    );
+}
+
+#[test]
+fn a_call_that_comes_whole_needs_no_start_and_no_arguments() {
+    let mut writer = started();
+    assert_eq!(
+        say(&mut writer, &[call(0, "c", "")]),
+        ["start-step", "tool-input-available c {}"]
+    );
+}
+
+#[test]
+fn arguments_that_are_not_an_object_are_an_error_of_the_call() {
+    for arguments in ["{\"a\":", "[1]", "\"a\"", "{}{}", "{\"a\":\"\\ud800\"}"] {
+        let mut writer = started();
+        let said = say(&mut writer, &[call(0, "c", arguments)]);
+        assert_eq!(
+            said,
+            [
+                "start-step".to_owned(),
+                format!("tool-input-error c {arguments} {BAD_ARGUMENTS}")
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_delta_without_its_call_is_not_said() {
+    let mut writer = started();
+    assert!(say(&mut writer, &[call_delta(0, "{")]).is_empty());
+    say(&mut writer, &[call_start(0, "c"), call(0, "c", "{}")]);
+    assert!(say(&mut writer, &[call_delta(0, "{")]).is_empty());
+}
+
+#[test]
+fn an_outcome_is_told_of_calls_that_the_client_knows_alone() {
+    let mut writer = ChunkWriter::new(vec!["earlier".to_owned()]);
+    writer.start("m", None);
+    assert!(writer.output("unheard", raw(&json!(1))).is_empty());
+    assert!(writer.ask_approval("a", "unheard").is_empty());
+    assert_eq!(
+        told(&writer.output("earlier", raw(&json!(1)))),
+        ["tool-output-available earlier 1"]
+    );
+    assert_eq!(
+        told(&writer.output_denied("earlier")),
+        ["tool-output-denied earlier"]
+    );
+}
+
+#[test]
+fn a_cut_closes_what_is_open() {
+    let mut writer = started();
+    say(&mut writer, &[text("half a sen")]);
+    assert_eq!(
+        told(&writer.abort(Some("cancelled"))),
+        ["text-end p0", "abort cancelled"]
+    );
+    let mut writer = started();
+    say(&mut writer, &[reasoning("half a th")]);
+    assert_eq!(
+        told(&writer.fail("The model broke off.")),
+        ["reasoning-end p0", "error The model broke off."]
+    );
+}
+
+#[test]
+fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
+    let mut writer = started();
+    say(&mut writer, &[call(0, "c", "{}")]);
+    writer.output("c", raw(&json!(1)));
+    assert_eq!(
+        told(&writer.abort(None)),
+        [
+            "finish-step",
+            "start-step",
+            "text-start p0",
+            "text-end p0",
+            "abort"
+        ]
+    );
+    let mut writer = started();
+    say(&mut writer, &[call(0, "c", "{}")]);
+    writer.output("c", raw(&json!(1)));
+    writer.finish_step();
+    assert_eq!(
+        told(&writer.abort(None)),
+        ["start-step", "text-start p0", "text-end p0", "abort"]
+    );
+}
+
+#[test]
+fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
+    let mut writer = started();
+    say(&mut writer, &[call(0, "c", "{}")]);
+    writer.output("c", raw(&json!(1)));
+    writer.start_step();
+    assert_eq!(
+        told(&writer.abort(None)),
+        ["text-start p0", "text-end p0", "abort"]
+    );
+    // If no call was made, there is nothing to send again.
+    let mut writer = started();
+    writer.start_step();
+    assert_eq!(told(&writer.abort(None)), ["abort"]);
+}
+
+#[test]
+fn a_failure_before_anything_was_said_is_told_too() {
+    let mut writer = ChunkWriter::new(Vec::new());
+    assert_eq!(told(&writer.fail("no")), ["error no"]);
+}
+
+#[test]
+fn nothing_follows_the_end() {
+    let mut writer = started();
+    writer.finish(FinishReason::Stop, None);
+    assert!(say(&mut writer, &[text("more"), call(0, "c", "{}")]).is_empty());
+    assert!(writer.start("n", None).is_empty());
+    assert!(writer.start_step().is_empty());
+    assert!(writer.finish(FinishReason::Stop, None).is_empty());
+    assert!(writer.abort(None).is_empty());
+    assert!(writer.fail("late").is_empty());
+}
+
+#[test]
+fn a_providers_words_about_itself_are_not_told() {
+    let mut writer = started();
+    let parts = [
+        AnswerPart::Usage(models::TokenUsage::default()),
+        AnswerPart::Finish(FinishReason::Stop),
+        AnswerPart::Failed("secret".to_owned()),
+    ];
+    assert!(say(&mut writer, &parts).is_empty());
+}

@@ -1,0 +1,469 @@
+//! One conversation with a server: streamable HTTP, each message a POST.
+//!
+//! The handshake comes first, since nearly every server knows one. A server that refuses
+//! the handshake is asked without one, in the newest revision. If a server gives a
+//! session, each request names it; a session that the server has forgotten is begun anew
+//! once.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::address::tool_headers::ResolvedHeaders;
+use crate::tools::mcp::failure::ServerFailure;
+use crate::tools::mcp::revision::{
+    CAPABILITIES, CLIENT_INFO, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
+};
+use crate::tools::mcp::wire::{ServerMessage, read_message};
+use base::json::{self, JsonObject, RawValue, json};
+use base::outbound::{
+    ByteChunks, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, OutboundResponse,
+    read_all,
+};
+use base::trace;
+use models::sse;
+
+/// The most pages of one list, and the most tools on them.
+const MAX_PAGES: usize = 32;
+const MAX_LISTED: usize = 512;
+
+/// The longest cursor of a page, in bytes.
+const MAX_CURSOR_BYTES: usize = 4 << 10;
+
+/// The longest id of a session, in bytes.
+const MAX_SESSION_BYTES: usize = 512;
+
+/// The most requests of a server that are answered while it answers one of ours. It gets
+/// no answer to others.
+const MAX_REFUSALS: usize = 8;
+
+/// Limits of the answer to a server's own request, and of a notification.
+const NOTE_LIMITS: CallLimits = CallLimits {
+    wait_ms: 2_000,
+    silence_ms: 5_000,
+    mute_ms: None,
+    total_ms: 5_000,
+    max_bytes: 64 << 10,
+};
+
+const METHOD_NOT_FOUND: i64 = -32_601;
+
+/// The revision and the session in which a server is spoken to, as its row keeps them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerLink {
+    /// Empty: nothing was settled yet.
+    pub revision: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+}
+
+impl ServerLink {
+    /// The link without its session, which is this agent's alone.
+    pub fn without_session(self) -> Self {
+        Self {
+            session: None,
+            ..self
+        }
+    }
+
+    pub fn is_newest(&self) -> bool {
+        self.revision == NEWEST
+    }
+}
+
+/// A server, its address, and the way to speak to it.
+pub struct ServerClient<'a> {
+    pub outbound: &'a dyn Outbound,
+    pub place: Endpoint,
+    /// The headers of each request, with their secrets.
+    pub headers: ResolvedHeaders,
+    /// The limits of each request.
+    pub limits: CallLimits,
+    pub link: ServerLink,
+    pub last_id: i64,
+}
+
+/// The result of a request, and the session that came with it.
+struct HeardResult {
+    result: Box<RawValue>,
+    session: Option<String>,
+}
+
+/// A request to a server.
+#[derive(Clone, Copy)]
+struct ServerRequest<'a> {
+    method: &'static str,
+    /// An object as JSON.
+    params: &'a str,
+    /// The name of the tool that is called.
+    tool: Option<&'a str>,
+    headers: &'a [(String, String)],
+}
+
+impl<'a> ServerRequest<'a> {
+    fn new(method: &'static str, params: &'a str) -> Self {
+        Self {
+            method,
+            params,
+            tool: None,
+            headers: &[],
+        }
+    }
+}
+
+impl ServerClient<'_> {
+    /// Meets the server, and reads its list of tools.
+    pub async fn open(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
+        match self.begin().await {
+            Ok(()) => self.list().await,
+            Err(refused) if refused.may_be_of_revision() => {
+                self.link = ServerLink {
+                    revision: NEWEST.to_owned(),
+                    session: None,
+                };
+                self.list().await.map_err(|_| refused)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Reads the list of tools. A server that no longer speaks as it did is met anew.
+    pub async fn list_again(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
+        match self.list().await {
+            Err(ServerFailure::SessionLost) => self.open().await,
+            Err(failure) if failure.may_be_of_revision() => self.open().await,
+            outcome => outcome,
+        }
+    }
+
+    /// Calls a tool. `headers` are those of this call.
+    pub async fn call(
+        &mut self,
+        tool: &str,
+        arguments: &JsonObject,
+        headers: &[(String, String)],
+    ) -> Result<Box<RawValue>, ServerFailure> {
+        let name = Value::from(tool);
+        let params = format!(r#"{{"name":{name},"arguments":{}}}"#, arguments.as_str());
+        let asked = ServerRequest {
+            tool: Some(tool),
+            headers,
+            ..ServerRequest::new("tools/call", &params)
+        };
+        let outcome = match self.ask(asked).await {
+            // The server did not carry the call out.
+            Err(ServerFailure::SessionLost) => {
+                self.begin().await?;
+                self.ask(asked).await
+            }
+            outcome => outcome,
+        };
+        outcome.map(|answered| answered.result)
+    }
+
+    /// Begins a session, or learns the revision of a server without sessions. A beginning
+    /// that fails leaves the link as it was, so that a later request begins once more.
+    async fn begin(&mut self) -> Result<(), ServerFailure> {
+        let before = std::mem::take(&mut self.link);
+        let outcome = self.shake_hands().await;
+        if outcome.is_err() {
+            self.link = before;
+        }
+        outcome
+    }
+
+    async fn shake_hands(&mut self) -> Result<(), ServerFailure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Begun {
+            protocol_version: String,
+        }
+        let params = json!({
+            "protocolVersion": NEWEST_HANDSHAKE,
+            "capabilities": {},
+            "clientInfo": client_info(),
+        });
+        let params = json::text(&params);
+        let answered = self.ask(ServerRequest::new("initialize", &params)).await?;
+        let begun = json::decode::<Begun>(answered.result.get())
+            .map_err(|_| ServerFailure::Nonsense("named no revision of the protocol"))?;
+        let revision = begun.protocol_version;
+        let has_handshake =
+            revision == NEWEST_HANDSHAKE || OLDER_HANDSHAKES.contains(&revision.as_str());
+        if !has_handshake && revision != NEWEST {
+            let what = "speaks a revision of the protocol that is not known here";
+            return Err(ServerFailure::Nonsense(what));
+        }
+        let fits = |session: &String| {
+            (1..=MAX_SESSION_BYTES).contains(&session.len())
+                && session.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        if answered
+            .session
+            .as_ref()
+            .is_some_and(|session| !fits(session))
+        {
+            let what = "gave its session an id that does not fit into a header";
+            return Err(ServerFailure::Nonsense(what));
+        }
+        self.link = ServerLink {
+            revision,
+            session: answered.session,
+        };
+        // A server may answer the handshake in the newest revision, which has none. Each
+        // request from here on then carries all that the server needs. With a session,
+        // the server waits for the note.
+        if !has_handshake && self.link.session.is_none() {
+            return Ok(());
+        }
+        let note = self.render(None, &ServerRequest::new("notifications/initialized", "{}"));
+        let heard = self.post(note, &[], NOTE_LIMITS).await?;
+        match heard.status {
+            200..300 => Ok(()),
+            status => Err(ServerFailure::Status(status)),
+        }
+    }
+
+    /// Reads all pages of the list, within the bytes of one answer.
+    async fn list(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Page {
+            tools: Vec<Box<RawValue>>,
+            next_cursor: Option<String>,
+        }
+        let mut listed = Vec::new();
+        let mut params = "{}".to_owned();
+        let mut room = self.limits.max_bytes;
+        for _ in 0..MAX_PAGES {
+            let answered = self.ask(ServerRequest::new("tools/list", &params)).await?;
+            let bytes = answered.result.get().len();
+            room = room.checked_sub(bytes).ok_or(ServerFailure::Nonsense(
+                "lists more tools than there is room for",
+            ))?;
+            let page = json::decode::<Page>(answered.result.get())
+                .map_err(|_| ServerFailure::Nonsense("answered `tools/list` without a list"))?;
+            listed.extend(page.tools);
+            if listed.len() > MAX_LISTED {
+                break;
+            }
+            let cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            let Some(cursor) = cursor else {
+                return Ok(listed);
+            };
+            if cursor.len() > MAX_CURSOR_BYTES {
+                break;
+            }
+            params = json::text(&json!({"cursor": cursor}));
+        }
+        Err(ServerFailure::Nonsense(
+            "lists more tools than there is room for",
+        ))
+    }
+
+    async fn ask(&mut self, asked: ServerRequest<'_>) -> Result<HeardResult, ServerFailure> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let body = self.render(Some(id), &asked);
+        let mut headers = asked.headers.to_vec();
+        if self.link.is_newest() {
+            headers.push(("mcp-method".to_owned(), asked.method.to_owned()));
+            let tool = asked.tool.map(encode_header);
+            headers.extend(tool.map(|tool| ("mcp-name".to_owned(), tool)));
+        }
+        let mut answer = self.post(body, &headers, self.limits).await?;
+        if !(200..300).contains(&answer.status) {
+            return Err(self.read_refusal(answer, id).await);
+        }
+        let session = answer.session.take();
+        let result = match answer.content_type.as_str() {
+            "text/event-stream" => self.read_events(answer.body.as_mut(), id).await?,
+            kind if kind == "application/json" || kind.ends_with("+json") => {
+                let bytes = read_all(answer.body.as_mut()).await?;
+                match read_message(&to_text(bytes)?, id)? {
+                    ServerMessage::Result(result) => result,
+                    ServerMessage::Request { .. } | ServerMessage::Notification => {
+                        return Err(ServerFailure::Nonsense("answered with no answer"));
+                    }
+                }
+            }
+            _ => {
+                let what = "answered with neither JSON nor an event stream";
+                return Err(ServerFailure::Nonsense(what));
+            }
+        };
+        Ok(HeardResult { result, session })
+    }
+
+    /// Reads a stream up to the answer. The rest of the stream is not waited for.
+    async fn read_events(
+        &self,
+        body: &mut (dyn ByteChunks + '_),
+        id: i64,
+    ) -> Result<Box<RawValue>, ServerFailure> {
+        let mut parser = sse::Parser::default();
+        let mut refusals = 0;
+        let mut is_over = false;
+        while !is_over {
+            let events = match body.next().await? {
+                Some(bytes) => parser.push(&bytes),
+                None => {
+                    is_over = true;
+                    parser.end().map(|last| last.into_iter().collect())
+                }
+            };
+            let too_long = |_| ServerFailure::Nonsense("sent an event that is too long");
+            for event in events.map_err(too_long)? {
+                // An event without data only keeps the connection alive.
+                if event.data.trim().is_empty() {
+                    continue;
+                }
+                match read_message(&event.data, id)? {
+                    ServerMessage::Result(result) => return Ok(result),
+                    ServerMessage::Request { id, method } if refusals < MAX_REFUSALS => {
+                        refusals += 1;
+                        self.refuse(&id, &method).await;
+                    }
+                    ServerMessage::Request { .. } | ServerMessage::Notification => {}
+                }
+            }
+        }
+        Err(ServerFailure::Nonsense("ended its answer without a result"))
+    }
+
+    /// Answers a request of the server. A ping is answered. Every other request is
+    /// refused: a server gets no model, no files and no user.
+    async fn refuse(&self, id: &str, method: &str) {
+        let answer = match method {
+            "ping" => r#""result":{}"#.to_owned(),
+            _ => format!(
+                r#""error":{{"code":{METHOD_NOT_FOUND},"message":"This client takes no requests."}}"#
+            ),
+        };
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#);
+        // A server that does not hear of the refusal waits, and the limits of our own
+        // request end the wait.
+        let _ = self.post(body, &[], NOTE_LIMITS).await;
+    }
+
+    /// Reads the reason why the server refused a request.
+    async fn read_refusal(&self, mut answer: OutboundResponse<'_>, id: i64) -> ServerFailure {
+        let status = answer.status;
+        let has_session = self.link.session.is_some();
+        if status == 404 && has_session {
+            return ServerFailure::SessionLost;
+        }
+        let bytes = read_all(answer.body.as_mut()).await;
+        let text = bytes.map_err(ServerFailure::from).and_then(to_text);
+        match text.and_then(|text| read_message(&text, id)) {
+            // Servers also say so of a session that they don't know.
+            Err(ServerFailure::Refused(refusal))
+                if status == 400 && has_session && refusal.names_no_request =>
+            {
+                ServerFailure::SessionLost
+            }
+            Err(ServerFailure::Refused(refusal)) if !refusal.message.is_empty() => {
+                ServerFailure::Refused(refusal)
+            }
+            _ => ServerFailure::Status(status),
+        }
+    }
+
+    /// A message as JSON.
+    fn render(&self, id: Option<i64>, asked: &ServerRequest<'_>) -> String {
+        let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
+        let mut params = asked.params.to_owned();
+        let meta = self.render_meta();
+        if !meta.is_empty() {
+            let meta = Value::Object(meta);
+            let rest = params.strip_prefix('{').unwrap_or("}");
+            let comma = if rest == "}" { "" } else { "," };
+            params = format!(r#"{{"_meta":{meta}{comma}{rest}"#);
+        }
+        let method = asked.method;
+        format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#)
+    }
+
+    /// What a message says of itself. A proxy or a gateway may put a trace of its own into the
+    /// request's headers, so the message names the trace, too.
+    fn render_meta(&self) -> Map<String, Value> {
+        let mut meta = Map::new();
+        if self.link.is_newest() {
+            meta.insert(VERSION.to_owned(), NEWEST.into());
+            meta.insert(CLIENT_INFO.to_owned(), client_info());
+            meta.insert(CAPABILITIES.to_owned(), json!({}));
+        }
+        if let Some(trace) = trace::current() {
+            for (name, value) in trace::headers_of(Some(&trace)) {
+                meta.insert(name.to_owned(), value.into());
+            }
+        }
+        meta
+    }
+
+    async fn post(
+        &self,
+        body: String,
+        headers: &[(String, String)],
+        limits: CallLimits,
+    ) -> Result<OutboundResponse<'_>, ServerFailure> {
+        let mut all = vec![(
+            "accept".to_owned(),
+            "application/json, text/event-stream".to_owned(),
+        )];
+        if !self.link.revision.is_empty() {
+            let revision = self.link.revision.clone();
+            all.push(("mcp-protocol-version".to_owned(), revision));
+        }
+        if let Some(session) = &self.link.session {
+            all.push(("mcp-session-id".to_owned(), session.clone()));
+        }
+        all.extend(headers.iter().chain(&self.headers.headers).cloned());
+        let request = OutboundRequest {
+            purpose: CallPurpose::Tool,
+            place: self.place.clone(),
+            headers: all,
+            body,
+            limits,
+        };
+        Ok(self.outbound.send(request).await?)
+    }
+}
+
+fn client_info() -> Value {
+    json!({"name": "session-agent", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn to_text(bytes: Vec<u8>) -> Result<String, ServerFailure> {
+    String::from_utf8(bytes)
+        .map_err(|_| ServerFailure::Nonsense("answered with bytes that are not text"))
+}
+
+/// A text as a header's value, encoded where it holds other characters than a header may.
+fn encode_header(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && text.trim() == text
+        && !text.starts_with(ENCODED.0);
+    match is_plain {
+        true => text.to_owned(),
+        false => format!("{}{}{}", ENCODED.0, STANDARD.encode(text), ENCODED.1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_headers_value_is_plain_or_encoded() {
+        for (text, value) in [
+            ("a tool", "a tool"),
+            ("ä", "=?base64?w6Q=?="),
+            (" a", "=?base64?IGE=?="),
+            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
+        ] {
+            assert_eq!(encode_header(text), value);
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The tools that a server lists, as the agent's tools: bounded, cleaned, and under names
+//! that every provider takes.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::address::tool_headers::ResolvedHeaders;
+use base::json::{self, RawValue, Tree, json};
+use context::tools::is_ours;
+
+/// The most bytes of a tool's description. The rest is cut off.
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+
+/// The most bytes of a tool's schema.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+
+/// The most bytes of all descriptions and schemas of a server: every model call sends
+/// them. The row that keeps them holds 2 MB.
+const MAX_SERVER_BYTES: usize = 256 << 10;
+
+/// The longest name of a tool that providers take.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The longest name that a server may give a tool.
+const MAX_OWN_NAME_BYTES: usize = 256;
+
+/// The most tools that are named as left out.
+const MAX_LEFT_OUT: usize = 100;
+
+/// Bytes of the hash that tells one definition from another.
+const DIGEST_BYTES: usize = 16;
+
+/// The mark in a schema of an argument that is to be repeated in a header.
+const HEADER_MARK: &str = "x-mcp-header";
+
+/// A tool of a server, as the server's row keeps it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerDefinition {
+    /// The tool's name for models: the server's name, `_`, and the tool's own name.
+    pub shown: String,
+    /// The tool's name at its server.
+    pub name: String,
+    pub description: String,
+    pub schema: Box<RawValue>,
+    /// A hash of all that the server says of the tool.
+    pub digest: String,
+}
+
+/// A tool of a server that models do not get.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct LeftOutTool {
+    /// The tool's name at its server.
+    pub name: String,
+    pub reason: String,
+}
+
+/// The tools of a list that models get, and those that they don't.
+#[derive(Default)]
+pub struct ServerListing {
+    pub tools: Vec<ServerDefinition>,
+    pub left_out: Vec<LeftOutTool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedDefinition {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    #[serde(default)]
+    input_schema: Tree,
+    #[serde(default)]
+    annotations: Tree,
+}
+
+/// The names and the room that a listing's tools may take.
+pub struct ListingRoom<'a> {
+    /// The server's name, which begins the names of its tools.
+    pub prefix: &'a str,
+    /// The names of the agent's other tools.
+    pub taken: HashSet<&'a str>,
+    /// The number of tools that there is room for.
+    pub most: usize,
+    /// Whether the server wants some arguments repeated in headers.
+    pub has_header_marks: bool,
+}
+
+impl ListingRoom<'_> {
+    pub fn read(self, listed: &[Box<RawValue>], sent: &ResolvedHeaders) -> ServerListing {
+        let mut names: HashSet<String> = self.taken.iter().map(|&name| name.to_owned()).collect();
+        let mut listing = ServerListing::default();
+        let mut bytes = 0;
+        for raw in listed {
+            let read = json::decode::<ListedDefinition>(&sent.strip_json(raw.get().to_owned()))
+                .map_err(|_| (String::new(), "its definition can't be read"))
+                .and_then(|tool| self.define(tool));
+            let outcome = read.and_then(|tool| {
+                let size = tool.shown.len() + tool.description.len() + tool.schema.get().len();
+                let reason = if is_ours(&tool.shown) || names.contains(&tool.shown) {
+                    "another tool has the name that it would have here"
+                } else if listing.tools.len() >= self.most {
+                    "the agent has as many tools as it may have"
+                } else if bytes + size > MAX_SERVER_BYTES {
+                    "the definitions of this server's tools are too long together"
+                } else {
+                    bytes += size;
+                    return Ok(tool);
+                };
+                Err((tool.name, reason))
+            });
+            match outcome {
+                Ok(tool) => {
+                    names.insert(tool.shown.clone());
+                    listing.tools.push(tool);
+                }
+                Err(_) if listing.left_out.len() >= MAX_LEFT_OUT => {}
+                Err((name, reason)) => listing.left_out.push(LeftOutTool {
+                    name: clean(&name, MAX_OWN_NAME_BYTES),
+                    reason: reason.to_owned(),
+                }),
+            }
+        }
+        // A server may list its tools in another order each time.
+        listing
+            .tools
+            .sort_by(|one, other| one.shown.cmp(&other.shown));
+        listing
+    }
+
+    /// The tool as models get it, or its name and why they don't.
+    fn define(&self, tool: ListedDefinition) -> Result<ServerDefinition, (String, &'static str)> {
+        let ListedDefinition {
+            name,
+            title,
+            description,
+            input_schema: Tree(input_schema),
+            annotations: Tree(annotations),
+        } = tool;
+        let said = json::text(&json!([
+            name,
+            title,
+            description,
+            input_schema,
+            annotations
+        ]));
+        let refuse = |reason| Err((name.clone(), reason));
+        if name.is_empty() || name.len() > MAX_OWN_NAME_BYTES || name.chars().any(is_hidden) {
+            return refuse("its name can't be used");
+        }
+        if self.has_header_marks && said.contains(&format!("\"{HEADER_MARK}\"")) {
+            return refuse("it wants arguments repeated in headers, which is not offered");
+        }
+        let Some(schema) = to_object_schema(input_schema) else {
+            return refuse("its `inputSchema` is not of an object");
+        };
+        // Written anew, so that the same schema has the same bytes in every request.
+        let schema = json::text(&schema);
+        if schema.len() > MAX_SCHEMA_BYTES {
+            return refuse("its `inputSchema` is too long");
+        }
+        let Ok(schema) = json::raw(schema) else {
+            return refuse("its `inputSchema` can't be read");
+        };
+        let description = description.or(title).unwrap_or_default();
+        Ok(ServerDefinition {
+            shown: show_name(self.prefix, &name),
+            description: clean(&description, MAX_DESCRIPTION_BYTES),
+            schema,
+            digest: hash(&said, DIGEST_BYTES),
+            name,
+        })
+    }
+}
+
+/// The name of a server's tool for models.
+fn show_name(prefix: &str, name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let own = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect::<String>();
+    let mut shown = format!("{prefix}_{own}");
+    if shown.len() > MAX_NAME_BYTES {
+        let hash = hash(name, 4);
+        shown.truncate(MAX_NAME_BYTES - 1 - hash.len());
+        shown = format!("{shown}_{hash}");
+    }
+    shown
+}
+
+fn hash(text: &str, bytes: usize) -> String {
+    let mut digits = format!("{:x}", Sha256::digest(text));
+    digits.truncate(2 * bytes);
+    digits
+}
+
+/// A schema of an object, which says so. `None`: it is of something else.
+fn to_object_schema(schema: Value) -> Option<Value> {
+    let mut fields = match schema {
+        Value::Null => Map::new(),
+        Value::Object(fields) => fields,
+        _ => return None,
+    };
+    let kind = fields.entry("type").or_insert_with(|| "object".into());
+    if kind != "object" {
+        return None;
+    }
+    let mut schema = Value::Object(fields);
+    clean_texts(&mut schema);
+    Some(schema)
+}
+
+/// Cleans every text of a schema, which a model reads, too.
+fn clean_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = clean(text, MAX_SCHEMA_BYTES),
+        Value::Array(items) => items.iter_mut().for_each(clean_texts),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| name.chars().any(is_hidden)) {
+                let named = std::mem::take(fields).into_iter();
+                fields.extend(named.map(|(name, value)| (clean(&name, MAX_SCHEMA_BYTES), value)));
+            }
+            fields.values_mut().for_each(clean_texts);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A stranger's text without hidden characters, of at most so many bytes.
+pub fn clean(text: &str, max_bytes: usize) -> String {
+    let mut cleaned: String = text.chars().filter(|c| !is_hidden(*c)).collect();
+    if cleaned.len() > max_bytes {
+        cleaned.truncate(cleaned.floor_char_boundary(max_bytes.saturating_sub('…'.len_utf8())));
+        cleaned.push('…');
+    }
+    cleaned
+}
+
+/// Whether a model sees this character and a person who reads the text does not. Such are
+/// controls, marks of direction, empty letters, invisible tags, and the variants of a
+/// sign that look as the sign alone. U+FE0F stays: it makes a sign an emoji.
+fn is_hidden(c: char) -> bool {
+    let is_control = c.is_control() && !matches!(c, '\n' | '\t');
+    is_control
+        || matches!(
+            c,
+            '\u{AD}'
+                | '\u{34F}'
+                | '\u{61C}'
+                | '\u{115F}'..='\u{1160}'
+                | '\u{17B4}'..='\u{17B5}'
+                | '\u{180B}'..='\u{180F}'
+                | '\u{200B}'
+                | '\u{200E}'..='\u{200F}'
+                | '\u{2028}'..='\u{202E}'
+                | '\u{2060}'..='\u{206F}'
+                | '\u{3164}'
+                | '\u{FE00}'..='\u{FE0E}'
+                | '\u{FEFF}'
+                | '\u{FFA0}'
+                | '\u{FFF0}'..='\u{FFFB}'
+                | '\u{E0000}'..='\u{E0FFF}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(listed: &Value, most: usize) -> ServerListing {
+        let listed: Vec<Box<RawValue>> = serde_json::from_value(listed.clone()).unwrap();
+        let room = ListingRoom {
+            prefix: "gh",
+            taken: HashSet::from(["gh_taken"]),
+            most,
+            has_header_marks: true,
+        };
+        room.read(&listed, &ResolvedHeaders::default())
+    }
+
+    fn shown(listing: &ServerListing) -> Vec<&str> {
+        listing
+            .tools
+            .iter()
+            .map(|tool| tool.shown.as_str())
+            .collect()
+    }
+
+    fn tool(name: &str) -> Value {
+        json!({"name": name, "description": "A tool.", "inputSchema": {"type": "object"}})
+    }
+
+    #[test]
+    fn names_are_what_every_provider_takes_and_nobody_elses() {
+        let long = "x".repeat(100);
+        let listed = json!([
+            tool("z/ä.b"),
+            tool("z_ä_b"),
+            tool("taken"),
+            tool("a"),
+            tool("a"),
+            tool(&long),
+            tool(""),
+            tool("a\u{202E}b"),
+            tool("c\u{E0141}d"),
+            tool(&"x".repeat(300)),
+        ]);
+        let listing = read(&listed, 10);
+        let names = shown(&listing);
+        assert_eq!(names[0], "gh_a");
+        assert_eq!(names[1].len(), 64);
+        assert!(names[1].starts_with("gh_xxxx"), "{names:?}");
+        assert_eq!(names[2], "gh_z___b");
+        assert_eq!(names.len(), 3);
+        let left: Vec<(&str, &str)> = listing
+            .left_out
+            .iter()
+            .map(|left| (left.name.as_str(), left.reason.as_str()))
+            .collect();
+        let another = "another tool has the name that it would have here";
+        assert_eq!(
+            left[..3],
+            [("z_ä_b", another), ("taken", another), ("a", another)]
+        );
+        assert_eq!(left[4], ("ab", "its name can't be used"));
+        assert_eq!(left[5], ("cd", "its name can't be used"));
+        assert_eq!(left.len(), 7);
+    }
+
+    #[test]
+    fn a_definition_is_bounded_and_cleaned() {
+        let listed = json!([
+            {"name": "a", "title": "T\u{7}", "inputSchema": {"properties": {"q": {"description": "\u{E0041}x\u{0}\ny"}}}},
+            {"name": "b", "description": "ä".repeat(4_000)},
+            {"name": "b2", "description": "A\u{AD}\u{FE01}\u{E0152}\u{3164}\u{FFF9} \u{2764}\u{FE0F} e\u{301}\u{200D}"},
+            {"name": "c", "inputSchema": {"type": "string"}},
+            {"name": "d", "inputSchema": {"type": "object", "x": "y".repeat(70_000)}},
+            {"name": "e", "inputSchema": [1]},
+            {"name": "f", "inputSchema": {"type": "object", "properties": {"r": {"type": "string", "x-mcp-header": "R"}}}},
+            {"name": 1},
+            7,
+        ]);
+        let listing = read(&listed, 10);
+        assert_eq!(shown(&listing), ["gh_a", "gh_b", "gh_b2"]);
+        assert_eq!(
+            listing.tools[2].description,
+            "A \u{2764}\u{FE0F} e\u{301}\u{200D}"
+        );
+        assert_eq!(listing.tools[0].description, "T");
+        assert_eq!(
+            listing.tools[0].schema.get(),
+            r#"{"properties":{"q":{"description":"x\ny"}},"type":"object"}"#
+        );
+        assert!(listing.tools[1].description.len() <= MAX_DESCRIPTION_BYTES);
+        assert!(listing.tools[1].description.ends_with("ä…"));
+        assert_eq!(listing.left_out.len(), 6);
+    }
+
+    #[test]
+    fn tools_without_room_are_left_out_and_named() {
+        let many: Vec<Value> = (0..300).map(|n| tool(&format!("t{n}"))).collect();
+        let listing = read(&json!(many), 3);
+        assert_eq!(listing.tools.len(), 3);
+        assert_eq!(listing.left_out.len(), MAX_LEFT_OUT);
+        let long: Vec<Value> = (0..6)
+            .map(|n| json!({"name": format!("t{n}"), "inputSchema": {"x": "y".repeat(60_000)}}))
+            .collect();
+        let listing = read(&json!(long), 10);
+        assert_eq!(listing.tools.len(), 4);
+        let reason = &listing.left_out[0].reason;
+        assert_eq!(
+            reason,
+            "the definitions of this server's tools are too long together"
+        );
+    }
+
+    #[test]
+    fn any_change_of_a_definition_changes_its_digest_and_no_order_does() {
+        let digest = |tool: Value| read(&json!([tool]), 1).tools[0].digest.clone();
+        let plain = digest(
+            json!({"name": "a", "description": "x", "inputSchema": {"type": "object", "a": 1}}),
+        );
+        assert_eq!(
+            plain,
+            digest(
+                json!({"inputSchema": {"a": 1, "type": "object"}, "name": "a", "description": "x"})
+            )
+        );
+        for changed in [
+            json!({"name": "a", "description": "y", "inputSchema": {"type": "object", "a": 1}}),
+            json!({"name": "a", "description": "x", "inputSchema": {"type": "object", "a": 2}}),
+            json!({"name": "a", "description": "x", "inputSchema": {"type": "object", "a": 1}, "annotations": {"destructiveHint": true}}),
+            json!({"name": "a", "description": "x\u{7}", "inputSchema": {"type": "object", "a": 1}}),
+        ] {
+            assert_ne!(digest(changed.clone()), plain, "{changed}");
+        }
+    }
+}

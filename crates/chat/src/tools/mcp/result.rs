@@ -1,0 +1,166 @@
+//! The answer of a server's tool, as the result of a call: a text, or JSON.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::address::tool_headers::ResolvedHeaders;
+use crate::tools::mcp::listing::clean;
+use crate::turn::CallState;
+use base::json::{self, RawValue, Tree};
+
+/// The most bytes of a name or an address that stands for a content.
+const MAX_SHOWN_BYTES: usize = 500;
+
+/// The type of a result that came to its end.
+const COMPLETE: &str = "complete";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ToolResult {
+    result_type: String,
+    content: Vec<Tree>,
+    structured_content: Option<Tree>,
+    is_error: bool,
+}
+
+impl Default for ToolResult {
+    fn default() -> Self {
+        Self {
+            result_type: COMPLETE.to_owned(),
+            content: Vec::new(),
+            structured_content: None,
+            is_error: false,
+        }
+    }
+}
+
+/// `name` is the tool's name for models. Secrets that were sent are taken out.
+pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> CallState {
+    let Ok(read) = json::decode::<ToolResult>(result.get()) else {
+        return CallState::failed(format!(
+            "`{name}` failed: it answered with something else than a tool's result."
+        ));
+    };
+    if read.result_type != COMPLETE {
+        return CallState::failed(format!(
+            "`{name}` failed: it asks for input, which is not offered here."
+        ));
+    }
+    let said: Vec<String> = read
+        .content
+        .iter()
+        .map(|Tree(content)| show_content(content))
+        .collect();
+    let said = sent.strip_json(said.join("\n"));
+    if read.is_error {
+        return CallState::failed(match said.trim().is_empty() {
+            true => format!("`{name}` failed and did not say why."),
+            false => said,
+        });
+    }
+    let Some(Tree(structured)) = read.structured_content else {
+        return done(said, false);
+    };
+    // The texts beside a structured result are the same JSON, for readers that take texts
+    // alone, or words that belong to it.
+    let is_same = json::decode_tree(&said).is_ok_and(|said| said == structured);
+    let structured = sent.strip_json(json::text(&structured));
+    match is_same || said.trim().is_empty() {
+        true => done(structured, true),
+        false => done(format!("{said}\n{structured}"), false),
+    }
+}
+
+fn done(output: String, is_json: bool) -> CallState {
+    CallState::Done { output, is_json }
+}
+
+/// A content as text. A content that is not text is named.
+fn show_content(content: &Value) -> String {
+    let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
+    let short = |value: &Value, name: &str| {
+        let text = value[name].as_str().unwrap_or("unknown");
+        clean(text, MAX_SHOWN_BYTES)
+    };
+    let bytes =
+        |value: &Value, name: &str| value[name].as_str().map_or(0, |data| data.len() / 4 * 3);
+    match content["type"].as_str() {
+        Some("text") => text(content, "text").unwrap_or_default(),
+        Some(kind @ ("image" | "audio")) => format!(
+            "[{kind}: {}, {} bytes, not shown]",
+            short(content, "mimeType"),
+            bytes(content, "data")
+        ),
+        Some("resource") => {
+            let resource = &content["resource"];
+            let uri = short(resource, "uri");
+            match text(resource, "text") {
+                Some(text) => format!("[resource: {uri}]\n{text}"),
+                None => format!(
+                    "[resource: {uri}, {}, {} bytes, not shown]",
+                    short(resource, "mimeType"),
+                    bytes(resource, "blob")
+                ),
+            }
+        }
+        Some("resource_link") => format!(
+            "[link: {}, {}]",
+            short(content, "name"),
+            short(content, "uri")
+        ),
+        _ => "[content of a kind that is not known, not shown]".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(result: &Value) -> CallState {
+        let raw = json::raw(result.to_string()).unwrap();
+        read_result("gh_a", &raw, &ResolvedHeaders::default())
+    }
+
+    #[test]
+    fn a_result_is_its_texts_or_its_json_and_the_rest_is_named() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        for (result, expected) in [
+            (json!({"content": [text("a"), text("b")]}), done("a\nb".to_owned(), false)),
+            (json!({"content": []}), done(String::new(), false)),
+            (json!({}), done(String::new(), false)),
+            (
+                json!({"content": [text("{\"n\": 1}")], "structuredContent": {"n": 1}}),
+                done("{\"n\":1}".to_owned(), true),
+            ),
+            (json!({"structuredContent": {"n": 1}}), done("{\"n\":1}".to_owned(), true)),
+            (
+                json!({"content": [text("One.")], "structuredContent": {"n": 1}}),
+                done("One.\n{\"n\":1}".to_owned(), false),
+            ),
+            (
+                json!({"content": [
+                    {"type": "image", "data": "eHh4", "mimeType": "image/png"},
+                    {"type": "resource", "resource": {"uri": "a:b", "text": "t"}},
+                    {"type": "resource", "resource": {"uri": "a:b", "blob": "eHh4", "mimeType": "x/y"}},
+                    {"type": "resource_link", "uri": "a:b", "name": "n"},
+                    {"type": "script"}, 7
+                ]}),
+                done("[image: image/png, 3 bytes, not shown]\n[resource: a:b]\nt\n[resource: a:b, x/y, 3 bytes, not shown]\n[link: n, a:b]\n[content of a kind that is not known, not shown]\n[content of a kind that is not known, not shown]".to_owned(), false),
+            ),
+            (json!({"content": [text("No.")], "isError": true}), CallState::failed("No.")),
+            (json!({"isError": true}), CallState::failed("`gh_a` failed and did not say why.")),
+            (
+                json!({"content": "a"}),
+                CallState::failed("`gh_a` failed: it answered with something else than a tool's result."),
+            ),
+            (
+                json!({"resultType": "input_required", "inputRequests": {}}),
+                CallState::failed("`gh_a` failed: it asks for input, which is not offered here."),
+            ),
+        ] {
+            assert_eq!(read(&result), expected, "{result}");
+        }
+    }
+}

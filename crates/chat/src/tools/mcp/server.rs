@@ -1,0 +1,140 @@
+//! A server as its row keeps it: how it is spoken to, the tools that it listed, and the
+//! definitions that the operator has seen.
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::tool_address::{ToolAddress, ToolLimits};
+use crate::address::tool_headers::ToolHeaders;
+use crate::tools::mcp::client::ServerLink;
+use crate::tools::mcp::listing::{LeftOutTool, ServerDefinition};
+use base::columns::find_value;
+use base::database::{Database, atomically};
+use base::error::{Error, Result};
+use base::json::{self};
+
+/// The most servers of an agent: the beginning of a turn may ask each of them for its
+/// list.
+pub const MAX_SERVERS: usize = 16;
+
+/// The age at which a list of tools is asked for again at the beginning of a turn.
+pub const REFRESH_EVERY_MS: i64 = 10 * 60_000;
+
+/// A server of tools.
+#[derive(Clone, Debug)]
+pub struct ToolServer {
+    /// The name that `defineTool` gave the server: the prefix of its tools' names.
+    pub name: String,
+    pub at: ToolAddress,
+    pub needs_approval: bool,
+    pub headers: ToolHeaders,
+    pub limits: ToolLimits,
+    /// When `defineTool` was called, in milliseconds since the epoch.
+    pub defined_at: i64,
+    /// When the server was last asked for its list.
+    pub asked_at: i64,
+    pub state: ServerState,
+}
+
+/// The facts about a server that its own answers told.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerState {
+    pub link: ServerLink,
+    /// The path of a service.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    pub tools: Vec<ServerDefinition>,
+    /// The digests of the definitions that `defineTool` brought. Others need approval.
+    pub accepted: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutTool>,
+    /// Why the server gave no list when it was last asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// The part of its server that a registered tool keeps.
+#[derive(Clone, Debug)]
+pub struct ServerTool {
+    pub server: String,
+    defined_at: i64,
+    /// The tool's name at its server.
+    pub name: String,
+    pub digest: String,
+    pub is_changed: bool,
+    pub link: ServerLink,
+}
+
+impl ToolServer {
+    pub fn is_stale(&self, now_ms: i64) -> bool {
+        // A clock that goes back makes no list old.
+        now_ms.saturating_sub(self.asked_at) >= REFRESH_EVERY_MS
+    }
+
+    /// The part of the server that its tool of this definition keeps.
+    pub fn tool_of(&self, definition: &ServerDefinition) -> ServerTool {
+        let is_accepted = self.state.accepted.contains(&definition.digest);
+        ServerTool {
+            server: self.name.clone(),
+            defined_at: self.defined_at,
+            name: definition.name.clone(),
+            digest: definition.digest.clone(),
+            is_changed: !is_accepted,
+            link: self.state.link.clone(),
+        }
+    }
+
+    pub fn to_json(&self) -> Result<String> {
+        self.state.to_json()
+    }
+}
+
+impl ServerState {
+    fn to_json(&self) -> Result<String> {
+        json::encode(self)
+    }
+
+    pub fn from_json(text: &str) -> Option<Self> {
+        json::decode(text).ok()
+    }
+}
+
+/// Changes the known facts about a server, if the server is still the one of this
+/// definition. `asked_at`: when the server was asked for its list; `None`: it was not.
+pub fn change_state(
+    db: &dyn Database,
+    (name, defined_at): (&str, i64),
+    asked_at: Option<i64>,
+    change: impl FnOnce(&mut ServerState) -> Result<()>,
+) -> Result<()> {
+    atomically(db, || {
+        let sql = "SELECT server FROM cf_agents_tools WHERE name = ?1 AND defined_at = ?2";
+        let stored: Option<Option<String>> =
+            find_value(db, sql, &[name.into(), defined_at.into()])?;
+        let Some(stored) = stored.flatten() else {
+            return Ok(());
+        };
+        let damaged = || Error::corrupt_row(name, "tool");
+        let mut state = ServerState::from_json(&stored).ok_or_else(damaged)?;
+        change(&mut state)?;
+        let sql = "
+            UPDATE cf_agents_tools
+               SET server = ?3,
+                   asked_at = IFNULL(?4, asked_at)
+             WHERE name = ?1
+               AND defined_at = ?2";
+        let json = state.to_json()?;
+        db.run(
+            sql,
+            &[name.into(), defined_at.into(), json.into(), asked_at.into()],
+        )
+    })
+}
+
+/// Keeps how the tool's server is spoken to from now on.
+pub fn store_link(db: &dyn Database, tool: &ServerTool, link: &ServerLink) -> Result<()> {
+    change_state(db, (&tool.server, tool.defined_at), None, |state| {
+        state.link = link.clone();
+        Ok(())
+    })
+}

@@ -1,0 +1,165 @@
+//! JSON-RPC as a server sends it: one message, read strictly.
+
+use serde::Deserialize;
+
+use crate::tools::mcp::failure::{ServerFailure, ServerRefusal};
+use crate::tools::mcp::listing::clean;
+use base::json::{self, RawValue, nullable};
+
+/// The longest id of a request that is answered, in bytes.
+const MAX_ID_BYTES: usize = 1_000;
+
+/// The most bytes of a server's sentence that are shown.
+const MAX_MESSAGE_BYTES: usize = 500;
+
+/// A message of a server.
+#[derive(Debug)]
+pub enum ServerMessage {
+    /// The result of our request.
+    Result(Box<RawValue>),
+    /// A request of the server's own, with its id as JSON.
+    Request { id: String, method: String },
+    /// Anything that asks for no answer, such as progress.
+    Notification,
+}
+
+#[derive(Deserialize)]
+struct ServerEnvelope<'a> {
+    jsonrpc: Option<String>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    id: Option<Option<&'a RawValue>>,
+    method: Option<String>,
+    result: Option<Box<RawValue>>,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    message: Option<String>,
+}
+
+/// Reads a message of the server that was asked the request `id`.
+pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure> {
+    let nonsense = |what| Err(ServerFailure::Nonsense(what));
+    let Ok(envelope) = json::decode::<ServerEnvelope<'_>>(text) else {
+        return nonsense("answered with something else than a message of JSON-RPC");
+    };
+    if envelope.jsonrpc.as_deref() != Some("2.0") {
+        return nonsense("answered with something else than a message of JSON-RPC");
+    }
+    let named = envelope.id.flatten().map(RawValue::get);
+    if let Some(method) = envelope.method {
+        return Ok(match named {
+            Some(id) if is_request_id(id) => ServerMessage::Request {
+                id: id.to_owned(),
+                method,
+            },
+            _ => ServerMessage::Notification,
+        });
+    }
+    let is_ours = named == Some(id.to_string().as_str());
+    match (envelope.result, envelope.error) {
+        (Some(result), None) if is_ours => Ok(ServerMessage::Result(result)),
+        (None, Some(error)) if is_ours || named.is_none() => {
+            let message = error.message.unwrap_or_default();
+            Err(ServerFailure::Refused(ServerRefusal {
+                message: clean(message.trim(), MAX_MESSAGE_BYTES),
+                names_no_request: named.is_none(),
+            }))
+        }
+        (Some(_), None) | (None, Some(_)) => nonsense("answered another request than it was asked"),
+        (Some(_), Some(_)) => nonsense("answered with a result and an error at once"),
+        (None, None) => nonsense("answered with neither a result nor an error"),
+    }
+}
+
+/// Whether this JSON may be the id of a request that others send: a string or a whole
+/// number.
+pub fn is_request_id(text: &str) -> bool {
+    let is_number = || {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    text.len() <= MAX_ID_BYTES && (text.starts_with('"') || is_number())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(text: &str) -> String {
+        match read_message(text, 7) {
+            Ok(message) => format!("{message:?}"),
+            Err(failure) => failure.reason(),
+        }
+    }
+
+    #[test]
+    fn a_message_answers_our_request_or_says_what_is_wrong() {
+        let result = r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#;
+        assert!(
+            matches!(read_message(result, 7), Ok(ServerMessage::Result(raw)) if raw.get() == r#"{"a":1}"#)
+        );
+        let request = r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#;
+        assert!(
+            matches!(read_message(request, 7), Ok(ServerMessage::Request { id, .. }) if id == "\"x\"")
+        );
+        for (text, expected) in [
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#,
+                "Notification",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+                "Notification",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"  No\u0007. "}}"#,
+                "it refused: No.",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"error":{"message":"No."}}"#,
+                "it refused: No.",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
+                "it answered another request than it was asked",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":"7","result":{}}"#,
+                "it answered another request than it was asked",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","result":{}}"#,
+                "it answered another request than it was asked",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#,
+                "it answered with a result and an error at once",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7}"#,
+                "it answered with neither a result nor an error",
+            ),
+            (
+                r#"{"id":7,"result":{}}"#,
+                "it answered with something else than a message of JSON-RPC",
+            ),
+            (
+                "[]",
+                "it answered with something else than a message of JSON-RPC",
+            ),
+            (
+                "<html>",
+                "it answered with something else than a message of JSON-RPC",
+            ),
+        ] {
+            assert_eq!(reason(text), expected, "{text}");
+        }
+        let long = "x".repeat(2_000);
+        let refused = reason(&format!(
+            r#"{{"jsonrpc":"2.0","id":7,"error":{{"message":"{long}"}}}}"#
+        ));
+        assert!(refused.len() < 600, "{refused}");
+    }
+}

@@ -1,0 +1,286 @@
+//! Tools that the operator registered: a service binding, a URL, or a tool of a server of
+//! the Model Context Protocol. A tool is called with a POST, and the model reads any
+//! answer.
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::address::tool_address::{LIMITS, ToolAddress, ToolLimits};
+use crate::address::tool_headers::{ResolvedHeaders, ToolHeaders};
+use crate::tools::mcp::call::call_server_tool;
+use crate::tools::mcp::server::ServerTool;
+use crate::turn::CallState;
+use base::error::Result;
+use base::ids::Id;
+use base::json::{self, JsonObject, RawValue};
+use base::outbound::{
+    CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound, OutboundRequest, WholeResponse,
+    send_and_read,
+};
+use memory::Memory;
+use models::ToolDefinition;
+
+/// The most tools per agent: each model call sends all of them.
+pub const MAX_TOOLS: i64 = 128;
+
+/// A header with an id that is unique per call of a tool. We send each call only once,
+/// but a gateway between us and the tool may repeat it.
+const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+
+/// Where the class is asked whether the user must approve a call: see `OwnToolbox` in
+/// packages/session-agent/src/worker/tools.ts.
+const APPROVAL_PATH: &str = "approval";
+
+/// The limits of that question. The class itself gives up after 10 seconds. Its answer is
+/// one word.
+const APPROVAL_LIMITS: CallLimits = CallLimits {
+    silence_ms: 15_000,
+    total_ms: 15_000,
+    max_bytes: 64,
+    ..LIMITS
+};
+
+/// Bytes of the hash that tells one tool's address from another's.
+const FINGERPRINT_BYTES: usize = 16;
+
+#[derive(Clone, Debug)]
+pub struct RegisteredTool {
+    pub definition: ToolDefinition,
+    pub at: ToolAddress,
+    pub needs_approval: bool,
+    pub headers: ToolHeaders,
+    pub limits: ToolLimits,
+    /// The server that has the tool, if one brought it.
+    pub of_server: Option<ServerTool>,
+}
+
+impl RegisteredTool {
+    /// Checks that this tool may be where it is, and may have its secrets.
+    pub fn check_reach(&self, outbound: &dyn Outbound) -> Result<ResolvedHeaders> {
+        self.at.check_reach(outbound, &self.headers)
+    }
+
+    /// A hash of the tool's address and headers, and of its server's description. The
+    /// hash tells the tool from others but doesn't reveal where it is.
+    pub fn fingerprint(&self) -> String {
+        let (kind, place, path) = match &self.at {
+            ToolAddress::Service { binding, path } => ("service", binding, path.as_str()),
+            ToolAddress::Url(url) => ("url", url, ""),
+        };
+        let headers = self.headers.to_json();
+        let headers = headers.map(|json| format!(" {json}")).unwrap_or_default();
+        let of_server = match &self.of_server {
+            Some(tool) => format!(" {path} {}", tool.digest),
+            None => String::new(),
+        };
+        let asked_of = format!("{kind} {place}{headers}{of_server}");
+        let mut digits = format!("{:x}", Sha256::digest(asked_of));
+        digits.truncate(2 * FINGERPRINT_BYTES);
+        digits
+    }
+
+    /// The fingerprint that a call of the tool keeps from the step in which the model
+    /// asked for it. A server changes the descriptions of its tools; only the operator
+    /// changes the operator's definition.
+    pub fn fingerprint_of_call(&self) -> Option<String> {
+        self.of_server.as_ref().map(|_| self.fingerprint())
+    }
+
+    /// Whether a class that extends this one has the tool.
+    pub fn is_of_class(&self) -> bool {
+        matches!(&self.at, ToolAddress::Service { binding, .. } if binding == OWN_CLASS)
+    }
+
+    /// Asks the class whether this call of its tool may be made without the user. Anything
+    /// but its clear word means no.
+    pub async fn is_spared_by_class(
+        &self,
+        memory: &Memory<'_>,
+        session_id: &Id,
+        arguments: &JsonObject,
+        key: &str,
+    ) -> bool {
+        let Ok(body) = self.write_call(memory, Some(session_id), arguments) else {
+            return false;
+        };
+        if !self.is_of_class() {
+            return false;
+        }
+        let call = OutboundRequest {
+            purpose: CallPurpose::Tool,
+            place: Endpoint::Service {
+                binding: OWN_CLASS.to_owned(),
+                path: APPROVAL_PATH.to_owned(),
+            },
+            headers: vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())],
+            body,
+            limits: APPROVAL_LIMITS,
+        };
+        let answer = send_and_read(memory.outbound, call).await;
+        answer.is_ok_and(|answer| answer.status == 200 && answer.body == b"false")
+    }
+
+    /// Calls the tool. The model reads any failure. `key` is unique to this call.
+    pub async fn call(
+        &self,
+        memory: &Memory<'_>,
+        session_id: Option<&Id>,
+        arguments: &JsonObject,
+        key: &str,
+    ) -> CallState {
+        // The settings may have changed since the tool was defined.
+        let resolved = match self.check_reach(memory.outbound) {
+            Ok(resolved) => resolved,
+            Err(error) => return CallState::failed(error.into_message()),
+        };
+        let headers = vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())];
+        match &self.of_server {
+            Some(tool) => {
+                let place = self.at.to_endpoint();
+                let limits = self.limits.of_call();
+                let name = &self.definition.name;
+                call_server_tool(
+                    memory,
+                    (name, tool),
+                    arguments,
+                    (place, limits),
+                    (resolved, headers),
+                )
+                .await
+            }
+            None => {
+                self.post(memory, session_id, arguments, resolved, headers)
+                    .await
+            }
+        }
+    }
+
+    /// The body of our own POST.
+    fn write_call(
+        &self,
+        memory: &Memory<'_>,
+        session_id: Option<&Id>,
+        arguments: &JsonObject,
+    ) -> Result<String> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Asked<'a> {
+            name: &'a str,
+            arguments: &'a JsonObject,
+            agent: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session_id: Option<&'a str>,
+        }
+        json::encode(&Asked {
+            name: &self.definition.name,
+            arguments,
+            agent: memory.agent,
+            session_id: session_id.map(Id::as_str),
+        })
+    }
+
+    /// Calls a tool that takes our own POST.
+    async fn post(
+        &self,
+        memory: &Memory<'_>,
+        session_id: Option<&Id>,
+        arguments: &JsonObject,
+        resolved: ResolvedHeaders,
+        mut headers: Vec<(String, String)>,
+    ) -> CallState {
+        let name = &self.definition.name;
+        let Ok(body) = self.write_call(memory, session_id, arguments) else {
+            return CallState::failed(format!("The call of `{name}` could not be written."));
+        };
+        headers.extend(resolved.headers.iter().cloned());
+        let call = OutboundRequest {
+            purpose: CallPurpose::Tool,
+            place: self.at.to_endpoint(),
+            headers,
+            body,
+            limits: self.limits.of_call(),
+        };
+        match send_and_read(memory.outbound, call).await {
+            Ok(answer) => read_answer(name, answer, &resolved),
+            Err(failure) => {
+                CallState::failed(format!("`{name}` did not answer: {}.", failure.reason()))
+            }
+        }
+    }
+}
+
+fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> CallState {
+    let WholeResponse {
+        status,
+        content_type,
+        body,
+    } = answer;
+    let Ok(text) = String::from_utf8(body) else {
+        return CallState::failed(format!("`{name}` answered with bytes that are not text."));
+    };
+    let text = sent.strip_json(text);
+    if !(200..300).contains(&status) {
+        let said = text.trim();
+        let said = said
+            .get(..said.floor_char_boundary(2_000))
+            .unwrap_or_default();
+        return CallState::failed(format!("`{name}` failed with status {status}: {said}"));
+    }
+    let is_json = content_type == "application/json" || content_type.ends_with("+json");
+    if is_json && json::decode::<&RawValue>(&text).is_ok() {
+        // A JSON string is read as its text.
+        return match json::decode::<String>(&text) {
+            Ok(output) => done(output, false),
+            Err(_) => done(text, true),
+        };
+    }
+    done(text, false)
+}
+
+fn done(output: String, is_json: bool) -> CallState {
+    CallState::Done { output, is_json }
+}
+
+/// The tools that are deployed for every agent.
+#[derive(Default)]
+pub struct DeployedTools(pub Vec<RegisteredTool>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_text_or_json_and_a_failure_is_told() {
+        let sent = ResolvedHeaders::default();
+        let read_bytes = |status, kind: &str, body: &[u8]| {
+            let answer = WholeResponse {
+                status,
+                content_type: kind.to_owned(),
+                body: body.to_vec(),
+            };
+            read_answer("t", answer, &sent)
+        };
+        let read = |status, kind, body: &str| read_bytes(status, kind, body.as_bytes());
+        assert_eq!(read(200, "text/plain", "{}"), done("{}".to_owned(), false));
+        assert_eq!(
+            read(200, "application/json", "{\"a\":1.0}"),
+            done("{\"a\":1.0}".to_owned(), true)
+        );
+        assert_eq!(
+            read(200, "application/json", "\"a\\n\""),
+            done("a\n".to_owned(), false)
+        );
+        assert_eq!(
+            read(200, "application/json", "{"),
+            done("{".to_owned(), false)
+        );
+        assert_eq!(
+            read(500, "text/plain", " no \n"),
+            CallState::failed("`t` failed with status 500: no")
+        );
+        assert!(matches!(
+            read_bytes(200, "", &[0xFF]),
+            CallState::Failed { .. }
+        ));
+    }
+}

@@ -1,0 +1,341 @@
+//! The rows of registered tools and of servers of tools, one row each. A server's row holds
+//! the tools that the server listed.
+
+use crate::address::tool_address::{ToolAddress, ToolLimits};
+use crate::address::tool_headers::ToolHeaders;
+use crate::tools::mcp::server::{MAX_SERVERS, ServerState, ToolServer};
+use crate::tools::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
+use base::columns::{FromRow, load};
+use base::database::{Database, Row, atomically};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::json;
+use models::ToolDefinition;
+use store::stored::{REMOVED_TOOLS, find_stored, write_stored};
+
+/// The schema in a server's row, whose tools have schemas of their own.
+const NO_SCHEMA: &str = "{}";
+
+/// The tools that an agent's models may call beside the memory's tools.
+#[derive(Default)]
+pub struct AgentTools {
+    /// All registered tools, those of servers included, by name.
+    pub tools: Vec<RegisteredTool>,
+    /// The servers, without their tools.
+    pub servers: Vec<ToolServer>,
+}
+
+/// A row as it is stored: a tool of the agent's own, or a server of tools.
+pub enum ToolRow {
+    Tool(Box<RegisteredTool>),
+    Server(Box<ToolServer>),
+}
+
+impl ToolRow {
+    const COLUMNS: &str = "name, description, parameters, service, url, needs_approval, headers, timeout_ms, max_output_bytes, defined_at, server, asked_at";
+}
+
+impl FromRow<'_> for ToolRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let name = row.text(0)?;
+        let damaged = || Error::corrupt_row(name, "tool");
+        let state = match row.find_text(10) {
+            Some(json) => Some(ServerState::from_json(json).ok_or_else(damaged)?),
+            None => None,
+        };
+        let at = match (row.find_text(3), row.find_text(4)) {
+            (Some(binding), _) => ToolAddress::Service {
+                binding: binding.to_owned(),
+                path: state
+                    .as_ref()
+                    .map(|state| state.path.clone())
+                    .unwrap_or_default(),
+            },
+            (None, Some(url)) => ToolAddress::Url(url.to_owned()),
+            (None, None) => return Err(damaged()),
+        };
+        let needs_approval = row.integer(5)? == 1;
+        let headers = ToolHeaders::from_json(row.find_text(6)).ok_or_else(damaged)?;
+        let limits = ToolLimits {
+            timeout_ms: row.find_integer(7),
+            max_output_bytes: row.find_integer(8),
+        };
+        if let Some(state) = state {
+            return Ok(Self::Server(Box::new(ToolServer {
+                name: name.to_owned(),
+                at,
+                needs_approval,
+                headers,
+                limits,
+                defined_at: row.integer(9)?,
+                asked_at: row.find_integer(11).unwrap_or_default(),
+                state,
+            })));
+        }
+        Ok(Self::Tool(Box::new(RegisteredTool {
+            definition: ToolDefinition {
+                name: name.to_owned(),
+                description: row.text(1)?.to_owned(),
+                parameters: json::raw(row.text(2)?.to_owned()).map_err(|_| damaged())?,
+            },
+            at,
+            needs_approval,
+            headers,
+            limits,
+            of_server: None,
+        })))
+    }
+}
+
+/// A row, and when it was defined.
+pub struct DatedToolRow {
+    pub defined_at: i64,
+    pub row: ToolRow,
+}
+
+impl FromRow<'_> for DatedToolRow {
+    /// Reads the columns of [`ToolRow`].
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            defined_at: row.integer(9)?,
+            row: row.read()?,
+        })
+    }
+}
+
+/// The deployed tools that the agent removed: a JSON list of names.
+const REMOVED: &str = REMOVED_TOOLS;
+
+/// Up to `limit` rows whose names come after this name, in the order of their names, each
+/// with the time of its definition.
+pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Vec<DatedToolRow>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_tools
+          WHERE name > ?1
+          ORDER BY name
+          LIMIT ?2",
+        ToolRow::COLUMNS
+    );
+    load(db, &sql, &[after.into(), limit.into()])
+}
+
+/// The agent's tools, by name: its own, the deployed ones that it neither defined anew nor
+/// removed, and those of its servers. A name belongs to the first that has it.
+pub fn load_agent_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<AgentTools> {
+    let columns = ToolRow::COLUMNS;
+    let most = MAX_TOOLS + MAX_SERVERS as i64;
+    let sql = format!("SELECT {columns} FROM cf_agents_tools ORDER BY name LIMIT {most}");
+    let mut agent = AgentTools::default();
+    for row in load::<ToolRow>(db, &sql, &[])? {
+        match row {
+            ToolRow::Tool(tool) => agent.tools.push(*tool),
+            ToolRow::Server(server) => agent.servers.push(*server),
+        }
+    }
+    let deployed = &deployed.0;
+    if deployed.is_empty() && agent.servers.is_empty() {
+        return Ok(agent);
+    }
+    if !deployed.is_empty() {
+        let removed = load_removed(db)?;
+        let is_replaced = |name: &String| agent.servers.iter().any(|server| server.name == *name);
+        for tool in deployed {
+            let name = &tool.definition.name;
+            if !removed.contains(name) && !is_replaced(name) {
+                push_new(&mut agent.tools, tool.clone());
+            }
+        }
+    }
+    for server in &mut agent.servers {
+        for tool in take_tools(server) {
+            push_new(&mut agent.tools, tool);
+        }
+    }
+    agent
+        .tools
+        .sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
+    Ok(agent)
+}
+
+/// As [`load_agent_tools`], without the servers.
+pub fn load_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<Vec<RegisteredTool>> {
+    load_agent_tools(db, deployed).map(|agent| agent.tools)
+}
+
+/// Adds a tool if its name is free and there is room.
+fn push_new(tools: &mut Vec<RegisteredTool>, tool: RegisteredTool) {
+    let name = &tool.definition.name;
+    let is_taken = tools.iter().any(|known| known.definition.name == *name);
+    if !is_taken && (tools.len() as i64) < MAX_TOOLS {
+        tools.push(tool);
+    }
+}
+
+/// Takes the tools out of their server.
+pub fn take_tools(server: &mut ToolServer) -> Vec<RegisteredTool> {
+    let definitions = std::mem::take(&mut server.state.tools);
+    let tools = definitions.into_iter().map(|definition| {
+        let of_server = server.tool_of(&definition);
+        RegisteredTool {
+            at: server.at.clone(),
+            needs_approval: server.needs_approval || of_server.is_changed,
+            headers: server.headers.clone(),
+            limits: server.limits,
+            of_server: Some(of_server),
+            definition: ToolDefinition {
+                name: definition.shown,
+                description: definition.description,
+                parameters: definition.schema,
+            },
+        }
+    });
+    tools.collect()
+}
+
+/// The names of the deployed tools that the agent removed.
+pub fn load_removed(db: &dyn Database) -> Result<Vec<String>> {
+    match find_stored(db, REMOVED)? {
+        Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(REMOVED, "configuration")),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Defines a tool, or replaces its definition.
+pub fn define_tool(
+    db: &dyn Database,
+    host: &dyn Host,
+    deployed: &DeployedTools,
+    tool: &RegisteredTool,
+) -> Result<()> {
+    atomically(db, || {
+        let name = &tool.definition.name;
+        let agent = load_agent_tools(db, deployed)?;
+        check_owner(&agent, name)?;
+        // A server that the tool replaces goes with its tools.
+        let others = agent.tools.iter().filter(|other| match &other.of_server {
+            Some(of_server) => of_server.server != *name,
+            None => other.definition.name != *name,
+        });
+        if others.count() as i64 >= MAX_TOOLS {
+            return Err(Error::invalid(
+                "name",
+                format!("An agent has at most {MAX_TOOLS} tools. `removeTool` removes one."),
+            ));
+        }
+        write_row(db, host.now_ms(), RowToWrite::Tool(tool))
+    })
+}
+
+/// Refuses the name of a server's tool, which is its server's.
+fn check_owner(agent: &AgentTools, name: &str) -> Result<()> {
+    let of_server = agent.tools.iter().find_map(|tool| {
+        let of_server = tool.of_server.as_ref()?;
+        (tool.definition.name == name).then_some(of_server)
+    });
+    match of_server {
+        Some(tool) => Err(Error::invalid(
+            "name",
+            format!(
+                "`{name}` is a tool of the server `{}`. Name the server, or choose another name.",
+                tool.server
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A row of the table.
+pub enum RowToWrite<'a> {
+    Tool(&'a RegisteredTool),
+    Server(&'a ToolServer),
+}
+
+pub fn write_row(db: &dyn Database, now_ms: i64, row: RowToWrite<'_>) -> Result<()> {
+    let (name, description, parameters) = match row {
+        RowToWrite::Tool(RegisteredTool { definition, .. }) => (
+            &definition.name,
+            definition.description.as_str(),
+            definition.parameters.get(),
+        ),
+        RowToWrite::Server(server) => (&server.name, "", NO_SCHEMA),
+    };
+    let (at, needs_approval, headers, limits) = match row {
+        RowToWrite::Tool(tool) => (&tool.at, tool.needs_approval, &tool.headers, tool.limits),
+        RowToWrite::Server(server) => (
+            &server.at,
+            server.needs_approval,
+            &server.headers,
+            server.limits,
+        ),
+    };
+    let (server, asked_at) = match row {
+        RowToWrite::Tool(_) => (None, None),
+        RowToWrite::Server(server) => (Some(server.to_json()?), Some(server.asked_at)),
+    };
+    let (service, url) = match at {
+        ToolAddress::Service { binding, .. } => (Some(binding.as_str()), None),
+        ToolAddress::Url(url) => (None, Some(url.as_str())),
+    };
+    db.run(
+        "INSERT INTO cf_agents_tools (name, description, parameters, service, url, needs_approval, defined_at, headers, timeout_ms, max_output_bytes, server, asked_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT (name) DO UPDATE
+            SET description = excluded.description,
+                parameters = excluded.parameters,
+                service = excluded.service,
+                url = excluded.url,
+                needs_approval = excluded.needs_approval,
+                defined_at = excluded.defined_at,
+                headers = excluded.headers,
+                timeout_ms = excluded.timeout_ms,
+                max_output_bytes = excluded.max_output_bytes,
+                server = excluded.server,
+                asked_at = excluded.asked_at",
+        &[
+            name.as_str().into(),
+            description.into(),
+            parameters.into(),
+            service.into(),
+            url.into(),
+            needs_approval.into(),
+            now_ms.into(),
+            headers.to_json().as_deref().into(),
+            limits.timeout_ms.into(),
+            limits.max_output_bytes.into(),
+            server.as_deref().into(),
+            asked_at.into(),
+        ],
+    )
+}
+
+/// Removes a tool, or a server with its tools; `false`: there was no such tool. A
+/// deployed tool stays away from this agent until the agent defines a tool of this name.
+pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> Result<bool> {
+    atomically(db, || {
+        let rows = db.rows(
+            "DELETE FROM cf_agents_tools WHERE name = ?1 RETURNING name",
+            &[name.into()],
+        )?;
+        let deployed_tools = &deployed.0;
+        let is_deployed = |name: &str| {
+            deployed_tools
+                .iter()
+                .any(|tool| tool.definition.name == name)
+        };
+        if !is_deployed(name) {
+            if rows.is_empty() {
+                check_owner(&load_agent_tools(db, deployed)?, name)?;
+            }
+            return Ok(!rows.is_empty());
+        }
+        let mut removed = load_removed(db)?;
+        if removed.iter().any(|removed| removed == name) {
+            return Ok(!rows.is_empty());
+        }
+        removed.retain(|name| is_deployed(name));
+        removed.push(name.to_owned());
+        write_stored(db, REMOVED, &removed)?;
+        Ok(true)
+    })
+}

@@ -1,0 +1,161 @@
+//! Registered tools and servers of tools, as operations return them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::address::tool_address::ToolAddress;
+use crate::tools::mcp::ServerSource;
+use crate::tools::mcp::listing::LeftOutTool;
+use crate::tools::mcp::server::ToolServer;
+use crate::tools::registered::RegisteredTool;
+#[cfg(feature = "testing")]
+use base::json::JsonObject;
+use base::json::RawValue;
+use base::outbound::conceal_url;
+
+/// A registered tool, as `listTools` returns it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ShownTool {
+    pub name: String,
+    pub description: String,
+    /// The tool's arguments, as a JSON Schema.
+    #[cfg_attr(feature = "testing", schemars(with = "JsonObject"))]
+    pub parameters: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The server that brought the tool, by the name that `defineTool` gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    pub needs_approval: bool,
+    /// Set if the server brought the tool, or changed it, after `defineTool`: the tool
+    /// needs approval until `defineTool` is called again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_changed: bool,
+    /// The headers of each call. A secret is shown by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<i64>,
+}
+
+impl RegisteredTool {
+    pub fn show(self) -> ShownTool {
+        let definition = self.definition;
+        let shown = ShownTool {
+            name: definition.name,
+            description: definition.description,
+            parameters: definition.parameters,
+            service: None,
+            url: None,
+            server: None,
+            needs_approval: self.needs_approval,
+            is_changed: false,
+            headers: BTreeMap::default(),
+            timeout_ms: None,
+            max_output_bytes: None,
+        };
+        if let Some(tool) = self.of_server {
+            return ShownTool {
+                server: Some(tool.server),
+                is_changed: tool.is_changed,
+                ..shown
+            };
+        }
+        let (service, url) = match self.at {
+            ToolAddress::Service { binding, .. } => (Some(binding), None),
+            ToolAddress::Url(url) => (None, Some(url)),
+        };
+        ShownTool {
+            service,
+            url,
+            headers: self.headers.into_shown(),
+            timeout_ms: self.limits.timeout_ms,
+            max_output_bytes: self.limits.max_output_bytes,
+            ..shown
+        }
+    }
+}
+
+/// A server, as `defineTool` and `listTools` return it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ShownServer {
+    pub name: String,
+    pub mcp: ServerSource,
+    /// Whether the user must approve each call of its tools.
+    pub needs_approval: bool,
+    /// The headers of each request. A secret is shown by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<i64>,
+    /// The revision of the protocol that the server speaks.
+    pub revision: String,
+    /// When the server was last asked for its list, in milliseconds since the epoch.
+    pub asked_at: i64,
+    /// Why the server gave no list when it was last asked. Its tools are those of the list
+    /// before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The server's tools, in the answer of `defineTool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ShownTool>>,
+    /// The server's tools that models do not get.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutTool>,
+}
+
+/// The text that is shown in place of a header's value.
+const SET: &str = "set";
+
+fn conceal_headers(headers: &mut BTreeMap<String, String>) {
+    let names = std::mem::take(headers).into_keys();
+    *headers = names.map(|name| (name, SET.to_owned())).collect();
+}
+
+impl ShownTool {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        conceal_headers(&mut self.headers);
+        if let Some(url) = &mut self.url {
+            *url = conceal_url(url);
+        }
+    }
+}
+
+impl ShownServer {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        conceal_headers(&mut self.headers);
+        self.mcp.conceal();
+    }
+}
+
+impl ToolServer {
+    /// `tools`: the server's tools, where they are shown with their server.
+    pub fn show(self, tools: Option<Vec<ShownTool>>) -> ShownServer {
+        ShownServer {
+            mcp: ServerSource::of(&self.at),
+            name: self.name,
+            needs_approval: self.needs_approval,
+            headers: self.headers.into_shown(),
+            timeout_ms: self.limits.timeout_ms,
+            max_output_bytes: self.limits.max_output_bytes,
+            revision: self.state.link.revision,
+            asked_at: self.asked_at,
+            problem: self.state.problem,
+            tools,
+            left_out: self.state.left_out,
+        }
+    }
+}

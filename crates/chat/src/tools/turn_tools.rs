@@ -1,0 +1,225 @@
+//! The tools of one turn: the memory's own, the registered ones and the client's. A
+//! name belongs to the first of these that has it, so a client can't replace one of the
+//! agent's tools.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::record::ToolKind;
+use crate::tools::mcp::refresh::refresh_servers;
+use crate::tools::mcp::server::ToolServer;
+use crate::tools::registered::{DeployedTools, RegisteredTool};
+use crate::tools::rows::{AgentTools, load_agent_tools};
+use crate::turn::{CallState, ToolRunner, Turn, TurnCall};
+use base::error::Result;
+use base::json::{self, json};
+use context::tools::{self, Toolbox, is_ours};
+use models::ToolDefinition;
+
+/// The most bytes of all outputs of one turn: the turn is stored in one row, which
+/// holds 2 MB.
+pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
+
+/// The text that a model reads if a tool became another after the model asked for it.
+const CHANGED_SINCE: &str = "The tool was changed or removed after you asked for it. Nothing was called. Look at the tool's definition again.";
+
+/// The text that a model reads if the approval was for another tool of the same name.
+const CHANGED: &str = "The tool was changed or removed after the user was asked, so the approval does not count. Nothing was called.";
+
+pub struct TurnTools<'a> {
+    toolbox: Toolbox<'a>,
+    deployed: &'a DeployedTools,
+    registered: Vec<RegisteredTool>,
+    servers: Vec<ToolServer>,
+    pub definitions: Vec<ToolDefinition>,
+    /// The names of the client's tools.
+    clients: Vec<String>,
+}
+
+impl<'a> TurnTools<'a> {
+    pub fn load(toolbox: Toolbox<'a>, deployed: &'a DeployedTools, turn: &Turn) -> Result<Self> {
+        let mut definitions = tools::load_tools(&toolbox)?;
+        let AgentTools {
+            tools: registered,
+            servers,
+        } = load_agent_tools(toolbox.memory.db, deployed)?;
+        for tool in &registered {
+            push_new(&mut definitions, tool.definition.clone());
+        }
+        let mut clients = Vec::new();
+        for tool in &turn.client_tools {
+            if !is_ours(&tool.name) && push_new(&mut definitions, tool.clone()) {
+                clients.push(tool.name.clone());
+            }
+        }
+        Ok(Self {
+            toolbox,
+            deployed,
+            registered,
+            servers,
+            definitions,
+            clients,
+        })
+    }
+
+    /// At a turn's beginning, asks the servers whose lists of tools are old for them. The
+    /// tools have to be loaded again then. `None`: no list is old.
+    pub fn refresh(&mut self, turn: &Turn) -> Option<impl Future<Output = Result<()>> + use<'a>> {
+        let memory = self.toolbox.memory;
+        let deployed = self.deployed;
+        let now_ms = memory.host.now_ms();
+        let mut stale = std::mem::take(&mut self.servers);
+        stale.retain(|server| server.is_stale(now_ms));
+        if stale.is_empty() || turn.asked() > 0 || turn.room.refusals > 0 {
+            return None;
+        }
+        Some(async move { refresh_servers(&memory, deployed, &stale).await })
+    }
+
+    /// Bytes of the tool definitions that the model is sent.
+    pub fn bytes(&self) -> usize {
+        let tools = self.definitions.iter();
+        tools
+            .map(|tool| tool.description.len() + tool.parameters.get().len())
+            .sum()
+    }
+
+    pub fn runner(&self, name: &str) -> ToolRunner {
+        if !self.definitions.iter().any(|tool| tool.name == name) {
+            let names: Vec<&str> = self
+                .definitions
+                .iter()
+                .map(|tool| tool.name.as_str())
+                .collect();
+            return ToolRunner::Nobody(if names.is_empty() {
+                "There is no such tool. No tools are available here.".to_owned()
+            } else {
+                format!("There is no such tool. There are: {}.", names.join(", "))
+            });
+        }
+        if self.clients.iter().any(|client| client == name) {
+            return ToolRunner::Client;
+        }
+        let registered = self.find_registered(name);
+        match registered {
+            Some(tool) if tool.needs_approval && tool.is_of_class() => ToolRunner::Class {
+                asked_of: tool.fingerprint(),
+            },
+            Some(tool) if tool.needs_approval => ToolRunner::ServerAfterApproval {
+                asked_of: tool.fingerprint(),
+            },
+            tool => ToolRunner::Server {
+                asked_of: tool.and_then(RegisteredTool::fingerprint_of_call),
+            },
+        }
+    }
+
+    /// The kind of a tool, for the turn's record.
+    pub fn kind(&self, name: &str) -> ToolKind {
+        if self.clients.iter().any(|client| client == name) {
+            return ToolKind::Client;
+        }
+        match self.find_registered(name) {
+            Some(tool) if tool.of_server.is_some() => ToolKind::Mcp,
+            Some(tool) if tool.is_of_class() => ToolKind::Class,
+            None if is_ours(name) => ToolKind::Memory,
+            Some(_) | None => ToolKind::Registered,
+        }
+    }
+
+    fn find_registered(&self, name: &str) -> Option<&RegisteredTool> {
+        self.registered
+            .iter()
+            .find(|tool| tool.definition.name == name && !is_ours(name))
+    }
+
+    /// The tool that a call's approval is for: it is still registered, still needs
+    /// approval, and has the same address as when the user was asked.
+    fn find_approved(&self, call: &TurnCall) -> Option<&RegisteredTool> {
+        self.find_registered(call.name.as_str()).filter(|tool| {
+            let is_same = |asked_of: &String| *asked_of == tool.fingerprint();
+            tool.needs_approval && call.asked_of.as_ref().is_none_or(is_same)
+        })
+    }
+
+    /// The tool that a call without an approval is for. The tool must still need no
+    /// approval, or the class has said so of this call. If its definition may change by itself, it must also be the tool that
+    /// the model saw.
+    fn find_seen(&self, call: &TurnCall) -> Result<Option<&RegisteredTool>, &'static str> {
+        let tool = self.find_registered(call.name.as_str());
+        let is_same = match (&call.asked_of, tool) {
+            (Some(seen), Some(tool)) => tool.fingerprint() == *seen,
+            (Some(_), None) => false,
+            // The model saw no tool of a server.
+            (None, tool) => tool.is_none_or(|tool| tool.of_server.is_none()),
+        };
+        let needs_nobody =
+            tool.is_none_or(|tool| !tool.needs_approval || (call.is_spared && tool.is_of_class()));
+        (is_same && needs_nobody)
+            .then_some(tool)
+            .ok_or(CHANGED_SINCE)
+    }
+
+    /// Whether the user must approve a call of a tool of the class. Only the class's own
+    /// word says no.
+    pub async fn needs_approval(&self, turn: &Turn, call: &TurnCall) -> bool {
+        let memory = &self.toolbox.memory;
+        let Some(tool) = self.find_registered(call.name.as_str()) else {
+            return true;
+        };
+        let key = key_of(memory.agent, turn, call);
+        !tool
+            .is_spared_by_class(memory, &turn.session_id, &call.arguments, &key)
+            .await
+    }
+
+    /// Makes a call. The model reads a failure as its result.
+    pub async fn run(&self, turn: &Turn, call: &TurnCall) -> CallState {
+        let memory = &self.toolbox.memory;
+        let name = call.name.as_str();
+        let registered = match &call.approval {
+            Some(_) => match self.find_approved(call) {
+                Some(tool) => Some(tool),
+                None => return CallState::failed(CHANGED),
+            },
+            None => match self.find_seen(call) {
+                Ok(tool) => tool,
+                Err(sentence) => return CallState::failed(sentence),
+            },
+        };
+        if let Some(tool) = registered {
+            return tool
+                .call(
+                    memory,
+                    Some(&turn.session_id),
+                    &call.arguments,
+                    &key_of(memory.agent, turn, call),
+                )
+                .await;
+        }
+        match tools::run(&self.toolbox, name, call.arguments.as_str()).await {
+            Ok(outcome) if outcome.is_error => CallState::failed(outcome.output),
+            Ok(outcome) => CallState::Done {
+                output: outcome.output,
+                is_json: false,
+            },
+            Err(error) => CallState::failed(error.into_message()),
+        }
+    }
+}
+
+/// A key that is unique per call of a turn, in hexadecimal, since ids may hold
+/// characters that a header must not.
+fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
+    // A JSON array keeps the parts apart.
+    let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
+    format!("{:x}", Sha256::digest(json::text(&parts)))
+}
+
+/// Adds a tool if its name is free, and says whether it was.
+pub fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
+    let is_new = !definitions.iter().any(|known| known.name == tool.name);
+    if is_new {
+        definitions.push(tool);
+    }
+    is_new
+}

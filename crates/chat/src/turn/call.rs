@@ -1,0 +1,275 @@
+//! One call of a tool in a turn: its runner, its state, and its form in the log and in
+//! the model's context.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{ToolKind, ToolRecord};
+use crate::stream::chunk_writer::{BAD_ARGUMENTS, parse_arguments};
+use base::action::{Action, Role};
+use base::ids::Id;
+use base::json::{self, JsonObject};
+use log::event::NewEvent;
+use log::note::{Approval, Note};
+use log::tool::ToolCall;
+use models::message::ContextMessage;
+
+/// Calls that are made per step; further calls of the step are refused.
+pub const MAX_CALLS: usize = 64;
+
+/// The text that a model reads as the result of a call that was cut off.
+pub const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
+pub const CANCELLED: &str = "The user stopped the turn before the tool answered.";
+pub const FAILED: &str = "The turn failed before the tool answered.";
+
+pub const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnCall {
+    pub id: Id,
+    pub name: Id,
+    pub arguments: JsonObject,
+    /// The arguments that the model sent, if they are not a JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bad_arguments: Option<String>,
+    pub state: CallState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// The fingerprint of the tool at the time the user was asked, if the call was
+    /// approved. Of a server's tool that needs no approval: at the time the model asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_of: Option<String>,
+    /// Whether the class said of this very call that nobody has to approve it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spared: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CallState {
+    /// The class has yet to say whether the user must approve the call.
+    Unsettled {
+        approval_id: String,
+        /// The fingerprint of the tool.
+        asked_of: String,
+    },
+    /// The call has yet to be made.
+    Waiting,
+    /// The call is being made. After a crash nobody knows whether it took effect.
+    Running,
+    Done {
+        output: String,
+        is_json: bool,
+    },
+    Failed {
+        error: String,
+    },
+    /// The client runs the tool.
+    LeftToClient,
+    /// The user is asked for approval.
+    LeftToUser {
+        approval_id: String,
+        /// The fingerprint of the tool: the approval counts for this tool only.
+        #[serde(default)]
+        asked_of: Option<String>,
+    },
+}
+
+impl CallState {
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self::Failed {
+            error: error.into(),
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::LeftToClient | Self::LeftToUser { .. })
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Failed { .. })
+    }
+
+    /// What a turn's record says of a failure. A tool's own words stay in its result.
+    pub fn find_recorded_error(&self, was_made: bool) -> Option<String> {
+        let Self::Failed { error } = self else {
+            return None;
+        };
+        let own = [BAD_ARGUMENTS, TOO_MANY, CUT_OFF, CANCELLED, FAILED];
+        let told = match own.into_iter().find(|own| error == own) {
+            Some(own) => own,
+            None if was_made => "The call failed. Its result in the log says why.",
+            None => "The call was not made. Its result in the log says why.",
+        };
+        Some(told.to_owned())
+    }
+}
+
+/// A call as the model made it.
+pub struct AskedCall {
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+}
+
+/// The runner of a tool.
+#[derive(Debug, PartialEq)]
+pub enum ToolRunner {
+    /// `asked_of`: the fingerprint of the tool that the model saw, if its definition may
+    /// change by itself.
+    Server {
+        asked_of: Option<String>,
+    },
+    /// `asked_of` is the tool's fingerprint: an approval doesn't count for another tool
+    /// of the same name.
+    ServerAfterApproval {
+        asked_of: String,
+    },
+    /// As [`Self::ServerAfterApproval`], of a tool of the class: the class says of each call
+    /// whether the user must approve it.
+    Class {
+        asked_of: String,
+    },
+    Client,
+    /// Nobody runs the tool: the sentence names the tools that exist.
+    Nobody(String),
+}
+
+impl TurnCall {
+    pub fn to_tool_call(&self) -> ToolCall {
+        ToolCall {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            arguments: self.arguments.clone(),
+        }
+    }
+
+    /// The call's outcome as text; `None` while the call is open.
+    fn outcome(&self) -> Option<(&str, bool)> {
+        match &self.state {
+            CallState::Done { output, .. } => Some((output, false)),
+            CallState::Failed { error } => Some((error, true)),
+            _ => None,
+        }
+    }
+
+    pub fn to_result_message(&self) -> Option<ContextMessage> {
+        let (content, is_error) = self.outcome()?;
+        Some(ContextMessage {
+            tool_call_id: Some(self.id.clone()),
+            tool_name: Some(self.name.clone()),
+            is_error: is_error.then_some(true),
+            ..ContextMessage::of_text(Role::Tool, content.to_owned())
+        })
+    }
+
+    pub fn to_result_event(&self) -> Option<NewEvent> {
+        let (content, is_error) = self.outcome()?;
+        Some(result_event(
+            self.id.clone(),
+            self.name.clone(),
+            content.to_owned(),
+            is_error,
+            Note {
+                approval: self.approval.clone(),
+                is_json: matches!(self.state, CallState::Done { is_json: true, .. }),
+                ..Note::default()
+            },
+        ))
+    }
+
+    pub fn to_record(&self, kind: ToolKind) -> ToolRecord {
+        ToolRecord {
+            tool_call_id: self.id.as_str().to_owned(),
+            name: self.name.as_str().to_owned(),
+            kind,
+            error: self.state.find_recorded_error(false),
+            ..ToolRecord::default()
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.state.is_over()
+    }
+
+    /// Takes the class's word on whether the user must approve the call.
+    pub fn settle(&mut self, needs_approval: bool) {
+        let CallState::Unsettled {
+            approval_id,
+            asked_of,
+        } = self.state.clone()
+        else {
+            return;
+        };
+        if needs_approval {
+            self.state = CallState::LeftToUser {
+                approval_id,
+                asked_of: Some(asked_of),
+            };
+        } else {
+            self.state = CallState::Waiting;
+            self.asked_of = Some(asked_of);
+            self.is_spared = true;
+        }
+    }
+}
+
+pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Note) -> NewEvent {
+    NewEvent {
+        content: Some(content),
+        tool_call_id: Some(id),
+        tool_name: Some(name),
+        is_error: is_error.then_some(true),
+        note: Some(note),
+        ..NewEvent::new(Action::ToolResult)
+    }
+}
+
+/// Decides the state of a call that the model asked for. `None`: the call's name or id
+/// is not valid; the model's adapter makes no such call.
+pub fn decide(
+    index: usize,
+    asked: AskedCall,
+    runner: &dyn Fn(&str) -> ToolRunner,
+    mint: &mut dyn FnMut() -> String,
+) -> Option<TurnCall> {
+    let empty = || json::decode::<JsonObject>("{}").ok();
+    let (id, name) = (Id::parse(asked.id).ok()?, Id::parse(asked.name).ok()?);
+    let (arguments, bad_arguments) = match parse_arguments(&asked.arguments) {
+        Some(arguments) => (arguments, None),
+        None => (empty()?, Some(asked.arguments)),
+    };
+    let mut seen = None;
+    let state = if bad_arguments.is_some() {
+        CallState::failed(BAD_ARGUMENTS)
+    } else if index >= MAX_CALLS {
+        CallState::failed(TOO_MANY)
+    } else {
+        match runner(name.as_str()) {
+            ToolRunner::Server { asked_of } => {
+                seen = asked_of;
+                CallState::Waiting
+            }
+            ToolRunner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
+                approval_id: mint(),
+                asked_of: Some(asked_of),
+            },
+            ToolRunner::Class { asked_of } => CallState::Unsettled {
+                approval_id: mint(),
+                asked_of,
+            },
+            ToolRunner::Client => CallState::LeftToClient,
+            ToolRunner::Nobody(sentence) => CallState::failed(sentence),
+        }
+    };
+    Some(TurnCall {
+        id,
+        name,
+        arguments,
+        bad_arguments,
+        state,
+        approval: None,
+        asked_of: seen,
+        is_spared: false,
+    })
+}

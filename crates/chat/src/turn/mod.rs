@@ -1,0 +1,736 @@
+//! A turn: from a user's message to the agent's answer, step by step. This state
+//! machine only decides. It can be stored between any two steps, and continues from
+//! there after the object was restarted.
+//!
+//! ```text
+//! Ask ─► the model answers ─┬─ without calls ─────────────────► Finish
+//!  ▲                        └─ with calls ─► Run ─┬─ all done ─► Ask, or Finish
+//!  └──────────────────────────────────────────────┘               at the limit
+//!                                                 └─ some are left to the client
+//!                                                    or to the user ─► Finish
+//! ```
+//!
+//! Of a tool of the class that may need approval, the class is asked before Run.
+
+mod call;
+pub mod partial_answer;
+pub mod place;
+pub mod report;
+mod room;
+pub mod store;
+pub mod window;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::TurnRecord;
+pub use crate::turn::call::{AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event};
+use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
+pub use crate::turn::room::TurnRoom;
+use ::store::limits::HolderLimits;
+use ::store::spending::TurnSpending;
+use access::ModelReach;
+use base::action::Action;
+use base::action::Role;
+use base::error::Result;
+use base::ids::Id;
+use base::json;
+use log::event::NewEvent;
+use log::note::{Kept, MAX_REASONING_BYTES, Note};
+use log::tool::ToolCall;
+use models::message::ContextMessage;
+use models::{FinishReason, TokenUsage, ToolDefinition};
+
+/// Bytes of [`Kept`] in one turn, which is stored in one row. What comes later is not kept.
+const MAX_TURN_KEPT_BYTES: usize = 256 << 10;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Turn {
+    /// The id by which clients know the turn: a socket's request id, or a new id.
+    pub id: String,
+    pub session_id: Id,
+    /// The id of the assistant message that the turn writes or continues.
+    pub message_id: String,
+    pub is_continuation: bool,
+    /// The event that the turn answers; `None`: the answer is a root. See `chat/turn/place.rs`.
+    pub parent_id: Option<Id>,
+    /// The `seq` of the session's next event when the turn began; 0: not known.
+    #[serde(default)]
+    pub answer_seq: i64,
+    pub max_steps: usize,
+    /// The model that the request named; it overrides the agent's own.
+    pub model: Option<String>,
+    pub system_instructions: Vec<String>,
+    pub client_tools: Vec<ToolDefinition>,
+    /// The only session that the caller may reach, if the caller is limited to one.
+    pub only_session: Option<Id>,
+    /// Whether the model may write the agent's own blocks in spite of `only_session`.
+    #[serde(default)]
+    pub agent_memory: bool,
+    /// Calls that the user has just declined. They are in the log already; the client has
+    /// yet to be sent them.
+    pub declined: Vec<String>,
+    pub steps: Vec<TurnStep>,
+    pub usage: TokenUsage,
+    /// The cost of the turn so far, by the agent's prices.
+    #[serde(default)]
+    pub cost: f64,
+    /// The model that was asked last.
+    #[serde(default)]
+    pub asked_model: Option<String>,
+    /// The estimate of the turn's input tokens.
+    #[serde(default)]
+    pub estimated: i64,
+    /// Whether `runTurn` asked: the event that ends the turn then holds the whole report.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_run: bool,
+    /// Whether nobody is told of the turn's end (`onTurnEnd`) and of what it writes to
+    /// memory (`onMemoryChange`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calls_nobody_back: bool,
+    /// The way that the model took the length of the request.
+    #[serde(default, skip_serializing_if = "TurnRoom::is_unasked")]
+    pub room: TurnRoom,
+    /// The limits of the token that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
+    #[serde(default)]
+    pub record: TurnRecord,
+}
+
+/// One answer of the model, and the outcomes of its calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnStep {
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<TurnCall>,
+    /// The step's calls are in the log already: they waited for the user's approval.
+    pub is_logged: bool,
+    pub finish_reason: Option<FinishReason>,
+    /// What the provider wants back with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+}
+
+/// The next thing to do.
+#[derive(Debug, PartialEq)]
+pub enum NextAction {
+    AskModel,
+    /// Compact the conversation: the model refused its length.
+    MakeRoom,
+    /// Ask the class which of these calls of the newest step the user must approve.
+    AskClass(Vec<usize>),
+    /// Run these calls of the newest step, given by their index in the step.
+    RunTools(Vec<usize>),
+    Finish(TurnEnding),
+}
+
+impl NextAction {
+    /// The phase that a class which extends this one is told.
+    pub fn phase(&self) -> &'static str {
+        match self {
+            Self::AskModel => "thinking",
+            Self::MakeRoom => "compacting",
+            Self::AskClass(_) | Self::RunTools(_) => "tools",
+            Self::Finish(_) => "ending",
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub enum TurnEnding {
+    Said(FinishReason),
+    /// The client or the user has to answer a call first.
+    LeftToClient,
+    StepLimit,
+}
+
+impl Turn {
+    /// The memory that this turn's model may read and write.
+    pub fn reach(&self) -> ModelReach {
+        match (&self.only_session, self.agent_memory) {
+            (None, _) => ModelReach::Agent,
+            (Some(_), true) => ModelReach::SessionAndMemory,
+            (Some(_), false) => ModelReach::Session,
+        }
+    }
+
+    pub fn next(&self) -> NextAction {
+        if self.room.is_needed {
+            return NextAction::MakeRoom;
+        }
+        let Some(step) = self.steps.last() else {
+            return NextAction::AskModel;
+        };
+        let unsettled = step.calls_that(|state| matches!(state, CallState::Unsettled { .. }));
+        if !unsettled.is_empty() {
+            return NextAction::AskClass(unsettled);
+        }
+        let waiting = step.calls_that(|state| *state == CallState::Waiting);
+        if !waiting.is_empty() {
+            return NextAction::RunTools(waiting);
+        }
+        if step.calls.iter().any(|call| call.state.is_open()) {
+            return NextAction::Finish(TurnEnding::LeftToClient);
+        }
+        if step.calls.is_empty() {
+            return NextAction::Finish(TurnEnding::Said(
+                step.finish_reason.unwrap_or(FinishReason::Stop),
+            ));
+        }
+        if self.asked() >= self.max_steps {
+            return NextAction::Finish(TurnEnding::StepLimit);
+        }
+        NextAction::AskModel
+    }
+
+    /// The number of times that the model has answered in this turn: the index of the
+    /// current step.
+    pub fn asked(&self) -> usize {
+        self.steps.iter().filter(|step| !step.is_logged).count()
+    }
+
+    /// Calls that the message had before this turn began: the client knows them.
+    pub fn earlier_calls(&self) -> Vec<String> {
+        let logged = self.steps.iter().filter(|step| step.is_logged);
+        logged
+            .flat_map(|step| &step.calls)
+            .map(|call| call.id.as_str().to_owned())
+            .chain(self.declined.iter().cloned())
+            .collect()
+    }
+
+    /// The ids of all calls that the turn knows of its message.
+    pub fn call_ids(&self) -> Vec<String> {
+        let calls = self.steps.iter().flat_map(|step| &step.calls);
+        calls
+            .map(|call| call.id.as_str().to_owned())
+            .chain(self.declined.iter().cloned())
+            .collect()
+    }
+
+    /// Adds the model's answer as a step.
+    pub fn take_answer(
+        &mut self,
+        text: String,
+        mut reasoning: String,
+        asked: Vec<AskedCall>,
+        finish_reason: FinishReason,
+        runner: &dyn Fn(&str) -> ToolRunner,
+        mint: &mut dyn FnMut() -> String,
+    ) {
+        truncate(&mut reasoning, MAX_REASONING_BYTES);
+        self.room = TurnRoom::default();
+        let calls = asked
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, call)| decide(index, call, runner, mint))
+            .collect();
+        self.steps.push(TurnStep {
+            text,
+            reasoning,
+            calls,
+            is_logged: false,
+            finish_reason: Some(finish_reason),
+            kept: None,
+        });
+    }
+
+    /// Keeps what the provider wants back with the newest answer, a JSON object, if there is
+    /// room for it.
+    pub fn keep(&mut self, by: &str, parts: &str) {
+        let kept = self.steps.iter().filter_map(|step| step.kept.as_ref());
+        let bytes: usize = kept.map(|kept| kept.parts.as_str().len()).sum();
+        if bytes + parts.len() > MAX_TURN_KEPT_BYTES {
+            return;
+        }
+        if let (Some(step), Ok(parts)) = (self.steps.last_mut(), json::decode(parts)) {
+            let by = by.to_owned();
+            step.kept = Some(Kept { by, parts });
+        }
+    }
+
+    /// `estimated`: the estimate of the usage's input tokens. `model`: the model that was
+    /// asked, if one was.
+    pub fn add_usage(&mut self, usage: TokenUsage, estimated: i64, model: Option<String>) {
+        self.asked_model = model.or(self.asked_model.take());
+        self.usage = self.usage.plus(usage);
+        if usage.input_tokens > 0 {
+            self.estimated += estimated;
+        }
+    }
+
+    pub fn spent(&self) -> TurnSpending {
+        TurnSpending {
+            input_tokens: self.usage.input_tokens,
+            output_tokens: self.usage.output_tokens,
+            cached_input_tokens: self.usage.cached_input_tokens,
+            cost: self.cost,
+            model: self.asked_model.clone(),
+            estimated: self.estimated,
+            has_failed: false,
+        }
+    }
+
+    /// Marks calls as running. The turn has to be stored before the calls are made.
+    pub fn start_calls(&mut self, calls: &[usize]) {
+        for (index, call) in self.newest_calls().iter_mut().enumerate() {
+            if calls.contains(&index) {
+                call.state = CallState::Running;
+            }
+        }
+    }
+
+    pub fn finish_call(&mut self, index: usize, state: CallState) {
+        if let Some(call) = self.newest_calls().get_mut(index) {
+            call.state = state;
+        }
+    }
+
+    /// Bytes that all outputs so far take in the stored turn.
+    pub fn output_bytes(&self) -> usize {
+        let outputs = self.steps.iter().flat_map(|step| &step.calls);
+        outputs
+            .map(|call| match &call.state {
+                CallState::Done { output, .. } => kept_bytes(output),
+                _ => 0,
+            })
+            .sum()
+    }
+
+    /// Adds the model's words from before the turn broke off.
+    pub fn take_partial(&mut self, text: String, mut reasoning: String) {
+        truncate(&mut reasoning, MAX_REASONING_BYTES);
+        if text.is_empty() && reasoning.is_empty() {
+            return;
+        }
+        self.steps.push(TurnStep {
+            text,
+            reasoning,
+            ..TurnStep::default()
+        });
+    }
+
+    pub fn newest_calls(&mut self) -> &mut [TurnCall] {
+        match self.steps.last_mut() {
+            Some(step) => &mut step.calls,
+            None => &mut [],
+        }
+    }
+
+    /// Prepares a turn to continue after the object died: a call that was running is
+    /// not made twice.
+    pub fn resume(&mut self) {
+        self.close_running(CUT_OFF);
+    }
+
+    /// Closes all calls because the user cancelled the turn.
+    pub fn cancel(&mut self) {
+        self.close_running(CANCELLED);
+        self.close_waiting(CANCELLED);
+    }
+
+    /// Closes all calls because the turn failed: the log takes no call without its
+    /// outcome.
+    pub fn fail(&mut self) {
+        self.close_running(FAILED);
+        self.close_waiting(FAILED);
+    }
+
+    fn close_running(&mut self, error: &str) {
+        self.close(error, |state| *state == CallState::Running);
+    }
+
+    fn close_waiting(&mut self, error: &str) {
+        self.close(error, |state| {
+            matches!(state, CallState::Waiting | CallState::Unsettled { .. })
+        });
+    }
+
+    fn close(&mut self, error: &str, is_closed: impl Fn(&CallState) -> bool) {
+        let Some(step) = self.steps.last_mut() else {
+            return;
+        };
+        for (index, call) in step.calls.iter_mut().enumerate() {
+            if is_closed(&call.state) {
+                call.state = CallState::failed(error);
+                if let Some(tool) = self.record.tool_mut(index) {
+                    tool.error = call.state.find_recorded_error(tool.started_at.is_some());
+                }
+            }
+        }
+    }
+
+    /// The turn's text so far, as messages for the model.
+    pub fn messages(&self) -> Vec<ContextMessage> {
+        let mut messages = Vec::new();
+        for step in &self.steps {
+            if !step.is_logged && (!step.text.is_empty() || !step.calls.is_empty()) {
+                let calls: Vec<ToolCall> = step.calls.iter().map(TurnCall::to_tool_call).collect();
+                messages.push(ContextMessage {
+                    tool_calls: (!calls.is_empty()).then_some(calls),
+                    kept: step.kept.clone().map(Box::new),
+                    ..ContextMessage::of_text(Role::Assistant, step.text.clone())
+                });
+            }
+            messages.extend(step.calls.iter().filter_map(TurnCall::to_result_message));
+        }
+        messages
+    }
+
+    /// The turn's events for the log, in order. The first event has the message's id,
+    /// unless the turn continues a message.
+    pub fn events(&self) -> Result<Vec<NewEvent>> {
+        let mut events = Vec::new();
+        for step in &self.steps {
+            if !step.is_logged {
+                events.extend(step.to_event(self.reach()));
+            }
+            events.extend(step.calls.iter().filter_map(TurnCall::to_result_event));
+        }
+        if let (Some(first), false) = (events.first_mut(), self.is_continuation) {
+            first.id = Id::parse(self.message_id.clone()).ok();
+        }
+        Ok(events)
+    }
+}
+
+impl TurnStep {
+    /// The indexes of the calls in such a state.
+    fn calls_that(&self, is_so: impl Fn(&CallState) -> bool) -> Vec<usize> {
+        let calls = self.calls.iter().enumerate();
+        calls
+            .filter(|(_, call)| is_so(&call.state))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn to_event(&self, reach: ModelReach) -> Option<NewEvent> {
+        if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
+            return None;
+        }
+        let mut note = Note {
+            reasoning: self.reasoning.clone(),
+            reach,
+            kept: self.kept.clone(),
+            ..Note::default()
+        };
+        for call in &self.calls {
+            if let CallState::LeftToUser {
+                approval_id,
+                asked_of,
+            } = &call.state
+            {
+                let id = call.id.as_str().to_owned();
+                if let Some(asked_of) = asked_of {
+                    note.asked_of.insert(id.clone(), asked_of.clone());
+                }
+                note.approvals.insert(id, approval_id.clone());
+            }
+            if call.state == CallState::LeftToClient {
+                note.client_calls.push(call.id.as_str().to_owned());
+            }
+            if let Some(text) = &call.bad_arguments {
+                let id = call.id.as_str().to_owned();
+                note.bad_arguments.insert(id, text.clone());
+            }
+        }
+        let calls: Vec<ToolCall> = self.calls.iter().map(TurnCall::to_tool_call).collect();
+        let action = if calls.is_empty() {
+            Action::AgentMessage
+        } else {
+            Action::ToolCallRequest
+        };
+        Some(NewEvent {
+            content: Some(self.text.clone()),
+            tool_calls: (!calls.is_empty()).then_some(calls),
+            note: Some(note),
+            ..NewEvent::new(action)
+        })
+    }
+}
+
+/// Bytes of a text as JSON: quotes and line breaks take two bytes each.
+pub fn kept_bytes(text: &str) -> usize {
+    let escaped = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    });
+    escaped.sum()
+}
+
+fn truncate(text: &mut String, max_bytes: usize) {
+    text.truncate(text.floor_char_boundary(max_bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::chunk_writer::BAD_ARGUMENTS;
+    use crate::turn::call::TOO_MANY;
+
+    fn turn() -> Turn {
+        Turn {
+            id: "t".to_owned(),
+            session_id: Id::parse("s".to_owned()).unwrap(),
+            message_id: "m".to_owned(),
+            is_continuation: false,
+            parent_id: None,
+            answer_seq: 0,
+            max_steps: 3,
+            model: None,
+            system_instructions: Vec::new(),
+            client_tools: Vec::new(),
+            only_session: None,
+            agent_memory: false,
+            declined: Vec::new(),
+            steps: Vec::new(),
+            usage: TokenUsage::default(),
+            cost: 0.0,
+            asked_model: None,
+            estimated: 0,
+            is_run: false,
+            calls_nobody_back: false,
+            room: TurnRoom::default(),
+            limits: None,
+            record: TurnRecord::default(),
+        }
+    }
+
+    /// Tools are named by their runners.
+    fn runner(name: &str) -> ToolRunner {
+        match name {
+            "server" => ToolRunner::Server { asked_of: None },
+            "asks" => ToolRunner::ServerAfterApproval {
+                asked_of: "a tool".to_owned(),
+            },
+            "class" => ToolRunner::Class {
+                asked_of: "the class's tool".to_owned(),
+            },
+            "client" => ToolRunner::Client,
+            _ => ToolRunner::Nobody("There is no such tool.".to_owned()),
+        }
+    }
+
+    fn answer(turn: &mut Turn, text: &str, calls: &[&str]) {
+        let asked = calls
+            .iter()
+            .enumerate()
+            .map(|(index, name)| AskedCall {
+                id: format!("c{index}"),
+                name: (*name).to_owned(),
+                arguments: "{}".to_owned(),
+            })
+            .collect();
+        let reason = FinishReason::Stop;
+        turn.take_answer(
+            text.to_owned(),
+            String::new(),
+            asked,
+            reason,
+            &runner,
+            &mut || "ap".to_owned(),
+        );
+    }
+
+    fn done(output: &str) -> CallState {
+        CallState::Done {
+            output: output.to_owned(),
+            is_json: false,
+        }
+    }
+
+    fn actions(turn: &Turn) -> Vec<&'static str> {
+        let events = turn.events().unwrap();
+        events.iter().map(|event| event.action.name()).collect()
+    }
+
+    #[test]
+    fn an_answer_without_calls_is_the_end() {
+        let mut turn = turn();
+        assert_eq!(turn.next(), NextAction::AskModel);
+        answer(&mut turn, "Hi", &[]);
+        assert_eq!(
+            turn.next(),
+            NextAction::Finish(TurnEnding::Said(FinishReason::Stop))
+        );
+        let events = turn.events().unwrap();
+        assert_eq!(events[0].id.as_ref().unwrap().as_str(), "m");
+        assert_eq!(actions(&turn), ["agent_message"]);
+    }
+
+    #[test]
+    fn calls_are_made_and_the_model_is_asked_again() {
+        let mut turn = turn();
+        answer(&mut turn, "Let me see.", &["server", "nobody", "server"]);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 2]));
+        turn.start_calls(&[0, 2]);
+        turn.finish_call(0, done("one"));
+        turn.finish_call(2, CallState::failed("no"));
+        assert_eq!(turn.next(), NextAction::AskModel);
+        assert_eq!(
+            actions(&turn),
+            [
+                "tool_call_request",
+                "tool_result",
+                "tool_result",
+                "tool_result"
+            ]
+        );
+        let messages = turn.messages();
+        assert_eq!(messages.len(), 4);
+        assert_eq!(messages[2].content, "There is no such tool.");
+        assert_eq!(messages[2].is_error, Some(true));
+    }
+
+    #[test]
+    fn calls_left_to_the_client_or_the_user_end_the_turn_once_the_rest_is_done() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["client", "server", "asks"]);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![1]));
+        turn.finish_call(1, done("x"));
+        assert_eq!(turn.next(), NextAction::Finish(TurnEnding::LeftToClient));
+        let events = turn.events().unwrap();
+        assert_eq!(events.len(), 2);
+        let note = events[0].note.as_ref().unwrap();
+        assert_eq!(note.approvals["c2"], "ap");
+    }
+
+    #[test]
+    fn the_class_is_asked_of_its_calls_before_any_call_is_made() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["class", "server", "class"]);
+        assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
+        // What was not settled when the object died is asked again.
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
+        turn.newest_calls()[0].settle(false);
+        turn.newest_calls()[2].settle(true);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
+        // What was settled stays so.
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert!(turn.newest_calls()[0].is_spared);
+        turn.newest_calls()[1].settle(true);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
+        turn.finish_call(0, done("x"));
+        turn.finish_call(1, done("y"));
+        assert_eq!(turn.next(), NextAction::Finish(TurnEnding::LeftToClient));
+        let events = turn.events().unwrap();
+        let note = events[0].note.as_ref().unwrap();
+        assert_eq!(note.approvals.keys().collect::<Vec<_>>(), ["c2"]);
+        assert_eq!(note.asked_of["c2"], "the class's tool");
+    }
+
+    #[test]
+    fn a_call_that_nobody_has_settled_is_closed_with_its_turn() {
+        for close in [Turn::cancel, Turn::fail] {
+            let mut turn = turn();
+            answer(&mut turn, "", &["class"]);
+            close(&mut turn);
+            assert_eq!(actions(&turn), ["tool_call_request", "tool_result"]);
+        }
+    }
+
+    #[test]
+    fn the_steps_are_counted() {
+        let mut turn = turn();
+        for _ in 0..3 {
+            assert_eq!(turn.next(), NextAction::AskModel);
+            answer(&mut turn, "", &["server"]);
+            turn.finish_call(0, done("x"));
+        }
+        assert_eq!(turn.next(), NextAction::Finish(TurnEnding::StepLimit));
+    }
+
+    #[test]
+    fn approved_calls_are_not_a_step_of_the_models() {
+        let mut turn = turn();
+        turn.is_continuation = true;
+        let mut step = TurnStep {
+            is_logged: true,
+            ..TurnStep::default()
+        };
+        let mut source = self::turn();
+        answer(&mut source, "", &["server"]);
+        step.calls = source.steps.remove(0).calls;
+        turn.steps.push(step);
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0]));
+        turn.finish_call(0, done("paid"));
+        assert_eq!(turn.next(), NextAction::AskModel);
+        answer(&mut turn, "Done.", &[]);
+        assert_eq!(actions(&turn), ["tool_result", "agent_message"]);
+        assert!(turn.events().unwrap()[0].id.is_none());
+        assert_eq!(turn.messages().len(), 2);
+    }
+
+    #[test]
+    fn after_a_crash_no_call_is_made_twice() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["server", "server", "server"]);
+        turn.start_calls(&[0, 1]);
+        turn.finish_call(0, done("one"));
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert_eq!(turn.next(), NextAction::RunTools(vec![2]));
+        let calls = turn.newest_calls();
+        assert_eq!(calls[0].state, done("one"));
+        assert_eq!(calls[1].state, CallState::failed(CUT_OFF));
+    }
+
+    #[test]
+    fn a_cancelled_turn_keeps_what_was_said_and_leaves_no_call_half() {
+        let mut turn = turn();
+        answer(&mut turn, "Let me", &["server", "server", "client"]);
+        turn.start_calls(&[0]);
+        turn.cancel();
+        assert_eq!(
+            actions(&turn),
+            ["tool_call_request", "tool_result", "tool_result"]
+        );
+        let mut silent = self::turn();
+        answer(&mut silent, "", &[]);
+        assert_eq!(actions(&silent), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn arguments_that_are_not_an_object_are_told_and_kept() {
+        let mut turn = turn();
+        let asked = vec![AskedCall {
+            id: "c".to_owned(),
+            name: "server".to_owned(),
+            arguments: "[1".to_owned(),
+        }];
+        let reason = FinishReason::ToolCalls;
+        turn.take_answer(
+            String::new(),
+            String::new(),
+            asked,
+            reason,
+            &runner,
+            &mut || String::new(),
+        );
+        assert_eq!(turn.next(), NextAction::AskModel);
+        let events = turn.events().unwrap();
+        assert_eq!(events[0].note.as_ref().unwrap().bad_arguments["c"], "[1");
+        assert_eq!(events[1].content.as_deref(), Some(BAD_ARGUMENTS));
+        assert_eq!(events[1].is_error, Some(true));
+    }
+
+    #[test]
+    fn too_many_calls_are_refused_one_by_one() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["server"; 70]);
+        assert_eq!(turn.next(), NextAction::RunTools((0..MAX_CALLS).collect()));
+        assert_eq!(
+            turn.newest_calls()[MAX_CALLS].state,
+            CallState::failed(TOO_MANY)
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! The part of one answer that has come from a model so far.
+
+use crate::record::ContextRecord;
+use crate::turn::AskedCall;
+use base::tokens;
+use models::{AnswerPart, FinishReason, TokenUsage};
+use store::meter::ReservedCall;
+
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The part of one answer that has come from a model so far.
+#[derive(Default)]
+pub struct PartialAnswer {
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<AskedCall>,
+    /// What the provider wants back with the answer: a JSON object.
+    pub kept: Option<String>,
+    pub usage: TokenUsage,
+    /// Tokens of the model's input, by our own estimate. `fixed` are those that do not
+    /// belong to messages.
+    pub estimated: i64,
+    pub fixed: i64,
+    /// The provider that would refuse the request.
+    pub refused_by: String,
+    /// The model that is asked.
+    pub model: Option<String>,
+    pub finish_reason: FinishReason,
+    /// Bytes of arguments that came so far, of calls that may never be whole.
+    pub argument_bytes: usize,
+    /// Tokens of the request, by our own estimate as the provider counts.
+    pub sent: i64,
+    /// When the request was sent, and when the first of the answer came.
+    pub sent_at: Option<i64>,
+    pub first_at: Option<i64>,
+    /// The parts of the request.
+    pub context: Option<ContextRecord>,
+    /// The request as it was counted before it was sent.
+    pub reserved: Option<ReservedCall>,
+}
+
+impl PartialAnswer {
+    pub fn bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.arguments.len());
+        let kept = self.kept.as_ref().map_or(0, String::len);
+        self.text.len() + self.reasoning.len() + kept + calls.sum::<usize>()
+    }
+
+    /// Tokens of the received part, by our own estimate.
+    pub fn tokens(&self) -> i64 {
+        let calls = self.calls.iter();
+        let whole: i64 = calls.map(|call| tokens::estimate(&call.arguments)).sum();
+        let begun = i64::try_from(self.argument_bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
+        tokens::estimate(&self.text) + tokens::estimate(&self.reasoning) + whole.max(begun)
+    }
+
+    /// Notes when the model began to say something.
+    pub fn note_first(&mut self, part: &AnswerPart, now_ms: i64) {
+        if let AnswerPart::Text(_)
+        | AnswerPart::Reasoning(_)
+        | AnswerPart::CallStart { .. }
+        | AnswerPart::CallDelta { .. }
+        | AnswerPart::Call { .. } = part
+        {
+            self.first_at.get_or_insert(now_ms);
+        }
+    }
+
+    pub fn take(&mut self, part: AnswerPart) {
+        match part {
+            AnswerPart::Text(text) => self.text.push_str(&text),
+            AnswerPart::Reasoning(text) => self.reasoning.push_str(&text),
+            AnswerPart::Call {
+                id,
+                name,
+                arguments,
+                ..
+            } => self.calls.push(AskedCall {
+                id,
+                name,
+                arguments,
+            }),
+            AnswerPart::Kept(kept) => self.kept = Some(kept),
+            AnswerPart::Usage(usage) => self.usage = usage,
+            AnswerPart::Finish(reason) => self.finish_reason = reason,
+            AnswerPart::CallDelta { text, .. } => self.argument_bytes += text.len(),
+            AnswerPart::CallStart { .. } | AnswerPart::Failed(_) => {}
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A turn's report when it is over: why it ended, how often it asked the model, and how
+//! much it used. The event that ends the turn holds the report, if somebody may ask for
+//! it later.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::record::RecordedFailure;
+pub use crate::record::TurnFinish;
+use crate::record::ended::EndedRecord;
+use crate::turn::{Turn, TurnEnding};
+use base::columns::find_value;
+use base::database::Database;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json::{self, RawValue, json};
+use store::config::Config;
+use store::spending::TurnSpending;
+
+/// The turn's spending, for the message's metadata. Only an agent with prices sends it.
+pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box<RawValue>> {
+    config.ok()?.prices?;
+    let usage = report.spent.usage();
+    json::raw(json::text(&json!({ "usage": usage }))).ok()
+}
+
+/// The reason why a turn failed, for a caller who asks later.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedFailure {
+    code: String,
+    message: String,
+    /// The error's details, as JSON of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    details: Option<Box<RawValue>>,
+    /// The part of the details that older builds stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after: Option<i64>,
+}
+
+/// The most bytes of an error's details that a report keeps. Details are names and numbers;
+/// longer ones are left out, so that the report fits its row.
+const MAX_DETAILS_BYTES: usize = 4 << 10;
+
+impl ReportedFailure {
+    fn of(error: &Error) -> Self {
+        Self {
+            code: error.code.name().to_owned(),
+            message: error.message.clone(),
+            details: details_of(error),
+            retry_after: None,
+        }
+    }
+}
+
+/// An error's details as they are kept; `None`: there are none.
+fn details_of(error: &Error) -> Option<Box<RawValue>> {
+    let details = Some(&error.details).filter(|details| !details.is_empty())?;
+    let json = json::text(&Value::Object(details.clone()));
+    json::raw(json)
+        .ok()
+        .filter(|json| json.get().len() <= MAX_DETAILS_BYTES)
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnReport {
+    #[serde(flatten)]
+    pub spent: TurnSpending,
+    #[serde(default)]
+    pub finish_reason: TurnFinish,
+    /// How often the model was asked.
+    #[serde(default)]
+    pub steps: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<ReportedFailure>,
+}
+
+impl TurnReport {
+    /// The turn's record at its end. `message_id`: the message that it wrote or continued.
+    pub fn record(&self, turn: &Turn, ended_at: i64, message_id: Option<&str>) -> EndedRecord {
+        let failure = self.failure.as_ref().map(|failure| RecordedFailure {
+            code: failure.code.clone(),
+            message: failure.message.clone(),
+        });
+        let mut record = turn.record.clone();
+        record.fit();
+        EndedRecord {
+            request_id: turn.id.clone(),
+            ended_at,
+            finish_reason: self.finish_reason,
+            failure: failure.map(RecordedFailure::shortened),
+            message_id: message_id.map(str::to_owned),
+            turn: record,
+        }
+    }
+
+    fn new(turn: &Turn, finish_reason: TurnFinish) -> Self {
+        Self {
+            spent: TurnSpending {
+                has_failed: finish_reason == TurnFinish::Error,
+                ..turn.spent()
+            },
+            finish_reason,
+            steps: turn.asked(),
+            failure: None,
+        }
+    }
+
+    /// The report of a turn that came to its end.
+    pub fn of_ending(turn: &Turn, ending: &TurnEnding) -> Self {
+        match ending {
+            TurnEnding::Said(reason) => Self::new(turn, (*reason).into()),
+            TurnEnding::LeftToClient => Self::new(turn, TurnFinish::ToolCalls),
+            TurnEnding::StepLimit => Self::of_failure(turn, &step_limit_reached(turn)),
+        }
+    }
+
+    pub fn of_cancelled(turn: &Turn) -> Self {
+        Self::new(turn, TurnFinish::Cancelled)
+    }
+
+    pub fn of_failure(turn: &Turn, error: &Error) -> Self {
+        Self {
+            failure: Some(ReportedFailure::of(error)),
+            ..Self::new(turn, TurnFinish::Error)
+        }
+    }
+
+    /// The turn's failure, if it failed.
+    pub fn check(&self) -> Result<()> {
+        let Some(failure) = &self.failure else {
+            return Ok(());
+        };
+        // A code of a later build is read as the likeliest code.
+        let code = Code::find(&failure.code).unwrap_or(Code::ModelFailed);
+        let mut error = Error::new(code, failure.message.clone());
+        let details = failure.details.as_ref().map(|json| json.get());
+        if let Some(Ok(Value::Object(details))) = details.map(json::decode_tree) {
+            error.details = details;
+        }
+        Err(match failure.retry_after {
+            Some(seconds) => error.with("retryAfter", seconds),
+            None => error,
+        })
+    }
+}
+
+/// The report in an event that ended a turn. If the event says nothing of a turn, since
+/// it was edited, the report is empty.
+pub fn find_report(db: &dyn Database, session_id: &Id, seq: i64) -> Result<TurnReport> {
+    let ends_turn: Option<Option<String>> = find_value(
+        db,
+        "SELECT ends_turn
+           FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[session_id.as_str().into(), seq.into()],
+    )?;
+    let report = ends_turn.flatten().map(|json| json::decode(&json).ok());
+    Ok(report.flatten().unwrap_or_default())
+}
+
+pub fn step_limit_reached(turn: &Turn) -> Error {
+    let steps = turn.max_steps;
+    Error::new(
+        Code::StepLimitReached,
+        format!("The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of a turn that failed, told by the report that its event holds.
+    fn told(error: &Error) -> Error {
+        let report = TurnReport {
+            failure: Some(ReportedFailure::of(error)),
+            ..TurnReport::default()
+        };
+        let stored = json::encode(&report).unwrap();
+        let read: TurnReport = json::decode(&stored).unwrap();
+        read.check().unwrap_err()
+    }
+
+    #[test]
+    fn every_failure_is_told_later_as_it_was() {
+        for code in Code::ALL {
+            let plain = Error::new(*code, format!("It is {}.", code.name()));
+            let detailed = plain.clone().with("id", "e-1").with("retryAfter", 7);
+            let nested = plain
+                .clone()
+                .with("fields", json!({"a": [1, "\u{1}", null]}));
+            for error in [plain, detailed, nested] {
+                assert_eq!(told(&error), error);
+            }
+        }
+        let long = Error::new(Code::ModelFailed, "x").with("long", "x".repeat(MAX_DETAILS_BYTES));
+        assert!(told(&long).details.is_empty());
+    }
+
+    #[test]
+    fn details_that_older_builds_stored_are_still_told() {
+        let stored = r#"{"inputTokens":1,"outputTokens":0,"failure":{"code":"rate_limited","message":"Later.","retryAfter":9}}"#;
+        let report: TurnReport = json::decode(stored).unwrap();
+        let error = Error::new(Code::RateLimited, "Later.").with("retryAfter", 9);
+        assert_eq!(report.check(), Err(error));
+    }
+}

@@ -1,0 +1,214 @@
+//! The part of a conversation that a turn's model is sent: the model's window, less room
+//! for the answer, as refusals for length have corrected it.
+
+use base::database::{Database, atomically};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use context::compaction::journal::{change_journal, load_journal};
+use context::working_context::budget::{Budget, WindowSteps};
+use context::working_context::fitting::FittedContext;
+use models::choice::ModelChoice;
+use models::context_windows::load_window;
+use models::length::LengthRefusal;
+use models::{ToolDefinition, answer_tokens};
+use store::calibration::Calibration;
+use store::config::Config;
+use store::last_turns::load_calibration;
+use store::learned_windows::{add_lesson, find_lesson, store_named_window};
+
+use crate::turn::Turn;
+use crate::turn::store::save_turn;
+use context::compaction::fixed::tools_tokens;
+use context::tools::has_search;
+
+/// At most this many events make up the context of a turn.
+const CONTEXT_EVENTS: usize = 1_000;
+
+/// The most bytes that a model is sent. Twice this is two thirds of the memory that all
+/// turns may hold.
+pub const MAX_SENT_BYTES: usize = 8 << 20;
+
+/// The answer's part of a small window: a quarter.
+const ANSWER_SHARE: i64 = 4;
+
+/// The share of a window that messages fill before the conversation is compacted. The
+/// messages are counted as they are after all long ones are shortened.
+const COMPACT_PERCENT: i64 = 60;
+
+/// After a refusal without numbers, this percentage of the request is tried.
+const RETRY_PERCENT: i64 = 70;
+
+/// The number of models about which a session keeps a lesson.
+const MAX_LESSONS: usize = 4;
+
+/// A provider's count differs from an estimate by some percent.
+const LEARNED_PERCENT: i64 = 95;
+
+/// The window of one turn.
+pub struct TurnWindow {
+    /// The most tokens that the model is sent, as its provider counts them.
+    pub tokens: i64,
+    pub calibration: Calibration,
+    /// The most tokens of the answer. It is set if the agent sets a limit, or if the
+    /// window has no room for the number that the provider would be asked for.
+    pub answer_tokens: Option<i64>,
+}
+
+impl TurnWindow {
+    pub fn load(
+        db: &dyn Database,
+        host: &dyn Host,
+        session_id: &Id,
+        config: &Config,
+        choice: &ModelChoice,
+    ) -> Result<Self> {
+        let calibration = load_calibration(db, session_id)?;
+        let told = config.max_context_tokens.map(|tokens| tokens.0);
+        let model = choice.name.to_string();
+        let whole = load_window(db, host.now_ms(), told, &choice.name)?;
+        let limit = config.max_output_tokens.map(|limit| limit.0);
+        let wanted = limit.unwrap_or_else(|| answer_tokens(&choice.name));
+        let answer = wanted.min(whole / ANSWER_SHARE);
+        let mut tokens = whole - answer;
+        let lessons = load_journal(db, session_id)?.lessons;
+        if let Some(learned) = find_lesson(&lessons, host.now_ms(), &model) {
+            tokens = tokens.min(percent(calibration.correct(learned), LEARNED_PERCENT));
+        }
+        Ok(Self {
+            tokens,
+            calibration,
+            answer_tokens: (limit.is_some() || answer < wanted && choice.name.served().is_some())
+                .then_some(answer),
+        })
+    }
+
+    /// The budget of the context. `others` are estimated tokens of the parts beside the
+    /// messages, the tools and the instructions.
+    pub fn budget(
+        &self,
+        db: &dyn Database,
+        session_id: &Id,
+        tools: &[ToolDefinition],
+        others: i64,
+    ) -> Result<Budget<'static>> {
+        Ok(Budget {
+            tokens: self.tokens,
+            calibration: self.calibration,
+            tools: tools_tokens(tools) + others,
+            bytes: MAX_SENT_BYTES,
+            events: CONTEXT_EVENTS,
+            steps: WindowSteps::Kept(load_journal(db, session_id)?.window.unwrap_or_default()),
+            field: "maxContextTokens",
+            has_search: has_search(tools),
+        })
+    }
+
+    /// Whether the conversation is compacted once the turn is over.
+    pub fn is_filling(&self, fitted: &FittedContext) -> bool {
+        fitted.hidden > 0
+            || self.calibration.correct(fitted.least_tokens) > percent(self.tokens, COMPACT_PERCENT)
+            || fitted.events as i64 > percent(CONTEXT_EVENTS as i64, COMPACT_PERCENT)
+    }
+}
+
+/// Stores the window's new place, if the window moved.
+pub fn store_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) -> Result<()> {
+    match fitted.moved {
+        Some(moved) => change_journal(db, session_id, |journal| journal.window = Some(moved)),
+        None => Ok(()),
+    }
+}
+
+/// A request that was refused for its length.
+pub struct RefusedRequest<'a> {
+    pub refusal: LengthRefusal,
+    pub model: &'a str,
+    /// The estimate of the request. `fixed` is the part of it that is not messages.
+    pub estimated: i64,
+    pub fixed: i64,
+}
+
+impl RefusedRequest<'_> {
+    /// The estimate that the next request may have.
+    fn lesson(&self) -> i64 {
+        let LengthRefusal { sent, most, .. } = self.refusal;
+        let told = match (sent, most) {
+            (Some(sent), Some(most)) if most < sent => {
+                (self.estimated as f64 * most as f64 / sent as f64) as i64
+            }
+            _ => percent(self.estimated, RETRY_PERCENT),
+        };
+        // The prompt and the tools need some room for a short message: with less, no
+        // conversation is possible, whatever a provider says.
+        let least = self.fixed + (self.fixed / 4).max(500);
+        told.min(percent(self.estimated, 90)).max(least)
+    }
+
+    /// Learns from the refusal, and stores the turn's next step. The lesson is the
+    /// session's own, except for a window that the provider names. Returns the error, if
+    /// the turn ends with it.
+    pub fn learn(
+        &self,
+        db: &dyn Database,
+        host: &dyn Host,
+        turn: &mut Turn,
+        error: Error,
+    ) -> Result<()> {
+        let tries_again = turn.room.take_refusal();
+        let lesson = self.lesson();
+        atomically(db, || {
+            let now_ms = host.now_ms();
+            change_journal(db, &turn.session_id, |journal| {
+                let lessons = &mut journal.lessons;
+                add_lesson(lessons, MAX_LESSONS, now_ms, (self.model, lesson));
+            })?;
+            if let Some(window) = self.refusal.window {
+                store_named_window(db, now_ms, self.model, window)?;
+            }
+            save_turn(db, turn)
+        })?;
+        if tries_again {
+            return Ok(());
+        }
+        let message = format!(
+            "{} The conversation was shortened and sent once more, and refused again. The next turn sends about {lesson} tokens at most. `maxContextTokens` says how many tokens the model takes.",
+            error.message
+        );
+        Err(error.with_message(message))
+    }
+}
+
+fn percent(number: i64, percent: i64) -> i64 {
+    number / 100 * percent + number % 100 * percent / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_teaches_what_it_says_and_shrinks_the_request_in_any_case() {
+        let lesson = |sent, most, fixed| {
+            let request = RefusedRequest {
+                refusal: LengthRefusal {
+                    sent,
+                    most,
+                    window: most,
+                },
+                model: "m",
+                estimated: 10_000,
+                fixed,
+            };
+            request.lesson()
+        };
+        assert_eq!(lesson(Some(16_000), Some(8_000), 0), 5_000);
+        assert_eq!(lesson(None, None, 0), 7_000);
+        assert_eq!(lesson(None, Some(8_000), 0), 7_000);
+        // A provider that contradicts itself, or says next to nothing.
+        assert_eq!(lesson(Some(8_000), Some(8_000), 0), 7_000);
+        assert_eq!(lesson(Some(8_100), Some(8_000), 0), 9_000);
+        assert_eq!(lesson(Some(1_000_000), Some(1), 0), 500);
+        assert_eq!(lesson(Some(1_000_000), Some(1), 4_000), 5_000);
+    }
+}

@@ -1,0 +1,555 @@
+//! Compacting: decide which messages to cover, have it summarised, and write the overlay
+//! if the summarised part of the log is still the same.
+
+use std::ops;
+
+use serde::Serialize;
+
+use super::boundary::{PathUnit, find_middle, parts};
+use super::estimate::{MessageLength, PromptOverhead, load_units};
+use super::journal::{CompactionDecision, change_journal, record_failure};
+use super::settings::CompactionSettings;
+use super::summary::{check, render_conversation, render_prompt, summary_tokens};
+use crate::working_context::message::{from_overlay, from_row};
+use crate::working_context::truncate::cut_middle;
+use base::columns::find_value;
+use base::database::{Database, SqlText, atomically};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::outbound::LocalBoxFuture;
+use base::tokens;
+use log::tip::get_tip;
+use memory::BlockScope;
+use memory::block::Block;
+use memory::frozen::freeze_again;
+use messages::delete::tell_joined;
+use messages::history::{PathItem, WalkStart, walk_items};
+use messages::tree::overlay_writes::{self, NewOverlay};
+use messages::tree::overlays::{self, EventRange};
+use messages::tree::path::WalkStep;
+use models::TokenUsage;
+use models::length::LengthRefusal;
+use models::message::ContextMessage;
+use store::changes::{self, ChangeType};
+use store::usage::{UsageIncrease, count_usage};
+
+/// Tokens of the conversation per summary request, and requests per compaction, at most.
+/// If the middle is longer, the next compaction goes on where this one ended.
+const PART_TOKENS: i64 = 8_000;
+const MAX_PARTS: usize = 16;
+
+/// In a small window, a part takes half of the room, and a summary an eighth.
+const PART_SHARE: i64 = 2;
+const SUMMARY_SHARE: i64 = 8;
+const MIN_PART_TOKENS: i64 = 500;
+const CHARS_PER_TOKEN: i64 = 4;
+
+/// Before a chat turn, the newest messages keep a quarter of the room, and the first
+/// messages an eighth. A compaction that would cover less than a tenth is not worth its
+/// request.
+const TAIL_SHARE: i64 = 4;
+const HEAD_SHARE: i64 = 8;
+const GAIN_SHARE: i64 = 10;
+
+/// The newest messages that stay before a chat turn. A turn is sent 1,000 events at most.
+const MAX_TAIL_UNITS: usize = 250;
+
+/// How often a part is sent to a model that refuses it for its length, half as long each
+/// time.
+const MAX_TRIES: u32 = 3;
+
+/// How many older overlays are kept under a wider one. They come back when the wider
+/// overlay is deleted.
+const KEPT_NESTED: i64 = 20;
+
+/// The trait of everything that writes summaries.
+pub trait Summariser {
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
+
+    /// Is told the outcome of a compaction that was not a dry run.
+    fn tell(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}
+
+    /// Whether the session's prompt is refreshed with the compaction.
+    fn refreshes_prompt(&self, _session_id: &Id) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The blocks of the session's prompt.
+    fn read_prompt<'a>(&'a self, _session_id: &'a Id) -> LocalBoxFuture<'a, Result<Vec<Block>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+/// A summary, or the error, and the cost of the request in either case.
+pub struct Summarised {
+    pub summary: Result<String>,
+    pub usage: TokenUsage,
+    /// By the agent's prices.
+    pub cost: f64,
+    /// The model that was asked; `None`: nobody was.
+    pub model: Option<String>,
+}
+
+pub struct Compactor<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub summariser: &'a dyn Summariser,
+}
+
+/// The messages to compact, and the caller that asks for the compaction.
+pub struct CompactionTask<'a> {
+    pub session_id: &'a Id,
+    pub leaf_seq: i64,
+    pub settings: CompactionSettings,
+    pub fixed: PromptOverhead,
+    pub is_auto: bool,
+    pub dry_run: bool,
+    /// The tokens that a chat turn has for messages, if the compaction makes room for one.
+    /// `None`: the settings alone say how far to compact.
+    pub room: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionReason {
+    /// The overlay was written.
+    Compacted,
+    /// A dry run: a real run would write an overlay.
+    WouldCompact,
+    /// The conversation has only a protected head and tail.
+    NothingToCompact,
+    /// Another compaction of this session is running.
+    AlreadyRunning,
+    /// The summarised events were changed meanwhile, so nothing was written.
+    ChangedMeanwhile,
+    /// The model failed, so nothing was written; `error` says why.
+    SummariserFailed,
+}
+
+impl CompactionReason {
+    pub fn name(self) -> &'static str {
+        match self {
+            CompactionReason::Compacted => "compacted",
+            CompactionReason::WouldCompact => "would_compact",
+            CompactionReason::NothingToCompact => "nothing_to_compact",
+            CompactionReason::AlreadyRunning => "already_running",
+            CompactionReason::ChangedMeanwhile => "changed_meanwhile",
+            CompactionReason::SummariserFailed => "summariser_failed",
+        }
+    }
+}
+
+pub struct CompactionOutcome {
+    pub reason: CompactionReason,
+    /// The overlay's JSON.
+    pub compaction: Option<SqlText>,
+    pub covers: Option<CoveredIds>,
+    pub tokens_before: i64,
+    pub tokens_after: i64,
+    pub error: Option<Error>,
+    /// Whether part of the middle is left for the next compaction.
+    pub has_more: bool,
+}
+
+/// The covered events, given by the ids of the first and the last.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct CoveredIds {
+    pub from_id: String,
+    pub to_id: String,
+    pub messages: usize,
+}
+
+impl CompactionOutcome {
+    pub fn nothing(reason: CompactionReason, tokens: i64) -> Self {
+        Self {
+            reason,
+            compaction: None,
+            covers: None,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            error: None,
+            has_more: false,
+        }
+    }
+}
+
+/// The rows that a compaction writes in one transaction.
+struct CompactionWrite<'a> {
+    overlay: NewOverlay<'a>,
+    /// The blocks of the prompt that is frozen with it.
+    prompt: Option<Vec<Block>>,
+    decision: CompactionDecision,
+}
+
+/// The decisions before the first request to the model.
+struct CompactionPlan {
+    parts: Vec<ops::Range<usize>>,
+    range: EventRange,
+    previous: Option<String>,
+    covered_tokens: i64,
+    covered_units: usize,
+    has_more: bool,
+}
+
+impl Compactor<'_> {
+    pub async fn compact(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
+        let outcome = self.run(task).await?;
+        if !task.dry_run {
+            self.summariser.tell(task.session_id, &outcome);
+        }
+        Ok(outcome)
+    }
+
+    async fn run(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
+        let seen = self.load_last_change(task.session_id)?;
+        let units = load_units(
+            self.db,
+            task.session_id,
+            task.leaf_seq,
+            task.fixed.calibration,
+            match task.room {
+                Some(_) => MessageLength::Short,
+                None => MessageLength::Whole,
+            },
+        )?;
+        let before = task
+            .fixed
+            .with(units.iter().map(|unit| unit.tokens).sum())
+            .total;
+        let plan = match task.room {
+            Some(room) => plan_for_room(&units, &task.settings, room),
+            None => plan(&units, &task.settings, PART_TOKENS),
+        };
+        let Some(plan) = plan else {
+            return Ok(CompactionOutcome::nothing(
+                CompactionReason::NothingToCompact,
+                before,
+            ));
+        };
+        let (from_id, to_id) = self.get_edges(task.session_id, plan.range)?;
+        let mut outcome = CompactionOutcome {
+            covers: Some(CoveredIds {
+                from_id: from_id.clone(),
+                to_id: to_id.clone(),
+                messages: plan.covered_units,
+            }),
+            tokens_after: before - plan.covered_tokens + summary_tokens(plan.covered_tokens),
+            has_more: plan.has_more,
+            ..CompactionOutcome::nothing(CompactionReason::WouldCompact, before)
+        };
+        if task.dry_run {
+            return Ok(outcome);
+        }
+        // Checked first, before a request costs anything.
+        let room = overlay_writes::check_room(self.db, task.session_id);
+        let mut used = UsageIncrease::default();
+        let summary = match room {
+            Ok(()) => self.summarise(task, &units, &plan, &mut used).await,
+            Err(error) => Err(error),
+        };
+        let summary = match summary {
+            Ok(summary) => summary,
+            Err(error) => {
+                outcome.reason = CompactionReason::SummariserFailed;
+                outcome.tokens_after = before;
+                let decision = self.decision(task, &outcome);
+                self.record_failure(task, &error, decision, &used)?;
+                outcome.error = Some(error);
+                return Ok(outcome);
+            }
+        };
+        outcome.tokens_after = before - plan.covered_tokens
+            + task.fixed.calibration.correct(tokens::estimate(&summary));
+        outcome.reason = CompactionReason::Compacted;
+        let new = NewOverlay {
+            range: plan.range,
+            from_id: &from_id,
+            to_id: &to_id,
+            summary: &summary,
+            tokens_before: Some(before),
+            tokens_after: Some(outcome.tokens_after),
+        };
+        let decision = self.decision(task, &outcome);
+        // A home that fails costs its block's content and no more.
+        let prompt = match self.summariser.refreshes_prompt(task.session_id)? {
+            true => {
+                self.count_now(task.session_id, &mut used)?;
+                Some(self.summariser.read_prompt(task.session_id).await?)
+            }
+            false => None,
+        };
+        let new = CompactionWrite {
+            overlay: new,
+            prompt,
+            decision,
+        };
+        outcome.compaction = self.write(task, new, seen, &used)?;
+        if outcome.compaction.is_none() {
+            outcome.reason = CompactionReason::ChangedMeanwhile;
+            outcome.tokens_after = before;
+        }
+        Ok(outcome)
+    }
+
+    /// Makes one request per part, with the summary of the parts before.
+    async fn summarise(
+        &self,
+        task: &CompactionTask<'_>,
+        units: &[PathUnit],
+        plan: &CompactionPlan,
+        used: &mut UsageIncrease,
+    ) -> Result<String> {
+        let mut summary = plan.previous.clone();
+        for (index, part) in plan.parts.iter().enumerate() {
+            if index > 0 {
+                self.count_now(task.session_id, used)?;
+            }
+            let Some(part) = units.get(part.clone()) else {
+                continue;
+            };
+            let mut conversation = self.render_part(task.session_id, part)?;
+            let mut tokens = summary_tokens(plan.covered_tokens);
+            if let Some(room) = task.room {
+                tokens = tokens.min(room / SUMMARY_SHARE);
+                cut(&mut conversation, part_tokens(room) * CHARS_PER_TOKEN);
+                if let Some(summary) = &mut summary {
+                    cut(summary, room / SUMMARY_SHARE * CHARS_PER_TOKEN);
+                }
+            }
+            let mut tries = 0;
+            let answer = loop {
+                let prompt = render_prompt(summary.as_deref(), &conversation, tokens);
+                // Twice the intended length: a cut-off summary is worse than a long one.
+                let answer = self.summariser.summarise(prompt, tokens * 2).await;
+                let refusal = answer.summary.as_ref().err().and_then(LengthRefusal::of);
+                tries += 1;
+                if refusal.is_none() || tries == MAX_TRIES {
+                    break answer;
+                }
+                let half = conversation.chars().count() as i64 / 2;
+                cut(&mut conversation, half);
+            };
+            used.input_tokens += answer.usage.input_tokens;
+            used.output_tokens += answer.usage.output_tokens;
+            used.cached_input_tokens += answer.usage.cached_input_tokens;
+            used.cost += answer.cost;
+            if answer.usage != TokenUsage::default() {
+                used.model = answer.model;
+            }
+            summary = Some(check(&answer.summary?)?);
+        }
+        summary.ok_or_else(|| Error::storage("a compaction of nothing"))
+    }
+
+    fn render_part(&self, session_id: &Id, part: &[PathUnit]) -> Result<String> {
+        let (Some(first), Some(last)) = (part.first(), part.last()) else {
+            return Ok(String::new());
+        };
+        let above_seq = first.range.above_seq;
+        let mut newest_first: Vec<Vec<ContextMessage>> = Vec::new();
+        let start = WalkStart::At(last.range.to_seq);
+        walk_items(self.db, session_id, start, 64, &mut |item| {
+            let (seq, messages) = match &item {
+                PathItem::Event(row) => (row.parent_seq, from_row(row)?),
+                PathItem::Summary(overlay) => {
+                    (overlay.range.above_seq, vec![from_overlay(overlay)])
+                }
+            };
+            newest_first.push(messages);
+            Ok(if seq == above_seq {
+                WalkStep::Stop
+            } else {
+                WalkStep::On
+            })
+        })?;
+        let messages: Vec<ContextMessage> = newest_first.into_iter().rev().flatten().collect();
+        Ok(render_conversation(&messages))
+    }
+
+    fn decision(
+        &self,
+        task: &CompactionTask<'_>,
+        outcome: &CompactionOutcome,
+    ) -> CompactionDecision {
+        CompactionDecision {
+            at: self.host.now_ms(),
+            is_auto: task.is_auto,
+            reason: outcome.reason.name().to_owned(),
+            tokens_before: outcome.tokens_before,
+            tokens_after: outcome.tokens_after,
+        }
+    }
+
+    /// Records the failure, unless the session was deleted meanwhile.
+    fn record_failure(
+        &self,
+        task: &CompactionTask<'_>,
+        error: &Error,
+        decision: CompactionDecision,
+        used: &UsageIncrease,
+    ) -> Result<()> {
+        atomically(self.db, || {
+            let seq = get_tip(self.db, task.session_id)?.newest_seq;
+            self.count(task.session_id, used)?;
+            record_failure(self.db, self.host, task.session_id, seq, error, decision)
+        })
+    }
+
+    /// `None`: an event that the summary covers was changed meanwhile.
+    fn write(
+        &self,
+        task: &CompactionTask<'_>,
+        new: CompactionWrite<'_>,
+        seen: i64,
+        used: &UsageIncrease,
+    ) -> Result<Option<SqlText>> {
+        let session_id = task.session_id;
+        let CompactionWrite {
+            overlay: new,
+            prompt,
+            decision,
+        } = new;
+        atomically(self.db, || {
+            let tip = get_tip(self.db, session_id)?;
+            // The tokens are spent, whether or not the overlay is written.
+            self.count(session_id, used)?;
+            let edges = self.find_edges(session_id, new.range)?;
+            let is_same = edges.is_some_and(|(from, to)| from == new.from_id && to == new.to_id);
+            if !is_same || self.load_last_change(session_id)? != seen {
+                return Ok(None);
+            }
+            let pruned = overlay_writes::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
+            let id = overlay_writes::insert(self.db, self.host, session_id, &new)?;
+            if let Some(blocks) = &prompt {
+                freeze_again(self.db, self.host, BlockScope::Session(session_id), blocks)?;
+            }
+            let changed: Vec<Option<&str>> = pruned
+                .iter()
+                .map(|pruned| pruned.id.as_str())
+                .chain([id.as_str()])
+                .map(Some)
+                .collect();
+            changes::record(
+                self.db,
+                self.host,
+                session_id,
+                tip.last_seq(),
+                ChangeType::Compaction,
+                &changed,
+            )?;
+            let pruned: Vec<EventRange> = pruned.iter().map(|pruned| pruned.range).collect();
+            tell_joined(self.db, self.host, session_id, tip.last_seq(), &pruned)?;
+            change_journal(self.db, session_id, |journal| {
+                // The summary makes room, so the window may begin with the branch again.
+                if let Some(window) = &mut journal.window {
+                    window.from_seq = 0;
+                }
+                journal.last_error = None;
+                journal.decisions.push(decision);
+            })?;
+            overlays::get_json(self.db, session_id, &id).map(Some)
+        })
+    }
+
+    /// Counts the spending so far, before a wait during which the object may die.
+    fn count_now(&self, session_id: &Id, used: &mut UsageIncrease) -> Result<()> {
+        let spent = std::mem::take(used);
+        atomically(self.db, || self.count(session_id, &spent))
+    }
+
+    fn count(&self, session_id: &Id, used: &UsageIncrease) -> Result<()> {
+        match *used == UsageIncrease::default() {
+            true => Ok(()),
+            false => count_usage(self.db, self.host, session_id, used),
+        }
+    }
+
+    /// The newest change other than an append.
+    fn load_last_change(&self, session_id: &Id) -> Result<i64> {
+        changes::load_newest(self.db, session_id)
+    }
+
+    fn get_edges(&self, session_id: &Id, range: EventRange) -> Result<(String, String)> {
+        self.find_edges(session_id, range)?
+            .ok_or_else(|| Error::storage("an event at a compaction's edge is missing"))
+    }
+
+    /// The ids of a range's first and last event, if both events exist.
+    fn find_edges(&self, session_id: &Id, range: EventRange) -> Result<Option<(String, String)>> {
+        let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
+        let find = |seq: i64| -> Result<Option<String>> {
+            find_value(self.db, sql, &[session_id.as_str().into(), seq.into()])
+        };
+        Ok(find(range.from_seq)?.zip(find(range.to_seq)?))
+    }
+}
+
+fn part_tokens(room: i64) -> i64 {
+    (room / PART_SHARE).clamp(MIN_PART_TOKENS, PART_TOKENS)
+}
+
+fn cut(text: &mut String, chars: i64) {
+    if let Some(cut) = cut_middle(text, usize::try_from(chars).unwrap_or(0)) {
+        *text = cut;
+    }
+}
+
+/// As [`plan`], where a chat turn has so much room for messages. The settings hold as far
+/// as the room allows.
+fn plan_for_room(
+    units: &[PathUnit],
+    settings: &CompactionSettings,
+    room: i64,
+) -> Option<CompactionPlan> {
+    let tokens = |unit: &PathUnit| unit.tokens;
+    let newest: i64 = units.iter().rev().take(MAX_TAIL_UNITS).map(tokens).sum();
+    let mut head = 0;
+    let fitting = units.iter().take_while(|unit| {
+        head += unit.tokens;
+        head <= room / HEAD_SHARE
+    });
+    let settings = CompactionSettings {
+        protect_head: settings.protect_head.min(fitting.count() as i64),
+        tail_token_budget: settings
+            .tail_token_budget
+            .min(room / TAIL_SHARE)
+            .min(newest),
+        ..*settings
+    };
+    let middle = find_middle(units, &settings)?;
+    let news = units
+        .get(middle)?
+        .iter()
+        .filter(|unit| unit.summary.is_none());
+    let gain: i64 = news.map(tokens).sum();
+    let plan = plan(units, &settings, part_tokens(room));
+    plan.filter(|plan| gain > room / GAIN_SHARE || plan.covered_units > MAX_TAIL_UNITS)
+}
+
+fn plan(
+    units: &[PathUnit],
+    settings: &CompactionSettings,
+    part_tokens: i64,
+) -> Option<CompactionPlan> {
+    let middle = find_middle(units, settings)?;
+    let parts = parts(units, middle.clone(), part_tokens, MAX_PARTS);
+    let end = parts.last()?.end;
+    let covered = units.get(middle.start..end)?;
+    let (first, last) = (covered.first()?, covered.last()?);
+    Some(CompactionPlan {
+        parts,
+        range: EventRange {
+            from_seq: first.range.from_seq,
+            to_seq: last.range.to_seq,
+            above_seq: first.range.above_seq,
+        },
+        previous: first.summary.clone(),
+        covered_tokens: covered.iter().map(|unit| unit.tokens).sum(),
+        covered_units: covered.len(),
+        has_more: end < middle.end,
+    })
+}

@@ -1,0 +1,178 @@
+//! Summaries written by the agent's model, by the model for summaries, or by a service.
+
+use std::cell::Cell;
+
+use super::act::{CompactionOutcome, CompactionReason, Summarised, Summariser};
+use super::service;
+use base::action::Role;
+use base::error::Result;
+use base::ids::Id;
+use base::json::{self, json};
+use base::outbound::{ClassNotice, LocalBoxFuture};
+use base::tokens;
+use memory::block::Block;
+use memory::frozen::find_frozen;
+use memory::view::read_for_prompt;
+use memory::{BlockScope, Memory};
+use models::call::{CompletedCall, choose_model, complete};
+use models::choice::ModelChoice;
+use models::message::ContextMessage;
+use models::metered::{CallOutcome, EndedCall, settle};
+use models::{ModelRequest, TokenUsage};
+use store::config::{Config, load_config};
+use store::limits::HolderLimits;
+use store::meter::Meter;
+use store::model_settings::PromptRefresh;
+
+pub struct ModelSummariser<'a> {
+    memory: Memory<'a>,
+    /// The limits of the token that asks for summaries. The agent's own hold in any case.
+    token: Option<&'a HolderLimits>,
+    /// The model that is being asked, and the tokens of the request.
+    under_way: Cell<Option<(String, i64)>>,
+}
+
+impl<'a> ModelSummariser<'a> {
+    pub fn of(memory: Memory<'a>, token: Option<&'a HolderLimits>) -> Self {
+        Self {
+            memory,
+            token,
+            under_way: Cell::default(),
+        }
+    }
+
+    /// The request that was under way when the summary was given up.
+    pub fn take_under_way(&self) -> Option<(String, i64)> {
+        self.under_way.take()
+    }
+}
+
+impl Summariser for ModelSummariser<'_> {
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised> {
+        Box::pin(async move {
+            let mut summarised = Summarised {
+                summary: Ok(String::new()),
+                usage: TokenUsage::default(),
+                cost: 0.0,
+                model: None,
+            };
+            summarised.summary = self.ask(prompt, max_tokens, &mut summarised).await;
+            summarised
+        })
+    }
+
+    fn tell(&self, session_id: &Id, outcome: &CompactionOutcome) {
+        let error = outcome.error.as_ref().map(|error| {
+            json!({"code": error.code.name(), "message": error.message, "details": error.details})
+        });
+        if outcome.reason != CompactionReason::Compacted && error.is_none() {
+            return;
+        }
+        let told = || {
+            json::text(&json!({
+                "sessionId": session_id.as_str(),
+                "covers": outcome.covers.as_ref().map(|covers| json!({
+                    "fromId": covers.from_id, "toId": covers.to_id, "messages": covers.messages,
+                })),
+                "tokensBefore": outcome.tokens_before,
+                "tokensAfter": outcome.tokens_after,
+                "error": error,
+            }))
+        };
+        let outbound = self.memory.outbound;
+        outbound.tell_class(ClassNotice::Compaction, &told);
+    }
+
+    fn refreshes_prompt(&self, session_id: &Id) -> Result<bool> {
+        let scope = BlockScope::Session(session_id);
+        Ok(self.config()?.refresh_prompt != PromptRefresh::Manual
+            && find_frozen(self.memory.db, scope)?.is_some())
+    }
+
+    fn read_prompt<'a>(&'a self, session_id: &'a Id) -> LocalBoxFuture<'a, Result<Vec<Block>>> {
+        let scope = BlockScope::Session(session_id);
+        Box::pin(async move { read_for_prompt(&self.memory, scope).await })
+    }
+}
+
+/// Who writes the summary.
+enum SummaryWriter<'a> {
+    Model(ModelChoice),
+    Service(&'a str),
+}
+
+impl SummaryWriter<'_> {
+    /// Under which name its tokens are counted.
+    fn name(&self) -> String {
+        match self {
+            Self::Model(choice) => choice.name.to_string(),
+            Self::Service(binding) => format!("service:{binding}"),
+        }
+    }
+}
+
+impl ModelSummariser<'_> {
+    fn config(&self) -> Result<Config> {
+        load_config(self.memory.db, &self.memory.deployed.config)
+    }
+
+    async fn ask(
+        &self,
+        prompt: String,
+        max_tokens: i64,
+        summarised: &mut Summarised,
+    ) -> Result<String> {
+        let config = self.config()?;
+        let outbound = self.memory.outbound;
+        let named = config.summarize.as_ref();
+        let writer = match named.and_then(|named| named.service.as_ref()) {
+            Some(binding) => SummaryWriter::Service(binding.as_str()),
+            None => {
+                let named = config.summary_model.as_ref().or(config.model.as_ref());
+                SummaryWriter::Model(choose_model(outbound, named.map(Id::as_str))?)
+            }
+        };
+        let model = writer.name();
+        let sent = tokens::estimate(&prompt);
+        let meter = Meter {
+            db: self.memory.db,
+            host: self.memory.host,
+            config: &config,
+            token: self.token,
+        };
+        let reserved = meter.reserve(&model, sent)?;
+        self.under_way.replace(Some((model.clone(), sent)));
+        let mut call = CompletedCall::default();
+        let answer = match &writer {
+            SummaryWriter::Service(binding) => {
+                service::ask(&self.memory, binding, &prompt, max_tokens).await
+            }
+            SummaryWriter::Model(choice) => {
+                let messages = [ContextMessage::of_text(Role::User, prompt)];
+                let request = ModelRequest {
+                    messages: &messages,
+                    max_output_tokens: Some(max_tokens),
+                    ..ModelRequest::default()
+                };
+                complete(outbound, choice, &request, &mut call).await
+            }
+        };
+        let model = call.model.unwrap_or(model);
+        let ended = EndedCall {
+            usage: call.usage,
+            heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
+            outcome: match &answer {
+                Ok(_) => CallOutcome::Whole,
+                Err(error) => CallOutcome::Failed(error),
+            },
+        };
+        self.under_way.take();
+        summarised.usage = ended.spent(sent);
+        settle(&meter, reserved.as_ref(), summarised.usage)?;
+        if let Some(prices) = &config.prices {
+            summarised.cost = summarised.usage.cost(prices, &model);
+        }
+        summarised.model = Some(model);
+        answer
+    }
+}

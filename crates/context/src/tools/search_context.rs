@@ -1,0 +1,196 @@
+//! `search_context`: the model searches a searchable block.
+
+use serde_json::Value;
+
+use super::arguments::{Arguments, mistake};
+use super::recalled::{FORM, one_line, origin_line, quote};
+use super::{
+    ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, labels_of, more_queries,
+    tool_with_text,
+};
+use base::days::{day_of, end_of_day};
+use base::error::Result;
+use base::json::json;
+use memory::definition::Definition;
+use memory::entry_query::EntryQuery;
+use memory::found_entry::{FoundEntry, PastEntry};
+use memory::kind::BlockKind;
+use memory::origin::Origin;
+use memory::validity::Validity;
+use recall::entries::search;
+
+pub const TOOL: ContextTool = ContextTool {
+    name: "search_context",
+    define,
+    run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
+};
+
+/// How many entries a model gets, and how many characters of each.
+const MAX_RESULTS: i64 = 5;
+const MAX_ENTRY_CHARS: usize = 2_000;
+
+fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
+    blocks_of_kind(blocks, BlockKind::Searchable)
+}
+
+fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
+    let blocks = addressed(blocks);
+    if blocks.is_empty() {
+        return None;
+    }
+    let description = format!(
+        "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. {FORM} Blocks:{}",
+        describe_blocks(&blocks)
+    );
+    let mut tool = tool_with_text(
+        TOOL.name,
+        description,
+        &blocks,
+        "The block to search.",
+        ("query", "What to look for, in a few words."),
+    );
+    let properties = tool.parameters.get_mut("properties");
+    if let Some(properties) = properties.and_then(Value::as_object_mut) {
+        let as_of = json!({
+            "type": "string",
+            "description": "A day, as 2026-01-31: what held then is searched. Default: now."
+        });
+        properties.insert("queries".to_owned(), more_queries());
+        if blocks.len() > 1 {
+            let labels = json!({
+                "type": "array",
+                "items": {"type": "string", "enum": labels_of(&blocks)},
+                "description": "More blocks to search. All results make one ranking."
+            });
+            properties.insert("labels".to_owned(), labels);
+        }
+        properties.insert("asOf".to_owned(), as_of);
+        let tags = json!({
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Only entries with all of these tags."
+        });
+        properties.insert("tags".to_owned(), tags);
+        let fields = json!({
+            "type": "object",
+            "description": "Only entries with these values, as {\"city\": \"Oslo\"}."
+        });
+        properties.insert("fields".to_owned(), fields);
+    }
+    Some(tool)
+}
+
+async fn run(
+    toolbox: &Toolbox<'_>,
+    blocks: &[Definition],
+    arguments: &Arguments,
+) -> Result<String> {
+    let searched: Vec<Definition> = arguments
+        .get_blocks(&addressed(blocks))?
+        .into_iter()
+        .cloned()
+        .collect();
+    let queries = arguments.get_queries()?;
+    let filter = arguments.find_filter()?;
+    let as_of = match arguments.find_text("asOf")? {
+        Some(day) => {
+            Some(end_of_day(day).ok_or_else(|| mistake("`asOf` must be a day, as 2026-01-31."))?)
+        }
+        None => None,
+    };
+    let asked = EntryQuery {
+        queries: &queries,
+        limit: MAX_RESULTS,
+        as_of,
+        filter: filter.as_ref(),
+    };
+    let found = search(&toolbox.memory, &searched, &asked).await?;
+    let mut shown: Vec<String> = found.results.iter().map(show).collect();
+    if shown.is_empty() {
+        let labels: Vec<&str> = searched.iter().map(|block| block.label.as_str()).collect();
+        let labels = labels.join(", ");
+        shown.push(match as_of {
+            Some(_) => format!("Nothing that {labels} held then matches."),
+            None => format!("Nothing in {labels} matches. Try other words."),
+        });
+    }
+    shown.extend(found.past.iter().map(show_past));
+    Ok(shown.join("\n\n"))
+}
+
+fn show(result: &FoundEntry) -> String {
+    let title = result.title.as_deref().map(one_line);
+    let key = result.key.as_deref().map(one_line);
+    let name = match (title, key) {
+        (Some(title), Some(key)) => format!("[{key}] {title}\n"),
+        (None, Some(key)) => format!("[{key}]\n"),
+        (Some(title), None) => format!("{title}\n"),
+        (None, None) => String::new(),
+    };
+    let Validity {
+        valid_from,
+        valid_until,
+        supersedes,
+        superseded_by,
+        superseded_at,
+    } = &result.validity;
+    let mut told = Vec::new();
+    if let Some(label) = &result.label {
+        told.push(format!("in {label}"));
+    }
+    if let Some(from) = valid_from {
+        told.push(format!("since {}", day_of(*from)));
+    }
+    if let Some(until) = valid_until {
+        told.push(format!("until {}", day_of(*until)));
+    }
+    if !supersedes.is_empty() {
+        told.push(format!("in place of {}", supersedes.join(", ")));
+    }
+    if let (Some(by), Some(at)) = (superseded_by, superseded_at) {
+        told.push(format!("replaced by {by} on {}", day_of(*at)));
+    }
+    if !result.tags.is_empty() {
+        let tags: Vec<&str> = result.tags.iter().collect();
+        told.push(format!("tags: {}", tags.join(", ")));
+    }
+    let source = result.source.map_or("unknown", Origin::name);
+    format!(
+        "{name}{}\n{}",
+        origin_line(source, result.updated_at, &told),
+        quote(&cut(&result.content))
+    )
+}
+
+/// A fact that holds no longer: its name, and its end.
+fn show_past(past: &PastEntry) -> String {
+    let validity = &past.validity;
+    match (
+        &validity.superseded_by,
+        validity.superseded_at,
+        validity.valid_until,
+    ) {
+        (Some(by), Some(at), _) => {
+            format!(
+                "[{}] holds no longer: {by} replaced it on {}.",
+                past.key,
+                day_of(at)
+            )
+        }
+        (_, _, Some(until)) => {
+            format!(
+                "[{}] holds no longer: its time ended on {}.",
+                past.key,
+                day_of(until)
+            )
+        }
+        _ => format!("[{}] holds no longer.", past.key),
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_ENTRY_CHARS) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

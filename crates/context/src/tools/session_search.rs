@@ -1,0 +1,101 @@
+//! `session_search`: the model searches the messages of the agent's sessions.
+
+use super::arguments::Arguments;
+use super::recalled::{FORM, one_line, origin_line, quote};
+use super::{ContextTool, MemoryTool, Toolbox, more_queries};
+use base::action::Role;
+use base::error::Result;
+use base::ids::Id;
+use base::json::json;
+use memory::definition::Definition;
+use memory::origin::Origin;
+use recall::events::search;
+use search::build::{BuildScope, advance};
+use search::request::SearchRequest;
+
+pub const TOOL: ContextTool = ContextTool {
+    name: "session_search",
+    define,
+    run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
+};
+
+/// How many results a model gets.
+const MAX_RESULTS: usize = 8;
+
+/// Tells a model that older events are not in the index yet.
+const STILL_INDEXING: &str =
+    "(Older conversations are still being indexed: search again later for more.)";
+
+fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<MemoryTool> {
+    toolbox.config.session_search.then(|| MemoryTool {
+        name: TOOL.name,
+        description: "Search what was said in earlier conversations, and what tools answered in them. Gives the best places, best first. ".to_owned()
+            + FORM,
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to look for, in a few words."},
+                "queries": more_queries()
+            },
+            "required": ["query"]
+        }),
+    })
+}
+
+async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> Result<String> {
+    let queries = arguments.get_queries()?;
+    let db = toolbox.memory.db;
+    let only = toolbox.only_session.map(Id::as_str);
+    let progress = advance(db, only.map_or(BuildScope::Anyone(None), BuildScope::Only))?;
+    let wanted = SearchRequest {
+        queries: &queries,
+        session_id: toolbox.only_session,
+        limit: MAX_RESULTS,
+        roles: None,
+        since_ms: None,
+        until_ms: None,
+        filter: None,
+    };
+    let found = search(
+        db,
+        toolbox.memory.outbound,
+        &toolbox.memory.deployed.config,
+        &wanted,
+    )
+    .await?
+    .hits;
+    if found.is_empty() {
+        return Ok(match progress.is_pending {
+            true => format!("Nothing that was said matches. {STILL_INDEXING}"),
+            false => "Nothing that was said matches. Try other words.".to_owned(),
+        });
+    }
+    let mut lines: Vec<String> = found
+        .iter()
+        .map(|hit| {
+            let session = hit.session_name.as_deref().unwrap_or(&hit.session_id);
+            let source = source_of(&hit.role);
+            format!(
+                "[{}] {}\n{}",
+                one_line(session),
+                origin_line(source, Some(hit.created_at), &[]),
+                quote(&one_line(&hit.snippet))
+            )
+        })
+        .collect();
+    if progress.is_pending {
+        lines.push(STILL_INDEXING.to_owned());
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Who a message comes from, in the words that memory uses.
+fn source_of(role: &str) -> &'static str {
+    let origin = match Role::find(role) {
+        Some(Role::User) => Origin::User,
+        Some(Role::Assistant) => Origin::Agent,
+        Some(Role::Tool) => Origin::Tool,
+        Some(Role::System) | None => Origin::Operator,
+    };
+    origin.name()
+}

@@ -1,0 +1,119 @@
+//! The budget of a context, and the window as a session keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use super::build::{content_tokens, message_tokens};
+use super::fit::Size;
+use super::media::name_file;
+use super::truncate::find_short;
+use base::error::Error;
+use base::json::written_bytes;
+use base::tokens::estimate;
+use models::message::ContextMessage;
+use store::calibration::Calibration;
+
+/// The least number of tokens that is left to the messages. With less, no conversation is
+/// possible.
+pub const MIN_ROOM_TOKENS: i64 = 100;
+
+/// The limits of a context.
+pub struct Budget<'a> {
+    /// Tokens as the provider counts them, for all that the model is sent.
+    pub tokens: i64,
+    pub calibration: Calibration,
+    /// Estimated tokens of the tools, not corrected.
+    pub tools: i64,
+    pub bytes: usize,
+    pub events: usize,
+    pub steps: WindowSteps,
+    /// The field or the setting that limits the tokens.
+    pub field: &'a str,
+    /// Whether the model can search the conversation.
+    pub has_search: bool,
+}
+
+/// How the window moves while a conversation grows.
+#[derive(Clone, Copy)]
+pub enum WindowSteps {
+    /// The window moves from round number to round number: nothing is kept between two
+    /// contexts.
+    Round,
+    /// The window moves when it is full, from its last place.
+    Kept(KeptWindow),
+}
+
+/// The place of a session's window. It changes only when the window is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KeptWindow {
+    /// The first event that is sent; 0: the path's first.
+    pub from_seq: i64,
+    /// Up to this event, long texts are shortened.
+    pub short_seq: i64,
+    /// Up to this event, files are named instead of sent.
+    pub media_seq: i64,
+    /// Up to this event, no message takes more than `cut_tokens`.
+    pub cut_seq: i64,
+    pub cut_tokens: i64,
+}
+
+/// When the window is full, a message that takes more than this part of it is cut: a
+/// quarter.
+pub const MAX_SHARE: i64 = 4;
+
+pub fn size_of(message: &ContextMessage) -> Size {
+    Size {
+        tokens: message_tokens(message),
+        bytes: message.bytes(),
+        events: 1,
+    }
+}
+
+/// The size of a message once it is shortened. `names_files`: its files are named, too.
+pub fn short_size(message: &ContextMessage, names_files: bool) -> Size {
+    let mut size = size_of(message);
+    if let Some(short) = find_short(message) {
+        let tokens = |text: &str| content_tokens(message.role, text);
+        size.tokens += tokens(&short) - tokens(&message.content);
+        size.bytes = size.bytes + written_bytes(&short) - written_bytes(&message.content);
+    }
+    if names_files {
+        for file in &message.files {
+            let name = name_file(file);
+            size.tokens += estimate(&name) - file.tokens();
+            size.bytes = size.bytes.saturating_sub(file.url.len()) + name.len();
+        }
+    }
+    size
+}
+
+impl Budget<'_> {
+    /// The limits, with tokens as they are estimated.
+    pub fn whole(&self) -> Size {
+        Size {
+            tokens: self.calibration.uncorrect(self.tokens),
+            bytes: self.bytes,
+            events: self.events,
+        }
+    }
+
+    /// The error for a prompt and tools that leave no room for messages. `prompt` and
+    /// `messages` are what these take at least, in estimated tokens.
+    pub fn too_small(&self, prompt: i64, messages: i64) -> Error {
+        let corrected = |tokens: i64| self.calibration.correct(tokens);
+        let (prompt, tools) = (corrected(prompt), corrected(self.tools));
+        let messages = corrected(messages.max(MIN_ROOM_TOKENS));
+        let field = self.field;
+        Error::invalid(
+            field,
+            format!(
+                "`{field}` leaves {} tokens for a context. The system prompt and the instructions take {prompt} tokens, the tools {tools}, and the newest message needs at least {messages}. Raise `{field}`, or shorten the prompt, the instructions or the tools.",
+                self.tokens
+            ),
+        )
+        .with("limit", self.tokens)
+        .with("systemPrompt", prompt)
+        .with("tools", tools)
+        .with("messages", messages)
+    }
+}

@@ -1,0 +1,201 @@
+//! Builds the context of a turn from the log.
+
+use serde::Serialize;
+
+use super::documents::find_documents;
+use super::media::{media_line, name_older_files};
+use super::message::{from_overlay, from_row};
+use super::truncate::shorten_older;
+use super::window::{PlacedMessage, close_pairs};
+use base::action::Role;
+use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::database::Database;
+use base::error::Result;
+use base::ids::Id;
+use base::json::{JsonObject, written_bytes};
+use base::tokens;
+use memory::skills::loaded::{LoadedSkill, load_context_documents};
+use messages::history::{PathItem, WalkStart, walk_items};
+use messages::tree::path::WalkStep;
+use models::ToolDefinition;
+use models::call_ids::tell_apart;
+use models::file::File;
+use models::message::ContextMessage;
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WorkingContext {
+    /// The agent's instructions, then those of the request, then loaded documents that
+    /// no message contains.
+    pub system_instructions: Vec<String>,
+    /// Oldest first. Each tool call has its result, and each result its call.
+    pub messages: Vec<ContextMessage>,
+    pub leaf_id: Option<String>,
+    pub tokens_estimate: i64,
+    /// Only with `format`: the whole context in that provider's shape, complete except
+    /// for the model's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_input: Option<JsonObject>,
+    /// Only with `memory` and without `format`: the memory's tools, as `getTools` gives
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolDefinition>>,
+    /// Only with `memory`, and only if a block changed of which the model is reminded:
+    /// what `getReminder` says. `modelInput` has this text after the newest user's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reminder: Option<String>,
+}
+
+/// The parts that a context is built from.
+pub struct ContextWindow {
+    /// The event that the context ends with; `None`: there is no event.
+    pub leaf_seq: Option<i64>,
+    /// The maximum number of events.
+    pub limit: usize,
+    pub system_instructions: Vec<String>,
+    /// Messages that a turn added and that are not in the log yet.
+    pub added: Vec<ContextMessage>,
+    /// In how many of the newest messages files are sent.
+    pub keep_media: usize,
+}
+
+impl WorkingContext {
+    /// The number of bytes that a model would be sent.
+    pub fn bytes(&self) -> usize {
+        let messages = self.messages.iter().map(ContextMessage::bytes);
+        let instructions = (self.system_instructions.iter()).map(|text| written_bytes(text));
+        messages.chain(instructions).sum()
+    }
+}
+
+/// Bytes of what a provider gets back in one request, from the newest message on.
+const MAX_GIVEN_BACK_BYTES: usize = 512 << 10;
+
+impl WorkingContext {
+    /// Leaves of what providers want back only what this model gave, and of the newest
+    /// messages no more than has room: estimates do not count it, so it takes up to about a
+    /// quarter of a window of so many tokens.
+    pub fn give_back_to(&mut self, model: &str, window_tokens: i64) {
+        let room = usize::try_from(window_tokens).unwrap_or(0);
+        let mut left = room.min(MAX_GIVEN_BACK_BYTES);
+        for message in self.messages.iter_mut().rev() {
+            message.kept = message.kept.take().filter(|kept| {
+                let bytes = kept.parts.as_str().len();
+                let is_given = kept.by == model && bytes <= left;
+                left = if is_given { left - bytes } else { left };
+                is_given
+            });
+        }
+    }
+}
+
+/// Builds the context from the newest events up to a leaf.
+pub fn build_working_context(
+    db: &dyn Database,
+    session_id: &Id,
+    window: ContextWindow,
+) -> Result<WorkingContext> {
+    let ContextWindow {
+        leaf_seq,
+        limit,
+        mut system_instructions,
+        added,
+        keep_media,
+    } = window;
+    let loaded = load_context_documents(db, session_id)?;
+    let mut items: Vec<(i64, Vec<ContextMessage>)> = Vec::new();
+    let mut leaf_id = None;
+    let mut room =
+        AnswerRoom::of(MAX_ANSWER_BYTES.saturating_sub(fixed_bytes(&system_instructions, &loaded)));
+    if let Some(leaf_seq) = leaf_seq {
+        let start = WalkStart::At(leaf_seq);
+        walk_items(db, session_id, start, limit as i64, &mut |item| {
+            let (stored, seq, messages) = match &item {
+                PathItem::Event(row) => (row.body_bytes(), row.seq, from_row(row)?),
+                PathItem::Summary(overlay) => {
+                    let message = from_overlay(overlay);
+                    (overlay.summary.len(), overlay.range.to_seq, vec![message])
+                }
+            };
+            let written: usize = messages.iter().map(ContextMessage::bytes).sum();
+            if !room.takes(stored.max(written)) {
+                return Ok(WalkStep::Stop);
+            }
+            if leaf_id.is_none() {
+                leaf_id = Some(match item {
+                    PathItem::Event(row) => row.id,
+                    PathItem::Summary(overlay) => overlay.to_id,
+                });
+            }
+            items.push((seq, messages));
+            Ok(if items.len() >= limit {
+                WalkStep::Stop
+            } else {
+                WalkStep::On
+            })
+        })?;
+    }
+    let mut placed = Vec::new();
+    while let Some((seq, messages)) = items.pop() {
+        let messages = messages.into_iter();
+        placed.extend(messages.map(|message| PlacedMessage { seq, message }));
+    }
+    let next_seq = placed.last().map_or(1, |placed| placed.seq + 1);
+    placed.extend(
+        (next_seq..)
+            .zip(added)
+            .map(|(seq, message)| PlacedMessage { seq, message }),
+    );
+    let mut placed = close_pairs(placed);
+    let mut documents = find_documents(&placed, &loaded);
+    system_instructions.append(&mut documents.instructions);
+    shorten_older(&mut placed);
+    let line = media_line(placed.iter().rev(), keep_media);
+    name_older_files(&mut placed, line);
+    documents.place(&mut placed);
+    let mut messages: Vec<ContextMessage> =
+        placed.into_iter().map(|placed| placed.message).collect();
+    // Nobody knows which model the caller will ask.
+    messages.iter_mut().for_each(|message| message.kept = None);
+    tell_apart(&mut messages);
+    let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
+        + system_instructions
+            .iter()
+            .map(|text| tokens::estimate(text))
+            .sum::<i64>();
+    Ok(WorkingContext {
+        system_instructions,
+        messages,
+        leaf_id,
+        tokens_estimate,
+        model_input: None,
+        tools: None,
+        reminder: None,
+    })
+}
+
+/// The bytes, as they are written, of the part before the messages: the instructions and
+/// the loaded documents.
+pub fn fixed_bytes(system_instructions: &[String], loaded: &[LoadedSkill]) -> usize {
+    let documents = loaded.iter().filter_map(|skill| skill.content.as_ref());
+    let fixed = system_instructions.iter().chain(documents);
+    fixed.map(|text| written_bytes(text)).sum()
+}
+
+/// The estimated tokens of one message.
+pub fn message_tokens(message: &ContextMessage) -> i64 {
+    let calls = message.calls().iter().map(|call| {
+        tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
+    });
+    let files = message.files.iter().map(File::tokens);
+    content_tokens(message.role, &message.content) + calls.sum::<i64>() + files.sum::<i64>()
+}
+
+/// The estimated tokens of a message's content.
+pub fn content_tokens(role: Role, content: &str) -> i64 {
+    match role {
+        Role::Tool => tokens::estimate_output(content),
+        Role::User | Role::Assistant | Role::System => tokens::estimate(content),
+    }
+}

@@ -1,0 +1,287 @@
+//! Documents in the context. A loaded document is in the log, as the answer of
+//! `load_context`. An unloaded document is replaced by a note. A loaded document that is
+//! in no message of the window is added to the system instructions. Only copies are
+//! changed.
+
+use std::collections::{HashMap, HashSet};
+
+use super::truncate::cut_middle;
+use super::window::PlacedMessage;
+use base::action::Role;
+use base::json;
+use log::tool::ToolCall;
+use memory::prompt::without_rules;
+use memory::skills::loaded::LoadedSkill;
+use models::message::ContextMessage;
+
+/// The tool whose answers are documents.
+const TOOL: &str = "load_context";
+
+/// Whether the message is a loaded document, which is recognised by its exact text.
+pub fn is_document(message: &ContextMessage, documents: &[LoadedSkill]) -> bool {
+    let content = Some(&message.content);
+    message.role == Role::Tool
+        && message
+            .tool_name
+            .as_ref()
+            .is_none_or(|name| name.as_str() == TOOL)
+        && documents
+            .iter()
+            .any(|document| document.content.as_ref() == content)
+}
+
+/// The changes to make to messages after the others are shortened.
+#[derive(Default)]
+pub struct Documents {
+    /// The places of messages, and their new content.
+    replaced: Vec<(usize, String)>,
+    /// Documents to add to the system instructions.
+    pub instructions: Vec<String>,
+}
+
+/// Finds the documents in the window. Needs the messages before they are shortened,
+/// because a document is recognised by its exact text.
+pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> Documents {
+    let mut found = Documents::default();
+    if documents.is_empty() {
+        return found;
+    }
+    let mut named = find_named(messages);
+    let mut standing: HashSet<usize> = HashSet::new();
+    // Keeps a document in its newest answer. An older answer thus changes only once.
+    for (place, placed) in messages.iter().enumerate().rev() {
+        let message = &placed.message;
+        if message.role != Role::Tool || message.is_error == Some(true) {
+            continue;
+        }
+        let Some((label, key)) = named.remove(&place) else {
+            continue;
+        };
+        let known = documents
+            .iter()
+            .position(|document| document.label.to_lowercase() == label && document.key == key);
+        let Some((index, document)) =
+            known.and_then(|index| documents.get(index).map(|document| (index, document)))
+        else {
+            continue;
+        };
+        match &document.content {
+            Some(content) if *content == message.content => {
+                if standing.insert(index) {
+                    found.replaced.push((place, content.clone()));
+                } else {
+                    found
+                        .replaced
+                        .push((place, note(document, "loaded again below")));
+                }
+            }
+            // Either the tool's short answer that the document is loaded already, or an
+            // older and short text of the document.
+            Some(_) if is_short(&message.content) => {}
+            Some(_) => found
+                .replaced
+                .push((place, note(document, "loaded in another version"))),
+            None => found.replaced.push((place, unloaded(document))),
+        }
+    }
+    for (index, document) in documents.iter().enumerate() {
+        if let Some(content) = &document.content
+            && !standing.contains(&index)
+        {
+            found.instructions.push(format!(
+                "Loaded document {}/{}:\n\n{}",
+                document.label,
+                document.key,
+                without_rules(content)
+            ));
+        }
+    }
+    found
+}
+
+/// The documents that answers are of, by the answers' places: the label in lower case, and
+/// the key. Each answer follows its call's message.
+fn find_named(messages: &[PlacedMessage]) -> HashMap<usize, (String, String)> {
+    let mut named = HashMap::new();
+    // The calls of the newest message with calls that have no answer yet.
+    let mut open: Vec<&ToolCall> = Vec::new();
+    for (place, placed) in messages.iter().enumerate() {
+        let message = &placed.message;
+        if message.role != Role::Tool {
+            open = message.calls().iter().collect();
+            continue;
+        }
+        let id = message.tool_call_id.as_ref();
+        let Some(index) = open.iter().position(|call| Some(&call.id) == id) else {
+            continue;
+        };
+        let call = open.remove(index);
+        if call.name.as_str() == TOOL
+            && let Some(document) = read_call(call.arguments.as_str())
+        {
+            named.insert(place, document);
+        }
+    }
+    named
+}
+
+/// The text that replaces a document in an answer of `load_context`. `None`: the answer
+/// is not a document, or is the document as it is loaded.
+pub fn find_replacement(
+    name: &str,
+    arguments: &str,
+    content: &str,
+    documents: &[LoadedSkill],
+) -> Option<String> {
+    let (label, key) = Some(arguments)
+        .filter(|_| name == TOOL)
+        .and_then(read_call)?;
+    let mut documents = documents.iter();
+    let document =
+        documents.find(|document| document.label.to_lowercase() == label && document.key == key)?;
+    match &document.content {
+        Some(loaded) if loaded == content || is_short(content) => None,
+        Some(_) => Some(note(document, "loaded in another version")),
+        None => Some(unloaded(document)),
+    }
+}
+
+impl Documents {
+    /// Cuts each document down to so many characters.
+    pub fn cut(&mut self, chars: usize) {
+        let replaced = self.replaced.iter_mut().map(|(_, text)| text);
+        for text in replaced.chain(&mut self.instructions) {
+            if let Some(cut) = cut_middle(text, chars) {
+                *text = cut;
+            }
+        }
+    }
+
+    pub fn place(self, messages: &mut [PlacedMessage]) {
+        for (place, text) in self.replaced {
+            if let Some(placed) = messages.get_mut(place) {
+                placed.message.content = text;
+            }
+        }
+    }
+}
+
+/// The label in lower case, and the key.
+fn read_call(arguments: &str) -> Option<(String, String)> {
+    let arguments = json::decode_tree(arguments).ok()?;
+    let text = |name: &str| arguments.get(name)?.as_str().map(str::to_owned);
+    Some((text("label")?.trim().to_lowercase(), text("key")?))
+}
+
+/// Whether the content is as short as the tool's answer that a document is loaded
+/// already.
+fn is_short(content: &str) -> bool {
+    content.len() < 1_000
+}
+
+fn unloaded(document: &LoadedSkill) -> String {
+    note(document, "load_context brings it back")
+}
+
+fn note(document: &LoadedSkill, what: &str) -> String {
+    let state = match document.content {
+        Some(_) => "here before",
+        None => "unloaded",
+    };
+    format!("[{state}: {}/{} — {what}]", document.label, document.key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> PlacedMessage {
+        let json = format!(
+            r#"{{"role":"assistant","toolCalls":[{{"id":"{id}","name":"load_context","arguments":{{"label":"Skills","key":"deploy"}}}}]}}"#
+        );
+        placed(serde_json::from_str(&json).unwrap())
+    }
+
+    fn answer(id: &str, content: &str) -> PlacedMessage {
+        let json = serde_json::json!({"role": "tool", "content": content, "toolCallId": id});
+        placed(serde_json::from_value(json).unwrap())
+    }
+
+    fn placed(message: ContextMessage) -> PlacedMessage {
+        PlacedMessage { seq: 1, message }
+    }
+
+    fn document(content: Option<&str>) -> LoadedSkill {
+        LoadedSkill {
+            label: "skills".to_owned(),
+            key: "deploy".to_owned(),
+            content: content.map(str::to_owned),
+        }
+    }
+
+    fn arranged(
+        mut messages: Vec<PlacedMessage>,
+        document: LoadedSkill,
+    ) -> (Vec<String>, Vec<String>) {
+        let mut documents = find_documents(&messages, &[document]);
+        let instructions = std::mem::take(&mut documents.instructions);
+        documents.place(&mut messages);
+        let tools = messages
+            .into_iter()
+            .filter(|placed| placed.message.role == Role::Tool);
+        (
+            tools.map(|placed| placed.message.content).collect(),
+            instructions,
+        )
+    }
+
+    #[test]
+    fn a_loaded_document_stands_where_it_was_loaded() {
+        let messages = vec![call("1"), answer("1", "The list.")];
+        let (tools, instructions) = arranged(messages, document(Some("The list.")));
+        assert_eq!(
+            (tools, instructions),
+            (vec!["The list.".to_owned()], vec![])
+        );
+    }
+
+    #[test]
+    fn an_unloaded_one_gives_way_to_a_note() {
+        let messages = vec![call("1"), answer("1", "The list.")];
+        let (tools, instructions) = arranged(messages, document(None));
+        assert_eq!(
+            tools,
+            ["[unloaded: skills/deploy — load_context brings it back]"]
+        );
+        assert!(instructions.is_empty());
+    }
+
+    #[test]
+    fn loaded_again_it_stands_once_at_its_newest_place() {
+        let messages = vec![
+            call("1"),
+            answer("1", "The list."),
+            call("2"),
+            answer("2", "The list."),
+        ];
+        let (tools, instructions) = arranged(messages, document(Some("The list.")));
+        assert_eq!(
+            tools,
+            [
+                "[here before: skills/deploy — loaded again below]",
+                "The list."
+            ]
+        );
+        assert!(instructions.is_empty());
+    }
+
+    #[test]
+    fn one_that_stands_nowhere_is_said_with_the_instructions() {
+        let (tools, instructions) = arranged(Vec::new(), document(Some("The list.")));
+        assert!(tools.is_empty());
+        assert_eq!(
+            instructions,
+            ["Loaded document skills/deploy:\n\nThe list."]
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Files in the context. A model is sent the files of the newest messages. Older files
+//! are named: each turn would upload them again, and count them again.
+//!
+//! A tool's output may hold files, too, as `data:` URLs. A model can't read these.
+
+use super::window::PlacedMessage;
+use base::action::Role;
+use base::data_url::find_payload;
+use models::attachment::label;
+use models::file::File;
+use models::message::ContextMessage;
+
+/// `data:` URLs in a tool's output that are longer than this are named.
+const MAX_URL_BYTES: usize = 1_000;
+
+/// How a file is named that was sent earlier.
+pub fn name_file(file: &File) -> String {
+    let label = label(file);
+    let label = label.strip_suffix(']').unwrap_or(&label);
+    format!("{label}; shown earlier, left out here]")
+}
+
+/// Replaces the message's files by their names.
+pub fn name_files(message: &mut ContextMessage) {
+    for file in std::mem::take(&mut message.files) {
+        if !message.content.is_empty() {
+            message.content.push('\n');
+        }
+        message.content.push_str(&name_file(&file));
+    }
+}
+
+/// The `seq` of the newest event whose files are not sent; 0: all are sent. The files of
+/// the newest `keep` messages are sent. Messages of the agent and its tools in a row
+/// count as one. `messages` are newest first.
+pub fn media_line<'a>(messages: impl IntoIterator<Item = &'a PlacedMessage>, keep: usize) -> i64 {
+    let mut count = MessageCount::default();
+    messages
+        .into_iter()
+        .find(|placed| count.add(placed.message.role) > keep)
+        .map_or(0, |placed| placed.seq)
+}
+
+/// Counts messages as a reader of the conversation does.
+#[derive(Default)]
+pub struct MessageCount {
+    count: usize,
+    is_in_run: bool,
+}
+
+impl MessageCount {
+    /// Adds the next message; returns the count.
+    pub fn add(&mut self, role: Role) -> usize {
+        let joins = matches!(role, Role::Assistant | Role::Tool);
+        self.count += usize::from(!(joins && self.is_in_run));
+        self.is_in_run = joins;
+        self.count
+    }
+}
+
+/// Names the files of all messages up to the line.
+pub fn name_older_files(messages: &mut [PlacedMessage], line: i64) {
+    for placed in messages {
+        if placed.seq <= line {
+            name_files(&mut placed.message);
+        }
+    }
+}
+
+/// Names long `data:` URLs in a tool's output.
+pub fn name_urls(output: &mut String) {
+    if output.len() <= MAX_URL_BYTES || !output.contains("data:") {
+        return;
+    }
+    // The parts between quotes are strings of JSON, or the text between two strings.
+    let is_named = |piece: &str| piece.len() > MAX_URL_BYTES && find_payload(piece).is_some();
+    if !output.split('"').any(is_named) {
+        return;
+    }
+    let pieces: Vec<String> = output
+        .split('"')
+        .map(|piece| match is_named(piece) {
+            true => {
+                let kind = piece.get("data:".len()..).unwrap_or_default();
+                let kind: String = kind
+                    .chars()
+                    .take_while(|c| !",;".contains(*c))
+                    .take(100)
+                    .collect();
+                format!("[a file, {kind}, {} bytes, left out here]", piece.len())
+            }
+            false => piece.to_owned(),
+        })
+        .collect();
+    *output = pieces.join("\"");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(seq: i64, role: Role) -> PlacedMessage {
+        PlacedMessage {
+            seq,
+            message: ContextMessage::of_text(role, "x".to_owned()),
+        }
+    }
+
+    #[test]
+    fn files_of_the_newest_messages_are_sent() {
+        use Role::{Assistant, Tool, User};
+        let roles = [User, Assistant, Tool, Assistant, User, Assistant, User];
+        let messages: Vec<PlacedMessage> = (1..)
+            .zip(roles)
+            .map(|(seq, role)| placed(seq, role))
+            .collect();
+        for (keep, line) in [(1, 6), (2, 5), (3, 4), (4, 1), (5, 0), (100, 0)] {
+            assert_eq!(media_line(messages.iter().rev(), keep), line, "{keep}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_left_out_is_named() {
+        let mut message: ContextMessage = serde_json::from_str(
+            r#"{"role":"user","content":"See.","files":[
+                {"mediaType":"image/png","url":"data:image/png;base64,AAAA","filename":"a.png"},
+                {"mediaType":"image/png","url":"https://example.com/b.png"}]}"#,
+        )
+        .unwrap();
+        name_files(&mut message);
+        assert!(message.files.is_empty());
+        assert_eq!(
+            message.content,
+            "See.\n[Attachment: a.png, image/png; shown earlier, left out here]\n[Attachment: image/png, https://example.com/b.png; shown earlier, left out here]"
+        );
+    }
+
+    #[test]
+    fn a_long_url_in_an_output_is_named_and_the_rest_stays() {
+        let url = format!("data:image/png;base64,{}", "A".repeat(2_000));
+        let mut output = format!(r#"{{"a":"{url}","b":"data:,x","c":"\"data:"}}"#);
+        name_urls(&mut output);
+        assert_eq!(
+            output,
+            r#"{"a":"[a file, image/png, 2022 bytes, left out here]","b":"data:,x","c":"\"data:"}"#
+        );
+        let mut bare = url;
+        name_urls(&mut bare);
+        assert_eq!(bare, "[a file, image/png, 2022 bytes, left out here]");
+    }
+}

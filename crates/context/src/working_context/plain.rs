@@ -1,0 +1,240 @@
+//! Plain contexts: SQLite makes the messages, one text that Rust only counts.
+//!
+//! An event is plain if its row alone is enough to build the model's message: the event
+//! is short, calls no tool, answers none, and has neither slices nor files. A context is
+//! plain if all its events are, if no document is loaded, and if the session has no
+//! branch and no summary there. Any other context is built event by event (`build.rs`),
+//! to the same bytes.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::budget::Budget;
+use super::build::content_tokens;
+use super::fitting::room_for_all;
+use base::action::{Action, Role};
+use base::budget::MAX_ANSWER_BYTES;
+use base::columns::FromRow;
+use base::database::{Database, Row, SqlText};
+use base::error::{Error, Result, StorageFailure};
+use base::ids::Id;
+use base::json;
+use base::part::{field, kind};
+use log::row::ROW_BYTES;
+use log::tip::{IS_NEWEST_LEAF, Leaf};
+
+/// A plain event has at most this many bytes: no such text is ever shortened.
+const SHORT_BYTES: usize = 8 << 10;
+
+/// A message of the AI SDK (the column `message`) with one text part and nothing else.
+/// The message is compared whole, which is quicker than a search for files and calls. A
+/// message that differs may have no file if it is the user's, and no call if it is the
+/// agent's. An escape could hide both names.
+static SHOWN: LazyLock<String> = LazyLock::new(|| {
+    let [users, agents, systems] = [
+        Action::UserMessage,
+        Action::AgentMessage,
+        Action::SystemInstruction,
+    ]
+    .map(Action::name);
+    let [user, assistant, system] = [Role::User, Role::Assistant, Role::System].map(Role::name);
+    let role = format!(
+        "CASE e.action WHEN '{users}' THEN '{user}' WHEN '{agents}' THEN '{assistant}' ELSE '{system}' END"
+    );
+    let said = "json_quote(coalesce(e.content, ''))";
+    let (file, call, text) = (kind::FILE, field::CALL_ID, kind::TEXT);
+    format!(
+        r#"
+    CASE
+      WHEN e.sliced_bytes = 0
+       AND e.tool IS NULL
+       AND e.media IS NULL
+       AND {ROW_BYTES} <= ?4
+       AND CASE
+             WHEN e.message IS NULL
+             THEN (e.action = '{users}' OR e.action = '{agents}' OR e.action = '{systems}')
+             WHEN e.action = '{agents}' AND e.content = ''
+             THEN 0
+             WHEN e.message = concat('"role":"', {role}, '","parts":[{{"type":"{text}","text":', {said}, '}}]')
+             THEN 1
+             WHEN instr(e.message, iif(e.action = '{agents}', '"{call}"', '"{file}"')) > 0
+             THEN 0
+             WHEN instr(e.message, '\u') > 0
+             THEN 0
+             ELSE json_valid(concat('{{', e.message, '}}'))
+           END
+      THEN concat('{{"role":"', {role}, '","content":', {said}, '}}')
+    END"#
+    )
+});
+
+/// The messages of a range of at most ?3 events. NULL: they are not plain. If each event
+/// follows the one before it, their numbers less their parents' add up to the last number
+/// less the first parent.
+///
+/// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`]. `leaf_id`: the SQL that selects
+/// the id of the last event.
+fn sql_of(range: &str, leaf_id: &str) -> String {
+    format!(
+        "
+    SELECT CAST(iif(count(shown) = count(*)
+                    AND sum(seq - parent_seq) = max(seq) - min(parent_seq)
+                    AND (count(*) = ?3 OR min(parent_seq) = 0)
+                    AND NOT EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)
+                    AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1),
+                    group_concat(shown, ','),
+                    NULL) AS BLOB),
+           min(parent_seq),
+           {leaf_id}
+      FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {} AS shown
+              FROM cf_agents_events AS e
+             WHERE e.session_id = +?1
+               AND {range}
+             ORDER BY e.seq)",
+        *SHOWN
+    )
+}
+
+/// The messages up to the event ?2.
+static SQL: LazyLock<String> = LazyLock::new(|| {
+    sql_of(
+        "e.seq <= +?2
+               AND e.seq > (SELECT ?2 - ?3
+                             WHERE NOT EXISTS (SELECT 1
+                                                 FROM cf_agents_compactions
+                                                WHERE session_id = +?1
+                                                  AND to_seq BETWEEN ?2 - ?3 + 1 AND +?2))",
+        "NULL",
+    )
+});
+
+/// The messages up to a session's newest event, if that is the leaf.
+static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
+    let range = format!(
+        "e.seq > (SELECT newest.seq - ?3
+                     FROM (SELECT max(seq) AS seq FROM cf_agents_events WHERE session_id = +?1) AS newest
+                    CROSS JOIN cf_agents_sessions AS s
+                       ON s.id = +?1
+                      AND {IS_NEWEST_LEAF}
+                    WHERE NOT EXISTS (SELECT 1
+                                        FROM cf_agents_compactions
+                                       WHERE session_id = +?1
+                                         AND to_seq > newest.seq - ?3))"
+    );
+    let leaf_id =
+        "(SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq DESC LIMIT 1)";
+    sql_of(&range, leaf_id)
+});
+
+/// The facts that the statement gives beside the messages.
+struct PlainRow {
+    above_seq: i64,
+    leaf_id: Option<String>,
+}
+
+impl FromRow<'_> for PlainRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            above_seq: row.find_integer(0).unwrap_or(0),
+            leaf_id: row.find_text(1).map(str::to_owned),
+        })
+    }
+}
+
+/// The messages of a plain context.
+pub struct PlainContext {
+    /// JSON, oldest first, with commas between them.
+    messages: SqlText,
+    /// The estimated tokens of the messages.
+    pub tokens: i64,
+    leaf_id: String,
+    /// Whether the first message is the path's first.
+    is_whole: bool,
+}
+
+/// A message of the text that SQLite made.
+#[derive(Deserialize)]
+struct PlainMessage<'a> {
+    role: Role,
+    #[serde(borrow)]
+    content: Cow<'a, str>,
+}
+
+impl PlainContext {
+    /// The newest events up to a leaf, at most `limit`. `None`: they are not plain.
+    pub fn find(
+        db: &dyn Database,
+        session_id: &Id,
+        leaf: &Leaf,
+        limit: usize,
+    ) -> Result<Option<Self>> {
+        Self::read(db, session_id, &SQL, Some(leaf), limit)
+    }
+
+    /// As [`Self::find`], up to the session's newest event. `None`, too, if that is not the
+    /// leaf. One statement finds the event and reads the messages.
+    pub fn find_newest(db: &dyn Database, session_id: &Id, limit: usize) -> Result<Option<Self>> {
+        Self::read(db, session_id, &NEWEST_SQL, None, limit)
+    }
+
+    fn read(
+        db: &dyn Database,
+        session_id: &Id,
+        sql: &str,
+        leaf: Option<&Leaf>,
+        limit: usize,
+    ) -> Result<Option<Self>> {
+        let max_bytes = SHORT_BYTES.min(MAX_ANSWER_BYTES / limit.max(1));
+        let params = [
+            session_id.as_str().into(),
+            leaf.map(|leaf| leaf.seq).into(),
+            (limit as i64).into(),
+            (max_bytes as i64).into(),
+        ];
+        let found = match db.find_text_and_row(sql, &params) {
+            Ok(found) => found,
+            Err(error) => match error.storage_failure() {
+                Some(StorageFailure::TextTooLong | StorageFailure::DamagedJson) => return Ok(None),
+                _ => return Err(error),
+            },
+        };
+        let Some((Some(messages), row)) = found else {
+            return Ok(None);
+        };
+        let PlainRow { above_seq, leaf_id } = row.read()?;
+        let Some(leaf_id) = leaf.map(|leaf| leaf.id.clone()).or(leaf_id) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            tokens: count_tokens(&messages.copy())?,
+            messages,
+            leaf_id,
+            is_whole: above_seq == 0,
+        }))
+    }
+
+    /// Whether a budget leaves the messages as they are, all of them.
+    pub fn fits(&self, instructions: &[String], budget: &Budget<'_>) -> bool {
+        let room = room_for_all(instructions, budget);
+        self.is_whole && room.is_some_and(|room| self.tokens <= room)
+    }
+
+    /// The context as JSON, with the fields of [`super::build::WorkingContext`].
+    pub fn into_json(self, instructions: &[String], tokens_estimate: i64) -> Result<SqlText> {
+        let instructions = json::encode(instructions)?;
+        let leaf_id = json::quoted(&self.leaf_id);
+        let head = format!(r#"{{"systemInstructions":{instructions},"messages":["#);
+        let tail = format!(r#"],"leafId":{leaf_id},"tokensEstimate":{tokens_estimate}}}"#);
+        Ok(self.messages.enclose(&head, &tail))
+    }
+}
+
+fn count_tokens(messages: &str) -> Result<i64> {
+    let list = ["[", messages, "]"].concat();
+    let messages: Vec<PlainMessage<'_>> =
+        json::decode(&list).map_err(|_| Error::storage("messages that are no JSON"))?;
+    let tokens = |message: &PlainMessage<'_>| content_tokens(message.role, &message.content);
+    Ok(messages.iter().map(tokens).sum())
+}

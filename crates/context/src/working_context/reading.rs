@@ -1,0 +1,382 @@
+//! Reads the messages of a conversation that could be sent, newest first, and leaves out
+//! those that are not.
+
+use super::budget::{KeptWindow, MAX_SHARE, WindowSteps, short_size, size_of};
+use super::documents::is_document;
+use super::fit::{Cut, Group, Groups, Room, Size};
+use super::media::{MessageCount, media_line, name_files, name_urls};
+use super::message::{from_overlay, from_row};
+use super::squeeze::cut_to;
+use super::truncate::{KEPT_MESSAGES, line_of, shorten_message};
+use super::window::{PlacedMessage, close_pairs};
+use base::action::Role;
+use base::error::Result;
+use memory::skills::loaded::LoadedSkill;
+use messages::history::PathItem;
+use messages::tree::overlays::{EventRange, Overlay};
+use messages::tree::path::PathSegment;
+use models::message::ContextMessage;
+
+/// Files of older messages are sent while the window has room, but not more than this:
+/// every turn uploads them again.
+const MAX_OLD_MEDIA_BYTES: usize = 1 << 20;
+
+/// A document is counted by itself; its place in the conversation takes a line at most.
+const DOCUMENT_SIZE: Size = Size {
+    tokens: 20,
+    bytes: 100,
+    events: 1,
+};
+
+/// The messages that were read so far, newest first.
+pub struct Reading<'a> {
+    room: Room,
+    documents: &'a [LoadedSkill],
+    /// `None`: the window moves from round number to round number.
+    kept: Option<KeptWindow>,
+    /// Up to these events, messages are shortened, named and cut.
+    line: KeptWindow,
+    keep_media: usize,
+    items: Vec<(i64, Vec<ContextMessage>)>,
+    count: MessageCount,
+    /// The number of messages that were read, their size, and their least size.
+    read: usize,
+    whole: Size,
+    pub least: Size,
+    /// They don't fit as they are.
+    is_full: bool,
+    old_media_bytes: usize,
+    /// The newest summary, and the events that it stands for.
+    pub summary: Option<EventRange>,
+    /// The event above those that were read; 0: there is none.
+    pub above_seq: i64,
+    found_start: bool,
+}
+
+/// The messages that are sent.
+pub struct Chosen {
+    pub placed: Vec<PlacedMessage>,
+    /// The window, if it moved.
+    pub moved: Option<KeptWindow>,
+    /// The first event of the window. `None`: the window begins with the path.
+    pub first_seq: Option<i64>,
+    summary: Option<EventRange>,
+    /// A message of a user stands before the window.
+    has_question: bool,
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(
+        room: Room,
+        documents: &'a [LoadedSkill],
+        steps: WindowSteps,
+        keep_media: usize,
+    ) -> Self {
+        let kept = match steps {
+            WindowSteps::Kept(kept) => Some(kept),
+            WindowSteps::Round => None,
+        };
+        Self {
+            room,
+            documents,
+            kept,
+            line: kept.unwrap_or_default(),
+            keep_media,
+            items: Vec::new(),
+            count: MessageCount::default(),
+            read: 0,
+            whole: Size::default(),
+            least: Size::default(),
+            is_full: false,
+            old_media_bytes: 0,
+            summary: None,
+            above_seq: 0,
+            found_start: false,
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether the window's start was read, or more than fits.
+    pub fn is_over(&self) -> bool {
+        self.found_start || !self.least.fits(self.room.most)
+    }
+
+    /// Takes the next item up the path.
+    pub fn take(&mut self, item: PathItem) -> Result<()> {
+        let (seq, messages) = match &item {
+            PathItem::Event(row) => {
+                self.above_seq = row.parent_seq;
+                (row.seq, from_row(row)?)
+            }
+            PathItem::Summary(overlay) => {
+                self.above_seq = overlay.range.above_seq;
+                self.summary = self.summary.or(Some(overlay.range));
+                (overlay.range.to_seq, vec![from_overlay(overlay)])
+            }
+        };
+        drop(item);
+        self.add(seq, messages);
+        let from_seq = self.kept.map_or(0, |kept| kept.from_seq);
+        self.found_start |= from_seq > 0 && seq == from_seq;
+        Ok(())
+    }
+
+    /// Takes a summary that stands further up the path.
+    pub fn pin(&mut self, overlay: &Overlay) {
+        self.summary = Some(overlay.range);
+        self.add(overlay.range.to_seq, vec![from_overlay(overlay)]);
+    }
+
+    /// Adds the messages of one event.
+    pub fn add(&mut self, seq: i64, mut messages: Vec<ContextMessage>) {
+        for message in messages.iter_mut().rev() {
+            self.measure(seq, message);
+        }
+        self.items.push((seq, messages));
+    }
+
+    /// Measures a message. A message that won't be sent as it is becomes short here, so
+    /// that only texts that may be sent are held.
+    fn measure(&mut self, seq: i64, message: &mut ContextMessage) {
+        let is_older = self.read >= KEPT_MESSAGES;
+        if self.read == KEPT_MESSAGES && self.kept.is_none() {
+            self.line.short_seq = line_of(seq);
+        }
+        self.read += 1;
+        let has_old_files = self.count.add(message.role) > self.keep_media;
+        // A window that is kept moves if it is full, and then shortens all older messages.
+        let moves = self.is_full && self.kept.is_some();
+        if seq <= self.line.media_seq || (has_old_files && (moves || self.kept.is_none())) {
+            name_files(message);
+        } else if has_old_files {
+            let bytes = message.files.iter().map(|file| file.url.len());
+            self.old_media_bytes += bytes.sum::<usize>();
+        }
+        if is_document(message, self.documents) {
+            self.whole = self.whole + DOCUMENT_SIZE;
+            self.least = self.least + DOCUMENT_SIZE;
+            return;
+        }
+        if message.role == Role::Tool {
+            name_urls(&mut message.content);
+        }
+        if seq <= self.line.short_seq || (moves && is_older) {
+            shorten_message(message);
+        } else if seq <= self.line.cut_seq {
+            cut_to(message, self.line.cut_tokens);
+        }
+        let size = size_of(message);
+        self.whole = self.whole + size;
+        self.is_full |= !self.whole.fits(self.room.most);
+        self.least = self.least
+            + match (is_older, self.kept) {
+                (true, Some(_)) => short_size(message, has_old_files),
+                (true, None) => size,
+                (false, _) => Size {
+                    tokens: size.tokens.min(self.share()),
+                    ..size
+                },
+            };
+    }
+
+    /// The most tokens of one message in a full window.
+    fn share(&self) -> i64 {
+        self.room.most.tokens / MAX_SHARE
+    }
+
+    /// Chooses the messages that are sent.
+    pub fn choose(mut self) -> Chosen {
+        let mut placed = Vec::new();
+        while let Some((seq, messages)) = self.items.pop() {
+            let messages = messages.into_iter();
+            placed.extend(messages.map(|message| PlacedMessage { seq, message }));
+        }
+        let mut placed = close_pairs(placed);
+        let newest = placed.len().saturating_sub(KEPT_MESSAGES);
+        let mut grouped = self.group(&placed, newest, self.line.media_seq);
+        let mut moved = None;
+        let cut = match self.kept {
+            None => {
+                let shortest = Cut {
+                    start: grouped.newest,
+                    short: 0,
+                };
+                if !grouped.groups().total(shortest).fits(self.room.most) {
+                    self.cut_long(&mut placed);
+                    grouped = self.group(&placed, newest, self.line.media_seq);
+                }
+                grouped.groups().fit_round(0, &self.room)
+            }
+            Some(kept) => {
+                let start = match self.found_start {
+                    true => grouped
+                        .list
+                        .partition_point(|group| group.seq < kept.from_seq),
+                    false => 0,
+                };
+                let before = Cut { start, short: 0 };
+                let is_full = self.is_full || !grouped.groups().total(before).fits(self.room.most);
+                let media_seq = media_line(placed.iter().rev(), self.keep_media);
+                if is_full {
+                    self.cut_long(&mut placed);
+                    grouped = self.group(&placed, newest, media_seq.max(kept.media_seq));
+                    let cut = grouped.groups().make_room(before, &self.room);
+                    let is_whole = cut.start == 0 && self.above_seq == 0;
+                    let start = self.find_first(&grouped, cut).filter(|_| !is_whole);
+                    let short = grouped.last_seq_before(&placed, cut.short);
+                    moved = Some(KeptWindow {
+                        from_seq: start.unwrap_or(0),
+                        short_seq: short.max(kept.short_seq),
+                        media_seq: media_seq.max(kept.media_seq),
+                        cut_seq: placed.last().map_or(0, |placed| placed.seq),
+                        cut_tokens: self.share(),
+                    });
+                    cut
+                } else {
+                    if self.old_media_bytes > MAX_OLD_MEDIA_BYTES {
+                        moved = Some(KeptWindow { media_seq, ..kept });
+                    }
+                    before
+                }
+            }
+        };
+        let line = moved.unwrap_or(self.line);
+        let pinned = grouped.pinned.clone();
+        let begins_late = cut.start > 0 || self.above_seq > 0;
+        let first = self.find_first(&grouped, cut).filter(|_| begins_late);
+        let has_question = pinned.iter().any(|place| {
+            let group = grouped.list.get(*place);
+            *place < cut.start && group.is_some_and(|group| group.is_users)
+        });
+        let groups = grouped.places;
+        let mut sent = Vec::with_capacity(placed.len());
+        for (mut placed, place) in placed.into_iter().zip(groups) {
+            if place < cut.start && !pinned.contains(&place) {
+                continue;
+            }
+            if place < cut.short && !is_document(&placed.message, self.documents) {
+                shorten_message(&mut placed.message);
+            }
+            if placed.seq <= line.media_seq {
+                name_files(&mut placed.message);
+            }
+            sent.push(placed);
+        }
+        Chosen {
+            placed: sent,
+            moved,
+            first_seq: first,
+            summary: self.summary,
+            has_question,
+        }
+    }
+
+    /// The event with which the window begins, after a summary that may stand first.
+    fn find_first(&self, grouped: &Grouped, cut: Cut) -> Option<i64> {
+        let summary_seq = self.summary.map(|range| range.to_seq);
+        let groups = grouped.list.iter().skip(cut.start);
+        let mut seqs = groups.map(|group| group.seq);
+        seqs.find(|seq| Some(*seq) != summary_seq)
+    }
+
+    /// Cuts every message that takes more than its share of the room.
+    fn cut_long(&self, placed: &mut [PlacedMessage]) {
+        for placed in placed {
+            if !is_document(&placed.message, self.documents) {
+                cut_to(&mut placed.message, self.share());
+            }
+        }
+    }
+
+    /// `newest`: the first message that is not shortened.
+    fn group(&self, placed: &[PlacedMessage], newest: usize, media_seq: i64) -> Grouped {
+        let mut grouped = Grouped::default();
+        let mut question = None;
+        for (index, placed) in placed.iter().enumerate() {
+            let message = &placed.message;
+            if message.role != Role::Tool || grouped.list.is_empty() {
+                grouped.list.push(Group {
+                    seq: placed.seq,
+                    is_users: message.role == Role::User,
+                    ..Group::default()
+                });
+            }
+            let place = grouped.list.len() - 1;
+            grouped.places.push(place);
+            if index <= newest {
+                grouped.newest = place;
+            }
+            if message.role == Role::User {
+                question = Some(place);
+            }
+            let is_summary = self.summary.is_some_and(|range| range.to_seq == placed.seq);
+            if is_summary {
+                grouped.pinned.push(place);
+            }
+            let (whole, short) = match is_document(message, self.documents) {
+                true => (DOCUMENT_SIZE, DOCUMENT_SIZE),
+                false => (
+                    size_of(message),
+                    short_size(message, placed.seq <= media_seq),
+                ),
+            };
+            if let Some(group) = grouped.list.last_mut() {
+                group.whole = group.whole + whole;
+                group.short = group.short + short;
+            }
+        }
+        grouped.pinned.extend(question);
+        grouped
+    }
+}
+
+#[derive(Default)]
+struct Grouped {
+    list: Vec<Group>,
+    /// The group of each message.
+    places: Vec<usize>,
+    pinned: Vec<usize>,
+    newest: usize,
+}
+
+impl Grouped {
+    fn groups(&self) -> Groups<'_> {
+        Groups {
+            list: &self.list,
+            pinned: self.pinned.clone(),
+            newest: self.newest,
+        }
+    }
+
+    /// The newest event of the groups before this one; 0: there is none.
+    fn last_seq_before(&self, placed: &[PlacedMessage], group: usize) -> i64 {
+        let end = self.places.partition_point(|place| *place < group);
+        let last = end.checked_sub(1).and_then(|last| placed.get(last));
+        last.map_or(0, |placed| placed.seq)
+    }
+}
+
+impl Chosen {
+    /// About how many events of the path are neither sent nor part of the summary that
+    /// is. Events that were deleted count. `path`: the path's segments.
+    pub fn count_hidden(&self, path: &[PathSegment]) -> i64 {
+        let Some(first_seq) = self.first_seq else {
+            return 0;
+        };
+        let count = |from: i64, to: i64| (to - from + 1).max(0);
+        let hidden = path.iter().map(|segment| {
+            let to_seq = segment.to_seq.min(first_seq - 1);
+            let covered = self.summary.map_or(0, |range| {
+                count(
+                    segment.from_seq.max(range.from_seq),
+                    to_seq.min(range.to_seq),
+                )
+            });
+            count(segment.from_seq, to_seq) - covered
+        });
+        hidden.sum::<i64>() - i64::from(self.has_question)
+    }
+}

@@ -1,0 +1,186 @@
+//! Micro-compaction: long outputs and texts of older messages are shortened before they
+//! are sent to a model. Only copies are shortened; the stored messages stay.
+//!
+//! Providers cache a prompt's prefix, so the set of shortened messages must not change
+//! with every message. The boundary between older and newer messages moves in steps of
+//! [`STEP`] events. Between two steps the prefix is the same to the byte. The boundary
+//! depends on `seq` and not on the place in the window, since the window slides.
+
+use super::window::PlacedMessage;
+use base::action::Role;
+use models::message::ContextMessage;
+
+/// How many of the newest messages are never shortened.
+pub const KEPT_MESSAGES: usize = 4;
+
+/// How many characters stay of a tool's output, and of any other text.
+const MAX_OUTPUT_CHARS: usize = 500;
+const MAX_TEXT_CHARS: usize = 10_000;
+
+/// The number of events per move of the boundary.
+const STEP: i64 = 8;
+
+pub fn shorten_older(messages: &mut [PlacedMessage]) {
+    let Some(newest_older) = messages.len().checked_sub(KEPT_MESSAGES + 1) else {
+        return;
+    };
+    let line = messages
+        .get(newest_older)
+        .map_or(0, |placed| line_of(placed.seq));
+    for placed in messages.iter_mut().take(newest_older + 1) {
+        if placed.seq > line {
+            continue;
+        }
+        shorten_message(&mut placed.message);
+    }
+}
+
+/// The `seq` up to which messages are shortened. `newest_older` is the `seq` of the
+/// newest message beyond the [`KEPT_MESSAGES`].
+pub fn line_of(newest_older: i64) -> i64 {
+    newest_older / STEP * STEP
+}
+
+pub fn shorten_message(message: &mut ContextMessage) {
+    if let Some(short) = find_short(message) {
+        message.content = short;
+    }
+}
+
+/// The message's text once it is shortened. `None`: it is short already.
+pub fn find_short(message: &ContextMessage) -> Option<String> {
+    find_short_text(message.role, &message.content)
+}
+
+/// Says of a text that some of it is left out.
+const LEFT_OUT: &str = "left out here and kept in the log";
+
+/// Whether a text says that some of it is left out.
+pub fn is_shortened(text: &str) -> bool {
+    text.contains(LEFT_OUT)
+}
+
+/// A text of this author once it is shortened. `None`: it is short already.
+pub fn find_short_text(role: Role, text: &str) -> Option<String> {
+    let limit = match role {
+        Role::Tool => MAX_OUTPUT_CHARS,
+        Role::User | Role::Assistant | Role::System => MAX_TEXT_CHARS,
+    };
+    let cut = find_cut(text, limit)?;
+    let dropped = text.get(cut..).map_or(0, |rest| rest.chars().count());
+    let kept = text.get(..cut).unwrap_or_default();
+    Some(format!("{kept}\n[… {dropped} more characters, {LEFT_OUT}]"))
+}
+
+/// The beginning of the character number `limit`. `None`: the text has no more
+/// characters.
+fn find_cut(text: &str, limit: usize) -> Option<usize> {
+    // Compares bytes first, so that only a text that could be too long is counted.
+    if text.len() <= limit {
+        return None;
+    }
+    text.char_indices().nth(limit).map(|(cut, _)| cut)
+}
+
+/// A text without its middle, if it is longer than `limit` characters. The end of a long
+/// message often holds the question, and the end of a long output the outcome.
+pub fn cut_middle(text: &str, limit: usize) -> Option<String> {
+    find_cut(text, limit)?;
+    let count = text.chars().count();
+    let (head, tail) = (limit - limit / 4, limit / 4);
+    let place = |index: usize| {
+        let found = text.char_indices().nth(index);
+        found.map_or(text.len(), |(place, _)| place)
+    };
+    Some(format!(
+        "{}\n[… {} characters, {LEFT_OUT} …]\n{}",
+        text.get(..place(head)).unwrap_or_default(),
+        count - limit,
+        text.get(place(count - tail)..).unwrap_or_default()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(seq: i64, role: Role, length: usize) -> PlacedMessage {
+        PlacedMessage {
+            seq,
+            message: ContextMessage::of_text(role, "é".repeat(length)),
+        }
+    }
+
+    fn shortened(count: i64) -> Vec<String> {
+        let mut messages: Vec<PlacedMessage> = (1..=count)
+            .map(|seq| placed(seq, Role::Tool, 501))
+            .collect();
+        shorten_older(&mut messages);
+        messages
+            .into_iter()
+            .map(|placed| placed.message.content)
+            .collect()
+    }
+
+    #[test]
+    fn older_outputs_and_texts_are_cut_with_a_note() {
+        let mut messages = vec![
+            placed(1, Role::Tool, 501),
+            placed(2, Role::Tool, 500),
+            placed(3, Role::User, 10_001),
+            placed(8, Role::User, 10_000),
+            placed(9, Role::Tool, 501),
+            placed(10, Role::Tool, 501),
+            placed(11, Role::Tool, 501),
+            placed(12, Role::Tool, 501),
+        ];
+        shorten_older(&mut messages);
+        let ends = |index: usize| {
+            messages[index]
+                .message
+                .content
+                .ends_with("kept in the log]")
+        };
+        assert_eq!(
+            (0..8).map(ends).collect::<Vec<_>>(),
+            [true, false, true, false, false, false, false, false]
+        );
+        assert!(messages[0].message.content.contains("[… 1 more characters"));
+        assert!(messages[0].message.content.starts_with(&"é".repeat(500)));
+    }
+
+    #[test]
+    fn a_text_that_is_cut_keeps_its_beginning_and_its_end() {
+        let text = format!("BEGIN{}END", "é".repeat(100));
+        assert_eq!(cut_middle(&text, 108), None);
+        let text = cut_middle(&text, 40).unwrap();
+        assert!(text.starts_with("BEGINé") && text.ends_with("éEND"));
+        assert!(text.contains("[… 68 characters, left out here"));
+        assert_eq!(text.matches('é').count(), 40 - 8);
+    }
+
+    #[test]
+    fn the_newest_four_are_whole_and_few_messages_all_are() {
+        for count in 0..40 {
+            let messages = shortened(count);
+            let whole = messages
+                .iter()
+                .rev()
+                .take_while(|content| content.chars().count() == 501)
+                .count();
+            assert!(whole >= KEPT_MESSAGES.min(messages.len()));
+        }
+    }
+
+    #[test]
+    fn between_two_steps_the_prefix_stays_to_the_byte() {
+        let mut moves = 0;
+        for count in 5..200 {
+            let (before, after) = (shortened(count), shortened(count + 1));
+            if after[..before.len()] != before {
+                moves += 1;
+            }
+        }
+        assert!(moves <= 195 / STEP + 1, "{moves}");
+    }
+}

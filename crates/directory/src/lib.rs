@@ -1,0 +1,82 @@
+//! The directory: the list of all agents, for a Worker that binds `DIRECTORY`.
+//!
+//! An agent writes itself in when its tables are made, and out when it is destroyed. The
+//! list is cut into parts, an object each: all agents whose names begin alike, up to the
+//! first colon, are in one part. One more part, the root, has the agents without a colon
+//! in their names, and the beginnings of all other parts.
+//!
+//! A death between an agent and the directory heals by itself. An agent that is not written in
+//! has an alarm, and tries again (`membership.rs`). A part that the root does not know has
+//! refused its first agent, which tries again, too (`part.rs`).
+
+mod ask;
+pub mod list;
+pub mod membership;
+pub mod part;
+
+use serde::{Deserialize, Serialize};
+
+/// The name of the root's object. No other part has it.
+const ROOT: &str = "parts";
+
+/// The most agents of one page.
+pub const MAX_PAGE: usize = 1_000;
+
+/// The longest call of a part, in bytes: two names and a life.
+pub const MAX_CALL_BYTES: usize = 8 << 10;
+
+/// What a part is asked.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "camelCase")]
+pub enum DirectoryCall {
+    /// Writes an agent in.
+    Join(DirectoryEntry),
+    /// Writes an agent out, unless it was made anew since.
+    Leave(DirectoryEntry),
+    /// The next names that begin so, in the order of their bytes.
+    List {
+        prefix: String,
+        after: String,
+        limit: usize,
+    },
+}
+
+/// An agent, or in the root a part of the directory.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DirectoryEntry {
+    name: String,
+    /// Differs each time that an agent of this name is made, so that a late word about a
+    /// destroyed agent does not concern the next one.
+    life: String,
+}
+
+/// An agent of the list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ListedAgent {
+    pub name: String,
+    /// When the directory first heard of the agent.
+    pub created_at: i64,
+}
+
+/// Some agents, in order. `more`: others follow.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct DirectoryPage {
+    agents: Vec<ListedAgent>,
+    more: bool,
+}
+
+/// The beginning of an agent's name that decides its part: up to the first colon, and with it.
+fn beginning(name: &str) -> Option<&str> {
+    let colon = name.find(':')?;
+    name.get(..=colon)
+}
+
+/// The object that keeps the names of this beginning.
+fn part_of(beginning: Option<&str>) -> String {
+    match beginning {
+        Some(beginning) => format!("part:{beginning}"),
+        None => ROOT.to_owned(),
+    }
+}

@@ -1,0 +1,119 @@
+//! The list of agents, put together from the parts.
+
+use serde::Serialize;
+
+use super::ask::{ask, check_bound};
+use super::{DirectoryCall, DirectoryPage, ListedAgent, ROOT, beginning, part_of};
+use base::error::Result;
+use base::outbound::Outbound;
+
+/// The most parts that one page opens. A page of fewer agents than asked for has a cursor.
+const MAX_PARTS: usize = 32;
+
+/// Stands behind every name of a part: the highest character that there is.
+const END: char = char::MAX;
+
+/// A page of the list.
+#[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct AgentPage {
+    /// In the order of their names' bytes.
+    pub agents: Vec<ListedAgent>,
+    /// For the next page; `null` at the end.
+    pub cursor: Option<String>,
+}
+
+/// The agents whose names begin so.
+pub async fn list_agents(
+    outbound: &dyn Outbound,
+    prefix: &str,
+    after: &str,
+    limit: usize,
+) -> Result<AgentPage> {
+    check_bound(outbound)?;
+    let mut walk = Walk {
+        outbound,
+        prefix,
+        limit,
+        agents: Vec::new(),
+    };
+    let cursor = match beginning(prefix) {
+        Some(beginning) => walk.part(beginning, after).await?,
+        None => walk.all(after).await?,
+    };
+    let agents = walk.agents;
+    Ok(AgentPage { agents, cursor })
+}
+
+struct Walk<'a> {
+    outbound: &'a dyn Outbound,
+    prefix: &'a str,
+    limit: usize,
+    agents: Vec<ListedAgent>,
+}
+
+impl Walk<'_> {
+    async fn ask(&self, part: &str, after: &str) -> Result<DirectoryPage> {
+        let call = DirectoryCall::List {
+            prefix: self.prefix.to_owned(),
+            after: after.to_owned(),
+            limit: self.limit - self.agents.len(),
+        };
+        ask(self.outbound, part, &call).await
+    }
+
+    /// Takes the next agents of one part. `Some`: more follow behind this name.
+    async fn part(&mut self, beginning: &str, after: &str) -> Result<Option<String>> {
+        let page = self.ask(&part_of(Some(beginning)), after).await?;
+        self.agents.extend(page.agents);
+        let last = self.agents.last().filter(|_| page.more);
+        Ok(last.map(|agent| agent.name.clone()))
+    }
+
+    /// Takes the next agents of all parts. A part stands in the root where its names stand
+    /// in the list.
+    async fn all(&mut self, after: &str) -> Result<Option<String>> {
+        let mut place = after.to_owned();
+        let mut opened = 0;
+        if let Some(beginning) = beginning(after) {
+            if let Some(last) = self.part(beginning, after).await? {
+                return Ok(Some(last));
+            }
+            opened += 1;
+            place = beginning.to_owned();
+        }
+        loop {
+            let behind = match beginning(&place) {
+                Some(beginning) => format!("{beginning}{END}"),
+                None => place.clone(),
+            };
+            if self.agents.len() >= self.limit || opened >= MAX_PARTS {
+                return Ok(Some(behind));
+            }
+            let page = self.ask(ROOT, &place).await?;
+            let Some(count) = page.agents.len().checked_sub(1) else {
+                return Ok(None);
+            };
+            for (at, entry) in page.agents.into_iter().enumerate() {
+                let is_last = at == count && !page.more;
+                let name = entry.name.clone();
+                match beginning(&name) {
+                    None => self.agents.push(entry),
+                    Some(beginning) => {
+                        opened += 1;
+                        if let Some(last) = self.part(beginning, "").await? {
+                            return Ok(Some(last));
+                        }
+                    }
+                }
+                if is_last {
+                    return Ok(None);
+                }
+                place = name;
+                if self.agents.len() >= self.limit || opened >= MAX_PARTS {
+                    break;
+                }
+            }
+        }
+    }
+}

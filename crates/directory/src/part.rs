@@ -1,0 +1,176 @@
+//! A part of the directory, as the object that keeps it: one table, and what it answers.
+
+use serde_json::{Value, json};
+
+use super::ask::ask;
+use super::{DirectoryCall, DirectoryEntry, DirectoryPage, ListedAgent, MAX_PAGE, ROOT, beginning};
+use base::columns::{FromRow, find_value, load};
+use base::database::{Database, Row};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use base::outbound::Outbound;
+use store::schema::make_directory;
+
+/// The row that says that the root knows this part. No agent has an empty name.
+const KNOWN: &str = "";
+
+/// How long after the last agent has left the part tells the root, and then again.
+pub const RETRY_MS: i64 = 1_000;
+
+/// A part of the directory.
+pub struct DirectoryPart<'a> {
+    /// The name of the object.
+    pub name: &'a str,
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub outbound: &'a dyn Outbound,
+}
+
+impl FromRow<'_> for ListedAgent {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            name: row.text(0)?.to_owned(),
+            created_at: row.integer(1)?,
+        })
+    }
+}
+
+impl DirectoryPart<'_> {
+    /// Answers a call; the answer is JSON.
+    pub async fn answer(&self, body: &[u8]) -> Result<String> {
+        let unread = |_| Error::invalid("do", "This is no call of the directory.");
+        let call = json::decode_bytes(body).map_err(unread)?;
+        // A look at a part that nobody has used makes no table.
+        if let DirectoryCall::List { .. } = &call
+            && !self.is_made()?
+        {
+            return json::encode(&DirectoryPage::default());
+        }
+        make_directory(self.db)?;
+        match call {
+            DirectoryCall::Join(entry) => self.join(entry).await,
+            DirectoryCall::Leave(entry) => self.leave(entry),
+            DirectoryCall::List {
+                prefix,
+                after,
+                limit,
+            } => return json::encode(&self.list(&prefix, &after, limit)?),
+        }?;
+        json::encode(&json!({}))
+    }
+
+    /// Tells the root what it has not heard yet; `true`: it still has not.
+    pub async fn wake(&self) -> Result<bool> {
+        if !self.is_made()? {
+            return Ok(false);
+        }
+        match self.say_empty().await {
+            Ok(()) => Ok(false),
+            Err(_) => Ok(true),
+        }
+    }
+
+    /// Whether the root has yet to hear that this part is empty.
+    pub fn has_news(&self) -> Result<bool> {
+        let sql = "SELECT 1 FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
+        let found: Option<i64> = find_value(self.db, sql, &[KNOWN.into()])?;
+        Ok(found.is_some())
+    }
+
+    fn is_made(&self) -> Result<bool> {
+        let sql = "SELECT 1 FROM sqlite_master WHERE name = 'cf_agents_directory'";
+        let found: Option<i64> = find_value(self.db, sql, &[])?;
+        Ok(found.is_some())
+    }
+
+    /// An agent whose part the root does not know is refused, and tries again: else no list
+    /// of all agents would find it.
+    async fn join(&self, entry: DirectoryEntry) -> Result<()> {
+        let begins = beginning(&entry.name).map(str::to_owned);
+        self.write(&entry.name, &entry.life)?;
+        let Some(name) = begins.filter(|_| self.name != ROOT) else {
+            return Ok(());
+        };
+        let sql = "SELECT 1 FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NULL";
+        let known: Option<i64> = find_value(self.db, sql, &[KNOWN.into()])?;
+        if known.is_some() {
+            return Ok(());
+        }
+        let life = Id::mint_life(self.host).as_str().to_owned();
+        let told = DirectoryEntry {
+            name,
+            life: life.clone(),
+        };
+        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Join(told)).await?;
+        self.write(KNOWN, &life)
+    }
+
+    fn write(&self, name: &str, life: &str) -> Result<()> {
+        let sql = "INSERT INTO cf_agents_directory (name, life, created_at)
+                   VALUES (?1, ?2, ?3)
+                       ON CONFLICT (name) DO UPDATE
+                      SET life = excluded.life, created_at = excluded.created_at, gone_at = NULL
+                    WHERE life <> excluded.life OR gone_at IS NOT NULL";
+        let now_ms = self.host.now_ms();
+        self.db.run(sql, &[name.into(), life.into(), now_ms.into()])
+    }
+
+    fn leave(&self, entry: DirectoryEntry) -> Result<()> {
+        self.delete(&entry.name, &entry.life)?;
+        if self.name == ROOT || !self.list("", "", 1)?.agents.is_empty() {
+            return Ok(());
+        }
+        // An agent that joins from now on tells the root anew.
+        let sql = "UPDATE cf_agents_directory SET gone_at = ?2 WHERE name = ?1";
+        let now_ms = self.host.now_ms();
+        // The alarm tells the root: the agent does not wait for it.
+        self.db.run(sql, &[KNOWN.into(), now_ms.into()])
+    }
+
+    /// Tells the root that this part is empty, if it has yet to hear so.
+    async fn say_empty(&self) -> Result<()> {
+        let sql = "SELECT life FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
+        let life: Option<String> = find_value(self.db, sql, &[KNOWN.into()])?;
+        let (Some(life), Some(name)) = (life, self.name.strip_prefix("part:")) else {
+            return Ok(());
+        };
+        let told = DirectoryEntry {
+            name: name.to_owned(),
+            life: life.clone(),
+        };
+        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Leave(told)).await?;
+        self.delete(KNOWN, &life)
+    }
+
+    fn delete(&self, name: &str, life: &str) -> Result<()> {
+        // An agent that does not know its life is none: what is listed of it is too old.
+        let sql = "DELETE FROM cf_agents_directory WHERE name = ?1 AND ?2 IN (life, '')";
+        self.db.run(sql, &[name.into(), life.into()])
+    }
+
+    /// Reads no more rows than it gives, and one that says whether others follow.
+    fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<DirectoryPage> {
+        let limit = limit.clamp(1, MAX_PAGE);
+        // The row of the empty name is no agent's.
+        let (sql, from) = match prefix > after {
+            true => (
+                "SELECT name, created_at FROM cf_agents_directory
+                  WHERE name >= +?1 ORDER BY name LIMIT ?2",
+                prefix,
+            ),
+            false => (
+                "SELECT name, created_at FROM cf_agents_directory
+                  WHERE name > +?1 ORDER BY name LIMIT ?2",
+                after,
+            ),
+        };
+        let rows = i64::try_from(limit).unwrap_or(0) + 1;
+        let mut agents: Vec<ListedAgent> = load(self.db, sql, &[from.into(), rows.into()])?;
+        agents.retain(|agent| agent.name.starts_with(prefix));
+        let more = agents.len() > limit;
+        agents.truncate(limit);
+        Ok(DirectoryPage { agents, more })
+    }
+}

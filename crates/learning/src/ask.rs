@@ -1,0 +1,121 @@
+//! Asks the model that learns: within the budgets of the agent and of learning, and counted
+//! as any call.
+
+use super::room::{LookRoom, named_model};
+use base::action::Role;
+use base::database::atomically;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::tokens;
+use memory::Memory;
+use models::ModelRequest;
+use models::call::{CompletedCall, choose_model, complete};
+use models::length::LengthRefusal;
+use models::message::ContextMessage;
+use models::metered::{CallOutcome, EndedCall, settle};
+use store::config::Config;
+use store::learn_settings::LearnSettings;
+use store::learned_windows::store_named_window;
+use store::limits::{AtMost, HolderLimits, Limits};
+use store::meter::Meter;
+use store::usage_days::{DAY_MS, DayUsage, count_for_agent};
+
+/// The holder under whose name the tokens of learning are counted. Minted tokens are called
+/// otherwise.
+const HOLDER: &str = "learning";
+
+/// An answer that came.
+pub struct LearnedAnswer {
+    pub text: String,
+    pub model: String,
+}
+
+/// Sends the request. What it spent counts for the agent, whatever becomes of the answer.
+pub async fn ask(
+    memory: &Memory<'_>,
+    config: &Config,
+    settings: &LearnSettings,
+    prompt: String,
+    room: &LookRoom,
+) -> Result<LearnedAnswer> {
+    let outbound = memory.outbound;
+    let choice = choose_model(outbound, named_model(config, settings).map(Id::as_str))?;
+    let chosen = choice.name.to_string();
+    let sent = tokens::estimate(&prompt);
+    let messages = [ContextMessage::of_text(Role::User, prompt)];
+    let request = ModelRequest {
+        messages: &messages,
+        max_output_tokens: Some(room.answer_tokens),
+        ..ModelRequest::default()
+    };
+    let budget = HolderLimits {
+        holder: HOLDER.to_owned(),
+        most: Limits {
+            tokens_per_day: Some(AtMost(settings.max_tokens_per_day.0)),
+            ..Limits::default()
+        },
+    };
+    let meter = Meter {
+        db: memory.db,
+        host: memory.host,
+        config,
+        token: Some(&budget),
+    };
+    let reserved = meter.reserve(&chosen, sent).map_err(name_budget)?;
+    let mut call = CompletedCall::default();
+    let answer = complete(outbound, &choice, &request, &mut call).await;
+    let model = call.model.unwrap_or(chosen);
+    let ended = EndedCall {
+        usage: call.usage,
+        heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
+        outcome: match &answer {
+            Ok(_) => CallOutcome::Whole,
+            Err(error) => CallOutcome::Failed(error),
+        },
+    };
+    let spent = ended.spent(sent);
+    settle(&meter, reserved.as_ref(), spent)?;
+    let refusal = answer.as_ref().err().and_then(LengthRefusal::of);
+    if let Some(window) = refusal.and_then(|refusal| refusal.window) {
+        let now_ms = memory.host.now_ms();
+        atomically(memory.db, || {
+            store_named_window(memory.db, now_ms, &model, window)
+        })?;
+    }
+    count_for_agent(
+        memory.db,
+        &[DayUsage {
+            day: memory.host.now_ms().div_euclid(DAY_MS),
+            model: Some(model.clone()),
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cached_input_tokens: spent.cached_input_tokens,
+            cost: config
+                .prices
+                .as_ref()
+                .map_or(0.0, |prices| spent.cost(prices, &model)),
+            ..DayUsage::default()
+        }],
+    )?;
+    Ok(LearnedAnswer {
+        text: answer?,
+        model,
+    })
+}
+
+/// The budget of learning has a name of its own.
+fn name_budget(error: Error) -> Error {
+    let is_budget = error.code == Code::RateLimited && error.message.starts_with("This token");
+    if !is_budget {
+        return error;
+    }
+    let retry_after = error.details.get("retryAfter").cloned().unwrap_or_default();
+    Error::new(
+        Code::RateLimited,
+        format!(
+            "Learning has used its tokens of today (`learn.maxTokensPerDay`). It goes on in {retry_after} s."
+        ),
+    )
+    .with("retryAfter", retry_after)
+    .with("field", "learn.maxTokensPerDay")
+}

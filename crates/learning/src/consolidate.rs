@@ -1,0 +1,468 @@
+//! Puts a block of facts in order: a model merges those that say the same, retires those
+//! that a newer one contradicts, and writes a profile anew. What it answers is a proposal.
+//! One step shows a bounded number of entries, and how far the steps have come is stored
+//! with the step's proposal, in one transaction.
+
+use std::collections::BTreeSet;
+
+use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
+use super::ask::{LearnedAnswer, ask};
+use super::look::{LookError, ask_shorter, get_settings, into_block};
+use super::order_trust::{OrderTrust, find_title};
+use super::prompt::{render_order, shown_text};
+use super::room::{LINE_BYTES, LookRoom};
+use super::trust::Judgement;
+use base::database::atomically;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::tokens;
+use memory::Memory;
+use memory::block::newest_of;
+use memory::definition::Definition;
+use memory::entry_text::MAX_SUPERSEDED;
+use memory::kind::BlockKind;
+use memory::numbered_entries::{NumberedEntry, find_with_version, load_below};
+use memory::proposals::apply::{apply, block_of, entries_of};
+use memory::proposals::rows::{StoredProposal, check_room, insert};
+use memory::proposals::{
+    ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote,
+};
+use memory::validity::FactState;
+use store::config::Config;
+use store::consolidation::{Consolidation, PAUSE_MS, find_consolidation, write_consolidation};
+use store::learn_failure::is_enough;
+use store::learn_settings::LearnSettings;
+
+/// The most entries of one step, and the most bytes of their texts.
+const MAX_ENTRIES: i64 = 100;
+const MAX_BYTES: usize = 24 << 10;
+
+/// What a step did.
+#[derive(Debug)]
+pub struct Ordered {
+    pub proposal: Option<StoredProposal>,
+    /// Whether the steps have gone through the whole block.
+    pub is_complete: bool,
+}
+
+/// What a step works on.
+struct OrderTask<'a> {
+    memory: &'a Memory<'a>,
+    settings: &'a LearnSettings,
+    block: &'a Definition,
+    /// Whether it is the block that is learnt into.
+    is_into: bool,
+    /// Newest first.
+    shown: &'a [NumberedEntry],
+    profile: Option<&'a Profile>,
+    /// How many purges there were when the entries were read.
+    purges: u64,
+    /// How far the steps had come before this one.
+    state: Consolidation,
+    /// Below which entry the next step goes on; `None`: this was the last one.
+    next: Option<i64>,
+}
+
+/// The block that is the profile, and its text before the step.
+struct Profile {
+    block: Definition,
+    version: i64,
+    content: String,
+}
+
+/// Which block is put in order, and at whose wish.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OrderWish<'a> {
+    /// The block of facts, if it is not the one that is learnt into.
+    pub label: Option<&'a str>,
+    /// The block that is rewritten, in the first step; `None`: `learn.profile`, where the
+    /// block is the one that is learnt into.
+    pub profile: Option<&'a str>,
+    /// Whether the step is one that was due by itself. An answer that can't be read is then
+    /// asked for a bounded number of times.
+    pub is_timed: bool,
+}
+
+/// Takes one step by hand.
+pub async fn consolidate(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered> {
+    step(memory, wish).await.map_err(|failed| failed.error)
+}
+
+/// Takes one step.
+pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, LookError> {
+    ask_shorter(async |refusals| step_once(memory, wish, refusals).await).await
+}
+
+/// Takes a step whose request was refused so many times for its length.
+async fn step_once(
+    memory: &Memory<'_>,
+    wish: OrderWish<'_>,
+    refusals: u32,
+) -> Result<Ordered, LookError> {
+    let (config, settings) = get_settings(memory)?;
+    let into = into_block(memory, &settings);
+    let block = match wish.label {
+        Some(label) => entries_of(memory, label)?,
+        None => into.as_ref().map_err(Error::clone)?.clone(),
+    };
+    let is_into = into.is_ok_and(|into| into.label.key() == block.label.key());
+    let set = settings
+        .profile
+        .as_ref()
+        .filter(|_| is_into)
+        .map(Id::as_str);
+    let profile = wish
+        .profile
+        .or(set)
+        .map(|label| find_profile(memory, label))
+        .transpose()?;
+    check_room(memory.db)?;
+    let state = find_consolidation(memory.db)?;
+    let below = (state.block == Some(block.label.key())).then_some(state.below);
+    let purges = memory.pages.purges();
+    // The profile is made of the newest entries, which the first step shows.
+    let profile = profile.filter(|_| below.is_none());
+    let room = LookRoom::load(memory, &config, &settings, refusals)?;
+    let beside = profile.as_ref().map_or(0, |profile| profile.content.len());
+    let bytes = (room.events + room.entries).saturating_sub(beside);
+    let (shown, next) = load_page(memory, &block, below, bytes)?;
+    let is_worth_it = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
+    let passes_over = wish.is_timed && is_enough(state.failure.as_ref());
+    let task = OrderTask {
+        memory,
+        settings: &settings,
+        block: &block,
+        is_into,
+        shown: &shown,
+        profile: profile.as_ref(),
+        purges,
+        state,
+        next,
+    };
+    if !is_worth_it {
+        return Ok(task.store(&ReadAnswer::default(), None)?);
+    }
+    let LearnedAnswer { text, model } = task.ask(&config, &room).await?;
+    let answer = match read_order(&text, block.label.as_str()) {
+        Ok(answer) => answer,
+        Err(_) if passes_over => ReadAnswer {
+            refused: 1,
+            ..ReadAnswer::default()
+        },
+        Err(error) => {
+            return Err(LookError {
+                error,
+                is_nonsense: true,
+            });
+        }
+    };
+    Ok(task.store(&answer, Some(model))?)
+}
+
+fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
+    let block = block_of(memory, label).map_err(|error| match error.details.get("field") {
+        Some(_) => error.with("field", "profile"),
+        None => error,
+    })?;
+    if block.kind != BlockKind::Writable {
+        return Err(Error::invalid(
+            "profile",
+            format!(
+                "Block `{label}` is {}; a profile is a writable block.",
+                block.kind.name()
+            ),
+        ));
+    }
+    let newest = newest_of(memory, &block)?;
+    Ok(Profile {
+        version: newest.version,
+        content: newest.content,
+        block,
+    })
+}
+
+/// The entries that the step shows in so many bytes, newest first, and below which one the
+/// next goes on.
+fn load_page(
+    memory: &Memory<'_>,
+    block: &Definition,
+    below: Option<i64>,
+    room: usize,
+) -> Result<(Vec<NumberedEntry>, Option<i64>)> {
+    let loaded = load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
+    let now_ms = memory.host.now_ms();
+    let mut shown = Vec::new();
+    let mut last = None;
+    let (mut bytes, mut lines) = (0, 0);
+    let mut is_cut = false;
+    for entry in loaded {
+        bytes += entry.entry.content.len();
+        // A line has the source and the time, too.
+        lines += shown_text(&entry.entry).len() + entry.entry.key.len() + 2 * LINE_BYTES;
+        let is_full = shown.len() as i64 >= MAX_ENTRIES || bytes > MAX_BYTES || lines > room;
+        if is_full && last.is_some() {
+            is_cut = true;
+            break;
+        }
+        last = Some(entry.number);
+        if entry.entry.validity.state(now_ms, None) == FactState::Holds {
+            shown.push(entry);
+        }
+    }
+    Ok((shown, last.filter(|_| is_cut)))
+}
+
+impl OrderTask<'_> {
+    async fn ask(&self, config: &Config, room: &LookRoom) -> Result<LearnedAnswer> {
+        let entries: Vec<_> = self.shown.iter().map(|shown| shown.entry.clone()).collect();
+        let profile = self
+            .profile
+            .map(|profile| (profile.content.as_str(), profile.block.max_tokens));
+        let instructions = self.settings.instructions.as_deref();
+        let prompt = render_order(&entries, profile, instructions);
+        ask(self.memory, config, self.settings, prompt, room).await
+    }
+
+    /// How far the steps have come after this one. `now`: what is stored now.
+    fn state_after(&self, now: &Consolidation, now_ms: i64) -> Consolidation {
+        let is_over = self.next.is_none() && self.is_into;
+        let due_at = match is_over {
+            // What was learnt while the model thought waits for the next time.
+            true => now
+                .due_at
+                .filter(|due_at| self.state.due_at != Some(*due_at))
+                .map(|due_at| due_at.max(now_ms + PAUSE_MS)),
+            false => now.due_at,
+        };
+        Consolidation {
+            block: self.next.map(|_| self.block.label.key()),
+            below: self.next.unwrap_or(0),
+            steps: now.steps + 1,
+            due_at,
+            ended_at: if is_over { Some(now_ms) } else { now.ended_at },
+            failure: None,
+        }
+    }
+
+    /// Stores the proposal, applies what counts at once, and how far the steps have come.
+    fn store(self, read: &ReadAnswer, model: Option<String>) -> Result<Ordered> {
+        let (db, host) = (self.memory.db, self.memory.host);
+        atomically(db, || {
+            let now = find_consolidation(db)?;
+            if now.steps != self.state.steps || self.memory.pages.purges() != self.purges {
+                // Another step was here; or a text was erased that the answer may repeat.
+                return Ok(Ordered {
+                    proposal: None,
+                    is_complete: false,
+                });
+            }
+            let mut changes: Vec<MemoryChange> = Vec::new();
+            let mut refused = read.refused;
+            for wanted in &read.changes {
+                match self.to_change(wanted, &changes)? {
+                    Some(change) => changes.push(change),
+                    None => refused += 1,
+                }
+            }
+            match self.profile_change(read.profile.as_deref(), changes.len() as i64)? {
+                ProfileChange::None => {}
+                ProfileChange::Refused => refused += 1,
+                ProfileChange::Wanted(change) => changes.push(*change),
+            }
+            let mut has_applied = false;
+            for change in &mut changes {
+                if change.status == ChangeStatus::Applied {
+                    apply(self.memory, None, change)?;
+                    has_applied = true;
+                }
+            }
+            // Nothing to do is no step.
+            let idles = model.is_none() && now.block.is_none() && now.due_at.is_none();
+            if !idles || self.next.is_some() {
+                write_consolidation(db, &self.state_after(&now, host.now_ms()))?;
+            }
+            let is_complete = self.next.is_none();
+            if changes.is_empty() {
+                return Ok(Ordered {
+                    proposal: None,
+                    is_complete,
+                });
+            }
+            let now_ms = host.now_ms();
+            let note = ProposalNote {
+                created_at: now_ms,
+                model,
+                decided_at: has_applied.then_some(now_ms),
+                decided_by: has_applied.then_some(DecidedBy::Trust),
+                refused,
+            };
+            let proposal = insert(
+                self.memory,
+                StoredProposal {
+                    number: 0,
+                    session_id: String::new(),
+                    kind: ProposalKind::Consolidate,
+                    label: self.block.label.as_str().to_owned(),
+                    note,
+                    changes,
+                },
+            )?;
+            Ok(Ordered {
+                proposal: Some(proposal),
+                is_complete,
+            })
+        })
+    }
+
+    /// The entry of this key, if the model saw it and nobody has written it since.
+    fn find_shown(&self, key: &str) -> Result<Option<&NumberedEntry>> {
+        let Some(shown) = self.shown.iter().find(|shown| shown.entry.key == key) else {
+            return Ok(None);
+        };
+        let stands = find_with_version(self.memory.db, self.block, key)?;
+        let is_same = stands.is_some_and(|(_, version)| version == shown.version);
+        Ok(Some(shown).filter(|_| is_same))
+    }
+
+    /// `None`: the change breaks a rule.
+    fn to_change(
+        &self,
+        wanted: &WantedChange,
+        before: &[MemoryChange],
+    ) -> Result<Option<MemoryChange>> {
+        let is_named = |key: &String| {
+            before
+                .iter()
+                .any(|other| other.key.as_ref() == Some(key) || other.supersedes.contains(key))
+        };
+        let Some(key) = &wanted.key else {
+            return Ok(None);
+        };
+        // A newer entry that retires an older one is written again, and names it.
+        let (stays, merged, content) = match (wanted.action, &wanted.by) {
+            (WantedAction::Replace, None) => (key, wanted.merges.clone(), Some(&wanted.content)),
+            (WantedAction::Retire, Some(by)) => (by, vec![key.clone()], None),
+            _ => return Ok(None),
+        };
+        if merged.iter().chain([stays]).any(is_named) || merged.contains(stays) {
+            return Ok(None);
+        }
+        let Some(kept) = self.find_shown(stays)? else {
+            return Ok(None);
+        };
+        let mut sources = vec![kept];
+        for key in &merged {
+            match self.find_shown(key)? {
+                Some(shown) => sources.push(shown),
+                None => return Ok(None),
+            }
+        }
+        let judgement = match content {
+            Some(content) => self.trust().judge_merge(content, &sources),
+            None => match self.trust().judge_retired(&sources) {
+                Some(judgement) => judgement,
+                None => return Ok(None),
+            },
+        };
+        // An entry that retires another one takes no word from it.
+        let titling = match content {
+            Some(_) => sources.as_slice(),
+            None => &[kept],
+        };
+        let mut supersedes = kept.entry.validity.supersedes.clone();
+        supersedes.extend(merged);
+        let mut seen = BTreeSet::new();
+        supersedes.retain(|key| seen.insert(key.clone()));
+        let is_nothing = content.is_some_and(|content| *content == kept.entry.content)
+            && supersedes.len() == kept.entry.validity.supersedes.len();
+        if supersedes.len() > MAX_SUPERSEDED || is_nothing {
+            return Ok(None);
+        }
+        Ok(Some(self.change(
+            before.len() as i64,
+            ChangeAction::Replace,
+            ChangeParts {
+                key: Some(stays.clone()),
+                title: find_title(wanted.title.as_ref(), titling),
+                content: content.unwrap_or(&kept.entry.content).clone(),
+                supersedes,
+                judgement,
+                made_for: kept.version,
+            },
+        )))
+    }
+
+    fn trust(&self) -> OrderTrust<'_> {
+        OrderTrust {
+            settings: self.settings,
+        }
+    }
+
+    fn profile_change(&self, text: Option<&str>, index: i64) -> Result<ProfileChange> {
+        let (Some(profile), Some(text)) = (self.profile, text.map(str::trim)) else {
+            return Ok(ProfileChange::None);
+        };
+        if text == profile.content.trim() {
+            return Ok(ProfileChange::None);
+        }
+        let is_long = profile
+            .block
+            .max_tokens
+            .is_some_and(|most| tokens::estimate(text) > most);
+        let stands = newest_of(self.memory, &profile.block)?.version;
+        if text.is_empty() || is_long || stands != profile.version {
+            return Ok(ProfileChange::Refused);
+        }
+        let mut change = self.change(
+            index,
+            ChangeAction::Write,
+            ChangeParts {
+                key: None,
+                title: None,
+                content: text.to_owned(),
+                supersedes: Vec::new(),
+                judgement: self.trust().judge_profile(text, self.shown),
+                made_for: profile.version,
+            },
+        );
+        change.label = profile.block.label.as_str().to_owned();
+        Ok(ProfileChange::Wanted(Box::new(change)))
+    }
+
+    fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> MemoryChange {
+        MemoryChange {
+            index,
+            action,
+            label: self.block.label.as_str().to_owned(),
+            key: parts.key,
+            title: parts.title,
+            content: Some(parts.content),
+            supersedes: parts.supersedes,
+            events: Vec::new(),
+            source: parts.judgement.source,
+            status: match parts.judgement.waits {
+                None => ChangeStatus::Applied,
+                Some(_) => ChangeStatus::Pending,
+            },
+            reason: parts.judgement.waits.map(str::to_owned),
+            made_for: parts.made_for,
+            version: None,
+            before: None,
+        }
+    }
+}
+
+enum ProfileChange {
+    None,
+    Refused,
+    Wanted(Box<MemoryChange>),
+}
+
+struct ChangeParts {
+    key: Option<String>,
+    title: Option<String>,
+    content: String,
+    supersedes: Vec<String>,
+    judgement: Judgement,
+    made_for: i64,
+}

@@ -1,0 +1,352 @@
+//! Whether somebody's words bear a text out. Pure: words and sentences, no meaning.
+//!
+//! A sentence bears a text out if all words of the text that say something stand in it, in
+//! any form and order, and if both deny something or neither does. A question bears nothing
+//! out. So no word of a tool's result gets into a fact in the user's name. What this does
+//! not hold: that the fact says what the sentence meant.
+
+use std::collections::BTreeSet;
+
+use base::action::Role;
+use search::sentences::{claims, sentences};
+use search::stem::stem;
+use search::words::{is_stop_word, words};
+
+/// Words that a report adds to what was said: who said it, and that it was said.
+const REPORTING: &[&str] = &[
+    Role::User.name(),
+    "users",
+    "person",
+    "prefer",
+    "prefers",
+    "preferred",
+    "preference",
+    "preferences",
+    "like",
+    "likes",
+    "want",
+    "wants",
+    "wish",
+    "wishes",
+    "called",
+    "name",
+    "named",
+    "says",
+    "said",
+    "mentioned",
+    "stated",
+    "currently",
+    "now",
+    "new",
+    "fact",
+    "remember",
+];
+
+/// Words that deny something.
+const DENYING: &[&str] = &[
+    "no", "not", "never", "none", "nor", "neither", "without", "nothing", "nobody", "cannot",
+    "cant", "dont", "doesnt", "didnt", "isnt", "arent", "wasnt", "werent", "wont", "wouldnt",
+    "shouldnt", "couldnt", "hasnt", "havent", "hadnt", "anymore", "stopped", "hate", "hates",
+    "dislike", "dislikes",
+];
+
+/// Those of other languages, so that a fact and its denial are told apart there, too: German,
+/// Dutch and Nordic ones, then Romance ones, then Polish, Russian, Turkish, Chinese and Japanese.
+const DENYING_ELSEWHERE: &str = "nicht nichts kein keine keinen keinem keiner keines nie niemals niemand ohne niet geen nooit niets zonder inte inga inget aldrig utan ikke ingen aldri uten uden \
+     pas jamais rien aucun aucune sans nunca jamas nada ningun ninguna nao nenhum nenhuma sem non niente nessun nessuno nessuna senza \
+     nigdy bez не нет никогда без degil yok 不 没 沒 無 无 ない ませ";
+
+fn denies(word: &str) -> bool {
+    DENYING.contains(&word) || DENYING_ELSEWHERE.split(' ').any(|other| other == word)
+}
+
+/// Words by which somebody says that something is over, or is to be forgotten.
+const ENDING: &[&str] = &[
+    "forget",
+    "delete",
+    "remove",
+    "erase",
+    "retire",
+    "over",
+    "ended",
+    "gone",
+    "died",
+    "dead",
+    "sold",
+    "left",
+    "quit",
+    "moved",
+    "changed",
+    "cancelled",
+    "canceled",
+    "former",
+    "formerly",
+    "used",
+    "instead",
+    "wrong",
+    "false",
+];
+
+/// The word that says that something is over only where it is denied: "no longer".
+const LONGER: &str = "longer";
+
+/// What a text says, in words: the stems of those that say something, and whether it denies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gist {
+    pub stems: BTreeSet<String>,
+    pub denies: bool,
+}
+
+impl Gist {
+    pub fn of(text: &str) -> Self {
+        let mut gist = Self::default();
+        for word in words(text) {
+            let says_nothing = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
+            if denies(&word) {
+                gist.denies = true;
+                if !is_stop_word(&word) {
+                    gist.stems.insert(stem(&word));
+                }
+            } else if !says_nothing(&word) {
+                gist.stems.insert(stem(&word));
+            }
+        }
+        gist
+    }
+
+    /// Whether this sentence bears the text out.
+    fn bears_out(&self, text: &Self) -> bool {
+        text.stems.is_subset(&self.stems) && text.denies == self.denies
+    }
+
+    /// Whether all that this text says stands in the other one, whatever is denied.
+    pub fn stands_in(&self, other: &Self) -> bool {
+        !self.stems.is_empty() && self.stems.is_subset(&other.stems)
+    }
+
+    pub fn shares_a_word(&self, other: &Self) -> bool {
+        !self.stems.is_disjoint(&other.stems)
+    }
+}
+
+/// Whether a sentence of one of these texts bears `text` out.
+pub fn is_borne_out<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
+    if text.stems.is_empty() {
+        return false;
+    }
+    said.into_iter().any(|said| {
+        claims(said)
+            .into_iter()
+            .any(|claim| Gist::of(claim).bears_out(text))
+    })
+}
+
+/// Whether a sentence of one of these texts is about `text`: they share a word.
+pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
+    said.into_iter().any(|said| {
+        claims(said)
+            .into_iter()
+            .any(|claim| Gist::of(claim).shares_a_word(text))
+    })
+}
+
+/// Whether a sentence of these texts bears out each sentence of `text`, or each part of it
+/// between commas and the word `and`. What says nothing needs no evidence.
+pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> bool {
+    let known: Vec<Gist> = said.into_iter().flat_map(claims).map(Gist::of).collect();
+    let stands = |part: &str| {
+        let gist = Gist::of(part);
+        match gist.stems.is_empty() {
+            true => !gist.denies,
+            false => known.iter().any(|claim| claim.bears_out(&gist)),
+        }
+    };
+    let parts_stand = |sentence: &str| {
+        let mut parts = sentence.split(',').flat_map(|part| part.split(" and "));
+        parts.all(stands)
+    };
+    let says_something = !Gist::of(text).stems.is_empty();
+    says_something
+        && sentences(text)
+            .into_iter()
+            .all(|sentence| stands(sentence) || parts_stand(sentence))
+}
+
+/// How a sentence speaks of an end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It says that something is over.
+    Said,
+    /// It denies that: "Don't forget my allergy."
+    Denied,
+    None,
+}
+
+impl Ending {
+    fn of(claim: &str) -> Self {
+        let mut ending = Self::None;
+        let mut is_denied = false;
+        for word in words(claim) {
+            let word = word.as_str();
+            if denies(word) {
+                is_denied = true;
+            } else if ENDING.contains(&word) {
+                if is_denied {
+                    return Self::Denied;
+                }
+                ending = Self::Said;
+            } else if word == LONGER && is_denied {
+                ending = Self::Said;
+            }
+        }
+        ending
+    }
+}
+
+/// The sentences of these texts that are about `text` and say that it is over.
+/// `or_denies`: a sentence that denies something will do.
+pub fn find_endings<'a>(
+    text: &Gist,
+    said: impl IntoIterator<Item = &'a str>,
+    or_denies: bool,
+) -> Vec<Gist> {
+    let ends = |claim: &str| {
+        let gist = Gist::of(claim);
+        let is_end = match Ending::of(claim) {
+            Ending::Said => true,
+            Ending::Denied => false,
+            Ending::None => or_denies && gist.denies,
+        };
+        (is_end && gist.shares_a_word(text)).then_some(gist)
+    };
+    let claims = said.into_iter().flat_map(claims);
+    claims.filter_map(ends).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_bears_out_what_its_words_say() {
+        for (text, said, expected) in [
+            ("The user likes window seats", "I like window seats.", true),
+            (
+                "User prefers a window seat",
+                "Remember that I like window seats",
+                true,
+            ),
+            (
+                "The user lives in Rome.",
+                "Hi! I live in Rome; it is warm.",
+                true,
+            ),
+            // A word of somebody else's.
+            ("The user likes aisle seats", "I like window seats.", false),
+            ("Transfer money to Bob", "Please read my mail.", false),
+            // Words of two sentences.
+            (
+                "Transfer money to Bob",
+                "I got money. Bob wants a transfer.",
+                false,
+            ),
+            // Not each full stop ends a sentence.
+            (
+                "The user's dentist is Dr. Kel",
+                "By the way, my dentist is Dr. Kel.",
+                true,
+            ),
+            (
+                "The user pays 3.5 at J. Doe",
+                "Hi. I pay 3.5 at J. Doe",
+                true,
+            ),
+            (
+                "Transfer money to Bob",
+                "Money for Bob and I. Transfer it",
+                false,
+            ),
+            // A question claims nothing.
+            (
+                "The user likes window seats",
+                "Should I like window seats?",
+                false,
+            ),
+            // What is denied.
+            (
+                "The user is allergic to nuts",
+                "I am not allergic to nuts.",
+                false,
+            ),
+            (
+                "The user is not allergic to nuts",
+                "I am allergic to nuts.",
+                false,
+            ),
+            (
+                "The user is not allergic to nuts",
+                "I'm not allergic to nuts.",
+                true,
+            ),
+            ("The user eats meat", "I don't eat meat.", false),
+            ("The user hates cilantro", "I hate cilantro.", true),
+            ("The user likes cilantro", "I hate cilantro.", false),
+            // Who denies something says the opposite, in other languages, too.
+            (
+                "Ich bin allergisch gegen Nüsse",
+                "Ich bin allergisch gegen Nüsse.",
+                true,
+            ),
+            (
+                "Ich bin allergisch gegen Nüsse",
+                "Ich bin nicht allergisch gegen Nüsse.",
+                false,
+            ),
+            ("Ich habe Hunde", "Ich habe keine Hunde.", false),
+            (
+                "Je suis allergique aux noix",
+                "Je ne suis pas allergique aux noix.",
+                false,
+            ),
+            ("Eu como carne", "Eu não como carne.", false),
+            ("Я ем мясо", "Я не ем мясо.", false),
+            ("我吃花生", "我不吃花生。", false),
+            ("我不吃花生", "我不吃花生。", true),
+            // Nothing is said.
+            ("The user", "I like window seats.", false),
+            ("", "I like window seats.", false),
+        ] {
+            assert_eq!(
+                is_borne_out(&Gist::of(text), [said]),
+                expected,
+                "{text} | {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sentence_is_about_what_it_shares_a_word_with() {
+        let fact = Gist::of("The user has a dog called Rex");
+        assert!(is_spoken_of(&fact, ["I have no dog any more."]));
+        assert!(!is_spoken_of(&fact, ["I have a cat."]));
+        assert!(!is_spoken_of(&fact, ["Do I have a dog?"]));
+        for (said, ends, ends_or_denies) in [
+            ("I have no dog any more.", false, true),
+            ("My dog has died.", true, true),
+            ("Forget about Rex!", true, true),
+            ("I no longer have a dog.", true, true),
+            ("I don't have the dog any longer.", true, true),
+            ("I walk my dog.", false, false),
+            ("I walk my dog longer.", false, false),
+            ("I have no cat.", false, false),
+            ("Is my dog dead?", false, false),
+            ("Der dog ist nicht mehr da.", false, true),
+            ("Don't forget my dog.", false, false),
+            ("My dog is not dead.", false, false),
+        ] {
+            let is_ended = |or_denies| !find_endings(&fact, [said], or_denies).is_empty();
+            assert_eq!(is_ended(false), ends, "{said}");
+            assert_eq!(is_ended(true), ends_or_denies, "{said}");
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! One look at a conversation: what was said since the last one goes to the model, and its
+//! answer becomes a proposal. After the answer, the mark, the proposal and what counts of it
+//! at once are one transaction. If the object dies before, the same look is taken again.
+
+use super::answer::{self, ReadAnswer, WantedAction, WantedChange, key_for};
+use super::ask::{LearnedAnswer, ask};
+use super::marks::{Mark, find_mark, move_mark, note_failure, put_off};
+use super::material::{Material, load_material};
+use super::prompt::render_look;
+use super::retraction::find_retractions;
+use super::room::{LookRoom, is_sent_again};
+use super::touched::{find_alike, find_touched};
+use super::trust::{Judgement, brings_foreign_words, judge};
+use base::database::atomically;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use memory::Memory;
+use memory::definition::Definition;
+use memory::entry::Entry;
+use memory::entry_rows;
+use memory::numbered_entries::find_with_version;
+use memory::proposals::apply::{apply, entries_of};
+use memory::proposals::rows::{StoredProposal, check_room, insert};
+use memory::proposals::{
+    ChangeAction, ChangeStatus, DecidedBy, EvidenceEvent, MemoryChange, ProposalKind, ProposalNote,
+};
+use search::words::words;
+use store::config::{Config, load_config};
+use store::consolidation::ask_when_idle;
+use store::learn_due::IDLE_MS;
+use store::learn_failure::is_enough;
+use store::learn_settings::{LearnAfter, LearnSettings};
+
+/// How many keys are tried for a fact whose key is taken.
+const MAX_KEYS: usize = 50;
+
+/// What a look did.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// How many events it was about.
+    pub events: i64,
+    pub proposal: Option<StoredProposal>,
+    /// Whether more was said than the look was about.
+    pub has_more: bool,
+}
+
+/// The agent's settings of learning. An error: it does not learn.
+pub fn get_settings(memory: &Memory<'_>) -> Result<(Config, LearnSettings)> {
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    match config.learn.clone() {
+        Some(settings) => Ok((config, settings)),
+        None => Err(learns_nothing()),
+    }
+}
+
+/// The block that is learnt into.
+pub fn into_block(memory: &Memory<'_>, settings: &LearnSettings) -> Result<Definition> {
+    let into = settings.into.as_ref().ok_or_else(learns_nothing)?;
+    entries_of(memory, into.as_str())
+}
+
+fn learns_nothing() -> Error {
+    Error::new(
+        Code::NotConfigured,
+        "This agent does not learn. Set `learn` with `configureAgent`: at least `{\"into\": \"facts\"}`, the label of a searchable block.",
+    )
+    .with("binding", "learn")
+}
+
+/// Takes a look at a session, and notes its failure.
+pub async fn look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked> {
+    match try_look(memory, session_id).await {
+        Ok(looked) => Ok(looked),
+        Err(LookError { error, is_nonsense }) => {
+            atomically(memory.db, || {
+                note_failure(memory.db, memory.host, session_id, &error, is_nonsense)
+            })?;
+            Err(error)
+        }
+    }
+}
+
+/// Why a look, or a step of consolidation, failed.
+pub struct LookError {
+    pub error: Error,
+    /// Whether the model's answer was not what it was asked for.
+    pub is_nonsense: bool,
+}
+
+impl From<Error> for LookError {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            is_nonsense: false,
+        }
+    }
+}
+
+/// Asks, and asks again as long as the model refuses the request for its length.
+pub async fn ask_shorter<T>(
+    ask: impl AsyncFn(u32) -> Result<T, LookError>,
+) -> Result<T, LookError> {
+    let mut refusals = 0;
+    loop {
+        match ask(refusals).await {
+            Err(failed) if is_sent_again(&failed.error, refusals) => refusals += 1,
+            answer => return answer,
+        }
+    }
+}
+
+async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookError> {
+    ask_shorter(async |refusals| look_once(memory, session_id, refusals).await).await
+}
+
+/// Takes a look whose request was refused so many times for its length.
+async fn look_once(
+    memory: &Memory<'_>,
+    session_id: &Id,
+    refusals: u32,
+) -> Result<Looked, LookError> {
+    let (config, settings) = get_settings(memory)?;
+    let block = into_block(memory, &settings)?;
+    let db = memory.db;
+    let Some(mark) = find_mark(db, session_id)? else {
+        return Ok(Looked::default());
+    };
+    let purges = memory.pages.purges();
+    let room = LookRoom::load(memory, &config, &settings, refusals)?;
+    let material = load_material(db, session_id, &mark, &room)?;
+    let Some(material) = material else {
+        if mark.due_at.is_some() {
+            move_mark(db, session_id, mark.learned_seq, None)?;
+        }
+        return Ok(Looked::default());
+    };
+    let task = |block| LookTask {
+        memory,
+        settings: &settings,
+        block,
+        session_id,
+        material: &material,
+        purges,
+        room,
+    };
+    if material.shown.is_empty() {
+        return Ok(task(&block).store(&ReadAnswer::default(), None)?);
+    }
+    check_room(db)?;
+    let touched = find_touched(memory, &block, &material.shown, &room).await?;
+    let prompt = render_look(&touched, &material.shown, settings.instructions.as_deref());
+    let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt, &room).await?;
+    // The block may have been defined anew meanwhile.
+    let block = into_block(memory, &settings)?;
+    let read = match answer::read(&text, block.label.as_str(), &material.shown) {
+        Ok(read) => read,
+        // These events are passed over, so that what is said after them is learnt.
+        Err(_) if is_enough(mark.failure.as_ref()) => ReadAnswer {
+            refused: 1,
+            ..ReadAnswer::default()
+        },
+        Err(error) => {
+            return Err(LookError {
+                error,
+                is_nonsense: true,
+            });
+        }
+    };
+    Ok(task(&block).store(&read, Some(model))?)
+}
+
+/// A look whose answer has come.
+struct LookTask<'a> {
+    memory: &'a Memory<'a>,
+    settings: &'a LearnSettings,
+    block: &'a Definition,
+    session_id: &'a Id,
+    material: &'a Material,
+    /// How many purges there were when the conversation and its entries were read.
+    purges: u64,
+    room: LookRoom,
+}
+
+impl LookTask<'_> {
+    /// Stores the proposal, applies what counts at once, and moves the mark: all of it, or
+    /// nothing where the conversation is not any more as the model saw it.
+    fn store(&self, read: &ReadAnswer, model: Option<String>) -> Result<Looked> {
+        let db = self.memory.db;
+        atomically(db, || {
+            let Some(mark) = find_mark(db, self.session_id)? else {
+                return Ok(Looked::default());
+            };
+            if mark.learned_seq != self.material.after_seq {
+                // Another look was here.
+                return Ok(Looked {
+                    has_more: mark.newest_seq > mark.learned_seq,
+                    ..Looked::default()
+                });
+            }
+            // The answer may also repeat an entry that was erased meanwhile.
+            if self.memory.pages.purges() != self.purges || !self.is_as_shown(&mark)? {
+                // Nothing of what was deleted or changed meanwhile gets into memory.
+                put_off(db, self.session_id, self.memory.host.now_ms())?;
+                return Ok(Looked {
+                    has_more: true,
+                    ..Looked::default()
+                });
+            }
+            let (changes, refused) = self.to_changes(read)?;
+            let proposal = self.propose(changes, refused, model)?;
+            let has_more = mark.newest_seq > self.material.to_seq;
+            let due_at = has_more.then(|| self.due_at(&mark)).flatten();
+            move_mark(db, self.session_id, self.material.to_seq, due_at)?;
+            Ok(Looked {
+                events: self.material.shown.len() as i64,
+                proposal,
+                has_more,
+            })
+        })
+    }
+
+    /// When to look at what was said while the model thought.
+    fn due_at(&self, mark: &Mark) -> Option<i64> {
+        match self.settings.after {
+            // It waits for its own quiet.
+            LearnAfter::Idle => Some(mark.newest_at + IDLE_MS),
+            LearnAfter::Manual => mark.due_at,
+            LearnAfter::Turn => Some(self.memory.host.now_ms()),
+        }
+    }
+
+    /// Applies what counts at once, and stores it with the rest; `None`: nothing changes.
+    fn propose(
+        &self,
+        mut changes: Vec<MemoryChange>,
+        refused: i64,
+        model: Option<String>,
+    ) -> Result<Option<StoredProposal>> {
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let now_ms = self.memory.host.now_ms();
+        let mut has_applied = false;
+        for change in &mut changes {
+            if change.status == ChangeStatus::Applied {
+                apply(self.memory, Some(self.session_id), change)?;
+                has_applied = true;
+            }
+        }
+        if has_applied {
+            ask_when_idle(self.memory.db, self.settings, now_ms)?;
+        }
+        let stored = StoredProposal {
+            number: 0,
+            session_id: self.session_id.as_str().to_owned(),
+            kind: ProposalKind::Learn,
+            label: self.block.label.as_str().to_owned(),
+            note: ProposalNote {
+                created_at: now_ms,
+                model,
+                decided_at: has_applied.then_some(now_ms),
+                decided_by: has_applied.then_some(DecidedBy::Trust),
+                refused,
+            },
+            changes,
+        };
+        insert(self.memory, stored).map(Some)
+    }
+
+    /// Whether the events that were shown are still there, with the same words.
+    fn is_as_shown(&self, mark: &Mark) -> Result<bool> {
+        let now = load_material(self.memory.db, self.session_id, mark, &self.room)?;
+        let Some(now) = now else {
+            return Ok(false);
+        };
+        // More may have been said after them.
+        let shown = &self.material.shown;
+        let is_same = now.shown.get(..shown.len()) == Some(shown.as_slice());
+        let last = now.shown.get(shown.len());
+        Ok(is_same && last.is_none_or(|next| next.seq > self.material.to_seq))
+    }
+
+    /// The changes to store, and how many of the answer's were refused.
+    fn to_changes(&self, read: &ReadAnswer) -> Result<(Vec<MemoryChange>, i64)> {
+        let mut changes = Vec::new();
+        let mut refused = read.refused;
+        for wanted in &read.changes {
+            match self.to_change(wanted, &changes)? {
+                Some(change) => changes.push(change),
+                None => refused += 1,
+            }
+        }
+        Ok((changes, refused))
+    }
+
+    /// The change to store: `Applied` where it is to be applied at once. `None`: it breaks a
+    /// rule.
+    fn to_change(
+        &self,
+        wanted: &WantedChange,
+        before: &[MemoryChange],
+    ) -> Result<Option<MemoryChange>> {
+        let db = self.memory.db;
+        let is_named = |key: &str| before.iter().any(|other| other.key.as_deref() == Some(key));
+        let shown = &self.material.shown;
+        let title = wanted
+            .title
+            .clone()
+            .filter(|title| !brings_foreign_words(title, shown));
+        let (key, standing) = match wanted.action {
+            WantedAction::Add => {
+                if self.is_known(wanted, before)? {
+                    return Ok(None);
+                }
+                let given = wanted
+                    .key
+                    .clone()
+                    .filter(|key| !brings_foreign_words(key, shown));
+                let wished = given.unwrap_or_else(|| key_for(&wanted.content));
+                let Some(key) = self.find_free_key(&wished, &is_named)? else {
+                    return Ok(None);
+                };
+                (key, None)
+            }
+            WantedAction::Replace | WantedAction::Retire | WantedAction::Forget => {
+                let key = wanted.key.clone().unwrap_or_default();
+                let standing = find_with_version(db, self.block, &key)?;
+                if standing.is_none() || is_named(&key) {
+                    return Ok(None);
+                }
+                (key, standing)
+            }
+        };
+        let entry = standing.as_ref().map(|(entry, _)| entry);
+        if wanted.action == WantedAction::Replace
+            && entry.is_some_and(|entry| says_the_same(&entry.content, &wanted.content))
+        {
+            return Ok(None);
+        }
+        let Judgement { source, waits } =
+            judge(wanted, entry, &self.alike(wanted)?, shown, self.settings);
+        Ok(Some(MemoryChange {
+            index: before.len() as i64,
+            action: match wanted.action {
+                WantedAction::Add => ChangeAction::Add,
+                WantedAction::Replace => ChangeAction::Replace,
+                WantedAction::Retire => ChangeAction::Retire,
+                WantedAction::Forget => ChangeAction::Forget,
+            },
+            label: self.block.label.as_str().to_owned(),
+            key: Some(key),
+            title: title.or_else(|| match wanted.action {
+                WantedAction::Replace => entry.and_then(|entry| entry.title.clone()),
+                _ => None,
+            }),
+            content: Some(wanted.content.clone()).filter(|content| !content.is_empty()),
+            supersedes: Vec::new(),
+            events: self.evidence(wanted),
+            source,
+            status: match waits {
+                None => ChangeStatus::Applied,
+                Some(_) => ChangeStatus::Pending,
+            },
+            reason: waits.map(str::to_owned),
+            made_for: standing.map_or(0, |(_, version)| version),
+            version: None,
+            before: None,
+        }))
+    }
+
+    /// The entries that a sentence may mean which takes something back.
+    fn alike(&self, wanted: &WantedChange) -> Result<Vec<Entry>> {
+        if !matches!(wanted.action, WantedAction::Retire | WantedAction::Forget) {
+            return Ok(Vec::new());
+        }
+        let shown = &self.material.shown;
+        let named = wanted.events.iter().filter_map(|place| shown.get(*place));
+        let mut alike = Vec::new();
+        for taken in find_retractions(named.map(|event| event.text.as_str())) {
+            alike.extend(find_alike(self.memory, self.block, &taken.subject)?);
+        }
+        Ok(alike)
+    }
+
+    fn evidence(&self, wanted: &WantedChange) -> Vec<EvidenceEvent> {
+        let named = wanted
+            .events
+            .iter()
+            .filter_map(|place| self.material.shown.get(*place));
+        named
+            .map(|event| EvidenceEvent {
+                session_id: self.session_id.as_str().to_owned(),
+                id: event.id.clone(),
+                seq: event.seq,
+            })
+            .collect()
+    }
+
+    /// Whether an entry of the same key, or another change, says this already.
+    fn is_known(&self, wanted: &WantedChange, before: &[MemoryChange]) -> Result<bool> {
+        let same = |content: &str| says_the_same(content, &wanted.content);
+        if before
+            .iter()
+            .any(|other| other.content.as_deref().is_some_and(same))
+        {
+            return Ok(true);
+        }
+        let keys = [wanted.key.clone(), Some(key_for(&wanted.content))];
+        for key in keys.into_iter().flatten() {
+            let entry = entry_rows::find_entry(self.memory.db, self.block, &key)?;
+            if entry.is_some_and(|entry| same(&entry.content)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The wished key, or the first one with a number that no entry has.
+    fn find_free_key(
+        &self,
+        wished: &str,
+        is_named: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<String>> {
+        for number in 1..=MAX_KEYS {
+            let key = match number {
+                1 => wished.to_owned(),
+                number => format!("{wished}-{number}"),
+            };
+            if !is_named(&key)
+                && entry_rows::find_entry(self.memory.db, self.block, &key)?.is_none()
+            {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether two texts consist of the same words in the same order.
+fn says_the_same(one: &str, other: &str) -> bool {
+    words(one) == words(other)
+}

@@ -1,0 +1,161 @@
+//! What is to be looked at, in the sessions' rows: up to which event a session was learnt
+//! from, and when the next look is due. The rows outlive the object, so that no look is
+//! forgotten whatever dies.
+
+use base::columns::{FromRow, find, find_value};
+use base::database::{Database, Row};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use store::learn_due::NEVER_MS;
+use store::learn_failure::LearnFailure;
+
+/// A session that waits for a look.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DueSession {
+    pub id: Id,
+    pub due_at: i64,
+}
+
+impl FromRow<'_> for DueSession {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            id: Id::parse(row.text(0)?.to_owned()).map_err(Error::storage)?,
+            due_at: row.integer(1)?,
+        })
+    }
+}
+
+/// The session whose look is due first.
+pub fn find_next(db: &dyn Database) -> Result<Option<DueSession>> {
+    find(
+        db,
+        "SELECT id, learn_due_at
+           FROM cf_agents_sessions
+          WHERE learn_due_at IS NOT NULL
+          ORDER BY learn_due_at
+          LIMIT 1",
+        &[],
+    )
+}
+
+/// As [`find_next`], for work that an alarm does: `None` also where the next look waits for
+/// somebody's call.
+pub fn find_next_timed(db: &dyn Database) -> Result<Option<DueSession>> {
+    Ok(find_next(db)?.filter(|due| due.due_at < NEVER_MS))
+}
+
+/// Where the looks at a session stand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// The last event that was looked at.
+    pub learned_seq: i64,
+    pub due_at: Option<i64>,
+    /// The last event that came from a file or from a fork.
+    pub copied_seq: i64,
+    /// The newest event, and when it was written; 0: the log is empty.
+    pub newest_seq: i64,
+    pub newest_at: i64,
+    pub failure: Option<LearnFailure>,
+}
+
+impl FromRow<'_> for Mark {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            learned_seq: row.integer(0)?,
+            due_at: row.find_integer(1),
+            copied_seq: row.integer(2)?,
+            newest_seq: row.find_integer(3).unwrap_or(0),
+            newest_at: row.find_integer(4).unwrap_or(0),
+            // What is said of failures is no reason not to look.
+            failure: row
+                .find_text(5)
+                .and_then(|failure| json::decode(failure).ok()),
+        })
+    }
+}
+
+/// `None`: the session is gone.
+pub fn find_mark(db: &dyn Database, session_id: &Id) -> Result<Option<Mark>> {
+    find(
+        db,
+        "SELECT s.learned_seq, s.learn_due_at, s.copied_seq, newest.seq, newest.written_at,
+                s.learn_failure
+           FROM cf_agents_sessions AS s
+           LEFT JOIN cf_agents_events AS newest
+             ON newest.session_id = s.id
+            AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
+          WHERE s.id = ?1",
+        &[session_id.as_str().into()],
+    )
+}
+
+/// Moves the mark, and says when the next look is due. Part of a transaction.
+pub fn move_mark(
+    db: &dyn Database,
+    session_id: &Id,
+    learned_seq: i64,
+    due_at: Option<i64>,
+) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET learned_seq = max(learned_seq, ?2),
+                learn_due_at = ?3,
+                learn_failure = NULL
+          WHERE id = ?1",
+        &[
+            session_id.as_str().into(),
+            learned_seq.into(),
+            due_at.into(),
+        ],
+    )
+}
+
+/// Puts a look off.
+pub fn put_off(db: &dyn Database, session_id: &Id, due_at: i64) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions SET learn_due_at = ?2 WHERE id = ?1",
+        &[session_id.as_str().into(), due_at.into()],
+    )
+}
+
+/// Notes that a look failed, and when it is tried again. Part of a transaction.
+pub fn note_failure(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    error: &Error,
+    is_nonsense: bool,
+) -> Result<()> {
+    let Some(mark) = find_mark(db, session_id)? else {
+        return Ok(());
+    };
+    let failure = LearnFailure::new(mark.failure.as_ref(), error, is_nonsense, host.now_ms());
+    // A look that waits for somebody's call goes on waiting for it.
+    let due_at = match mark.due_at {
+        Some(NEVER_MS) => NEVER_MS,
+        _ => failure.retry_at(error),
+    };
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET learn_due_at = ?2,
+                learn_failure = ?3
+          WHERE id = ?1",
+        &[
+            session_id.as_str().into(),
+            due_at.into(),
+            json::encode(&failure)?.into(),
+        ],
+    )
+}
+
+/// How many sessions wait for a look, up to a bound.
+pub fn count_waiting(db: &dyn Database, most: i64) -> Result<i64> {
+    let sql = "SELECT count(*)
+                 FROM (SELECT 1
+                         FROM cf_agents_sessions
+                        WHERE learn_due_at IS NOT NULL
+                        LIMIT ?1)";
+    Ok(find_value(db, sql, &[most.into()])?.unwrap_or(0))
+}

@@ -1,0 +1,202 @@
+//! What one look shows the model of a conversation: the events after the mark, a bounded
+//! part of their texts, and who speaks in each.
+
+use crate::marks::Mark;
+use crate::room::{LINE_BYTES, LookRoom};
+use base::action::{Action, Role, StoredAction};
+use base::columns::{FromRow, load};
+use base::database::{Database, Row};
+use base::error::Result;
+use base::ids::Id;
+use base::json;
+use log::row::find_event_text;
+use log::tool::RenderedTool;
+use memory::origin::Origin;
+use search::document::{EventText, text_of, written_text_of};
+
+/// The most events of one look, and the most bytes of their texts: some 6,000 tokens. A
+/// longer history is learnt in several looks.
+const MAX_EVENTS: i64 = 200;
+pub const MAX_LOOK_BYTES: usize = 24 << 10;
+
+/// How many characters are shown of a text: three quarters from its beginning, the rest from
+/// its end.
+const USER_CHARS: usize = 6_000;
+const AGENT_CHARS: usize = 2_000;
+const TOOL_CHARS: usize = 1_000;
+
+/// In a small window, an event has a third of the room in characters.
+const MAX_CHAR_SHARE: usize = 3;
+
+/// How many bytes of an event are read.
+const MAX_READ_BYTES: usize = 256 << 10;
+
+/// An event that is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaterialEvent {
+    pub seq: i64,
+    pub id: String,
+    /// Who speaks.
+    pub voice: Origin,
+    /// The tool's name.
+    pub tool: Option<String>,
+    pub text: String,
+}
+
+/// What a look is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Material {
+    /// The mark before the look.
+    pub after_seq: i64,
+    /// The last event that the look is about. The mark moves here.
+    pub to_seq: i64,
+    /// The events that say something.
+    pub shown: Vec<MaterialEvent>,
+}
+
+struct EventSeq(i64);
+
+impl FromRow<'_> for EventSeq {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self(row.integer(0)?))
+    }
+}
+
+/// The next events after the mark, as many as there is room for. `None`: there are none.
+pub fn load_material(
+    db: &dyn Database,
+    session_id: &Id,
+    mark: &Mark,
+    room: &LookRoom,
+) -> Result<Option<Material>> {
+    let sql = "SELECT seq
+                 FROM cf_agents_events
+                WHERE session_id = ?1
+                  AND seq > ?2
+                ORDER BY seq
+                LIMIT ?3";
+    let params = [
+        session_id.as_str().into(),
+        mark.learned_seq.into(),
+        MAX_EVENTS.into(),
+    ];
+    let seqs: Vec<EventSeq> = load(db, sql, &params)?;
+    let mut material = Material {
+        after_seq: mark.learned_seq,
+        to_seq: mark.learned_seq,
+        shown: Vec::new(),
+    };
+    let mut bytes = 0;
+    let most_chars = room.events / MAX_CHAR_SHARE;
+    for EventSeq(seq) in seqs {
+        if let Some(mut event) = load_event(db, session_id, seq, mark.copied_seq)? {
+            event.text = shortened(&event.text, most_chars);
+            bytes += event.text.len();
+            let lines = bytes + (material.shown.len() + 1) * LINE_BYTES;
+            let is_full = bytes > MAX_LOOK_BYTES || lines > room.events;
+            if is_full && !material.shown.is_empty() {
+                break;
+            }
+            material.shown.push(event);
+        }
+        material.to_seq = seq;
+    }
+    Ok((material.to_seq > material.after_seq).then_some(material))
+}
+
+/// What an event says. `None`: it says nothing that is learnt from. Instructions, summaries
+/// and calls of tools are the operator's and the agent's own.
+fn load_event(
+    db: &dyn Database,
+    session_id: &Id,
+    seq: i64,
+    copied_seq: i64,
+) -> Result<Option<MaterialEvent>> {
+    let Some(row) = find_event_text(db, session_id, seq)? else {
+        return Ok(None);
+    };
+    let StoredAction::Known(action) = row.action else {
+        return Ok(None);
+    };
+    let is_copied = seq <= copied_seq;
+    let mut text = row.content.trim().to_owned();
+    let (voice, chars) = match action {
+        Action::UserMessage => {
+            let message = row.message.as_deref().filter(|_| text.is_empty());
+            if let Some(message) = message {
+                // The row of a long message has no room for the text beside the message.
+                let written = written_text_of(message, MAX_READ_BYTES);
+                text = written.trim().to_owned();
+            }
+            match message.filter(|_| text.is_empty()) {
+                // What a file is called, and what data holds, is no word of the user's.
+                Some(_) => (Origin::Import, USER_CHARS),
+                None => (Origin::User, USER_CHARS),
+            }
+        }
+        Action::AgentMessage => {
+            // A message of the agent may hold what its tools answered.
+            let whole = text_of(
+                &EventText {
+                    role: Role::Assistant,
+                    content: &row.content,
+                    message: row.message.as_deref(),
+                    ..EventText::default()
+                },
+                MAX_READ_BYTES,
+            );
+            let has_more = row.message.is_some() && whole.trim() != text;
+            if has_more {
+                text = whole.trim().to_owned();
+            }
+            match has_more {
+                true => (Origin::Tool, AGENT_CHARS),
+                false => (Origin::Agent, AGENT_CHARS),
+            }
+        }
+        Action::ToolResult => (Origin::Tool, TOOL_CHARS),
+        Action::ToolCallRequest | Action::SystemInstruction | Action::Compaction => {
+            return Ok(None);
+        }
+    };
+    if text.is_empty() && row.message.is_some() {
+        // The row of a long message has no room for the text beside the message.
+        let whole = EventText {
+            message: row.message.as_deref(),
+            ..EventText::default()
+        };
+        text = text_of(&whole, MAX_READ_BYTES).trim().to_owned();
+    }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let tool = row
+        .tool
+        .as_deref()
+        .and_then(|tool| json::decode::<RenderedTool>(tool).ok());
+    Ok(Some(MaterialEvent {
+        seq,
+        id: row.id,
+        voice: match (is_copied, voice) {
+            (true, Origin::User | Origin::Agent) => Origin::Import,
+            (_, voice) => voice,
+        },
+        tool: tool.and_then(|tool| tool.tool_name),
+        text: shortened(&text, chars),
+    }))
+}
+
+/// The beginning and the end of a text that is too long.
+fn shortened(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let count = text.chars().count();
+    if count <= limit {
+        return text.to_owned();
+    }
+    let tail = limit / 4;
+    let head: String = text.chars().take(limit - tail).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    format!("{head}\n[… {} characters …]\n{end}", count - limit)
+}

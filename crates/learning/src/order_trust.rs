@@ -1,0 +1,178 @@
+//! Who a change of consolidation comes from, and whether it counts without anybody's word.
+//! Pure.
+//!
+//! The model's words are held against the entries that they come from: nothing gets into a
+//! fact, a title or a profile that no entry says, and nothing goes that the model did not see.
+
+use std::collections::BTreeSet;
+
+use crate::evidence::{Gist, is_borne_out_whole};
+use crate::prompt::is_cut;
+use crate::trust::{Judgement, gist_of};
+use memory::numbered_entries::NumberedEntry;
+use memory::origin::Origin;
+use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
+
+const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
+const OTHER_WORDS: &str = "It says more than the entries that it comes from.";
+const FEWER_WORDS: &str = "It says less than the entry that it replaces.";
+const CUT: &str = "The model saw only the beginning of an entry that it changes.";
+const UNTRUSTED: &str = "It comes from an entry that is not the user's or the operator's.";
+const LESS_TRUSTED: &str = "The newer entry comes from somebody who is trusted less.";
+
+/// The rules of an agent with these settings.
+pub struct OrderTrust<'a> {
+    pub settings: &'a LearnSettings,
+}
+
+impl OrderTrust<'_> {
+    /// Judges the text that one entry gets, the first of these, and that the others merge into.
+    pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> Judgement {
+        let least = sources.iter().map(|shown| shown.entry.source);
+        if !says_no_more(content, sources) {
+            let source = least.chain([Origin::Agent]).max_by_key(doubt);
+            return Judgement {
+                source: source.unwrap_or(Origin::Agent),
+                waits: self.or_reviewed(OTHER_WORDS),
+            };
+        }
+        let is_trusted = sources.iter().all(|shown| self.trusts(shown.entry.source));
+        let waits = if !is_trusted {
+            self.or_reviewed(UNTRUSTED)
+        } else if has_cut(sources) {
+            self.or_reviewed(CUT)
+        } else if says_less(content, sources) {
+            self.or_reviewed(FEWER_WORDS)
+        } else {
+            self.reviewed()
+        };
+        Judgement {
+            source: least.max_by_key(doubt).unwrap_or(Origin::Agent),
+            waits,
+        }
+    }
+
+    /// Judges a newer entry, the first of these two, that retires an older one. `None`: it is
+    /// not newer, so it retires nothing.
+    pub fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<Judgement> {
+        let [newer, older] = sources else {
+            return None;
+        };
+        let order = |shown: &NumberedEntry| {
+            let validity = &shown.entry.validity;
+            let since = validity.valid_from.unwrap_or(shown.entry.updated_at);
+            (since, shown.number)
+        };
+        if order(newer) <= order(older) {
+            return None;
+        }
+        let is_trusted = self.trusts(newer.entry.source)
+            && doubt(&newer.entry.source) <= doubt(&older.entry.source);
+        let waits = if !is_trusted {
+            self.or_reviewed(LESS_TRUSTED)
+        } else if has_cut(sources) {
+            self.or_reviewed(CUT)
+        } else {
+            self.reviewed()
+        };
+        Some(Judgement {
+            source: newer.entry.source,
+            waits,
+        })
+    }
+
+    /// Judges the text of a profile that is made of these entries.
+    pub fn judge_profile(&self, text: &str, shown: &[NumberedEntry]) -> Judgement {
+        let contents = |is_meant: &dyn Fn(Origin) -> bool| -> Vec<&str> {
+            let meant = shown.iter().filter(|shown| is_meant(shown.entry.source));
+            meant.map(|shown| shown.entry.content.as_str()).collect()
+        };
+        if is_borne_out_whole(text, contents(&|source| self.trusts(source))) {
+            return Judgement {
+                source: Origin::User,
+                waits: self.reviewed(),
+            };
+        }
+        if is_borne_out_whole(text, contents(&|_| true)) {
+            let least = shown.iter().map(|shown| shown.entry.source);
+            return Judgement {
+                source: least.max_by_key(doubt).unwrap_or(Origin::Agent),
+                waits: self.or_reviewed(UNTRUSTED),
+            };
+        }
+        Judgement {
+            source: Origin::Agent,
+            waits: self.or_reviewed(OTHER_WORDS),
+        }
+    }
+
+    fn reviewed(&self) -> Option<&'static str> {
+        (self.settings.review == LearnReview::Propose).then_some(REVIEWED)
+    }
+
+    /// The reason, unless nothing counts by itself anyway.
+    fn or_reviewed(&self, reason: &'static str) -> Option<&'static str> {
+        Some(self.reviewed().unwrap_or(reason))
+    }
+
+    fn trusts(&self, source: Origin) -> bool {
+        let names = |trusted| self.settings.trust.0.contains(&trusted);
+        match source {
+            Origin::User | Origin::Operator => true,
+            Origin::Agent => names(TrustedSource::Agent),
+            Origin::Tool => names(TrustedSource::Tool),
+            Origin::Import => names(TrustedSource::Import),
+        }
+    }
+}
+
+/// The title that the first of these entries gets: the model's, if the entries say no less,
+/// and else its own.
+pub fn find_title(wanted: Option<&String>, sources: &[&NumberedEntry]) -> Option<String> {
+    let gists: Vec<Gist> = sources.iter().map(|shown| gist_of(&shown.entry)).collect();
+    let is_said = |title: &&String| {
+        let gist = Gist::of(title);
+        let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
+        let denies = gists.iter().any(|said| said.denies);
+        gist.stems.iter().all(|word| said.contains(word)) && (denies || !gist.denies)
+    };
+    let own = || sources.first().and_then(|kept| kept.entry.title.clone());
+    wanted.filter(is_said).cloned().or_else(own)
+}
+
+/// Whether a text says nothing that these entries don't say.
+fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
+    let gist = Gist::of(content);
+    let gists: Vec<Gist> = sources
+        .iter()
+        .map(|shown| Gist::of(&shown.entry.content))
+        .collect();
+    let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
+    let denies = gists.iter().any(|said| said.denies);
+    gist.stems.iter().all(|word| said.contains(word)) && gist.denies == denies
+}
+
+/// Whether a text that merges nothing leaves out what its entry says.
+fn says_less(content: &str, sources: &[&NumberedEntry]) -> bool {
+    let [kept] = sources else {
+        return false;
+    };
+    let before = Gist::of(&kept.entry.content).stems;
+    let after = Gist::of(content).stems;
+    after.is_subset(&before) && after.len() < before.len()
+}
+
+fn has_cut(sources: &[&NumberedEntry]) -> bool {
+    sources.iter().any(|shown| is_cut(&shown.entry))
+}
+
+/// How much a source is doubted.
+fn doubt(source: &Origin) -> u8 {
+    match source {
+        Origin::Operator => 0,
+        Origin::User => 1,
+        Origin::Agent => 2,
+        Origin::Import => 3,
+        Origin::Tool => 4,
+    }
+}

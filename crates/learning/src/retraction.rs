@@ -1,0 +1,166 @@
+//! Sentences by which somebody takes back what they told. Pure.
+//!
+//! Beside a tool's words such a sentence is all that retires or forgets a fact. So its form
+//! counts, not its words alone: who insists on a fact uses the same words.
+
+use crate::evidence::Gist;
+use search::sentences::claims;
+use search::words::words;
+
+/// Words by which a sentence begins or ends, and which say nothing.
+const POLITE: &[&str] = &[
+    "please", "hi", "hello", "hey", "ok", "okay", "oh", "well", "sorry", "actually", "so", "just",
+    "thanks",
+];
+
+/// Words by which somebody takes back what they told, and words for the telling.
+const RETRACTING: &[&str] = &["forget", "retract"];
+const TELLING: &[&str] = &["said", "told", "mentioned", "wrote"];
+
+/// Words for the user who told it, and what else may stand beside the telling.
+const TELLERS: &[&str] = &["i", "ive", "id"];
+const BESIDE_TELLING: &[&str] = &[
+    "what",
+    "that",
+    "all",
+    "everything",
+    "anything",
+    "you",
+    "to",
+    "have",
+    "had",
+    "just",
+    "ever",
+    "once",
+    "earlier",
+    "before",
+];
+
+/// Words by which a sentence says more than what it takes back: a condition, or who else
+/// says so.
+const GOING_ON: &[&str] = &[
+    "if",
+    "unless",
+    "until",
+    "when",
+    "while",
+    "but",
+    "or",
+    "you",
+    "says",
+    "said",
+    "told",
+    "mentioned",
+    "stated",
+    "wrote",
+];
+
+/// The most sentences of a look that are held against facts as taking them back.
+const MAX_RETRACTIONS: usize = 8;
+
+/// What a sentence takes back, and nothing else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retraction {
+    /// The words for what is taken back.
+    pub subject: String,
+    gist: Gist,
+}
+
+impl Retraction {
+    /// Whether all words for what is taken back stand in this text. "Forget what I said about
+    /// the recipe with nuts" takes back no allergy to nuts.
+    pub fn is_of(&self, text: &Gist) -> bool {
+        self.gist.stems.is_subset(&text.stems)
+    }
+
+    /// Reads a sentence of one of two forms: "Forget what I said about X", and "What I said
+    /// about X is not true". The form is what tells it from a sentence that insists on X with
+    /// the same words.
+    fn read(claim: &str) -> Option<Self> {
+        let all = words(claim);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let mut rest = all.as_slice();
+        while let [first, after @ ..] = rest
+            && POLITE.contains(first)
+        {
+            rest = after;
+        }
+        while let [before @ .., last] = rest
+            && POLITE.contains(last)
+        {
+            rest = before;
+        }
+        let rest = match rest {
+            [verb, after @ ..] if RETRACTING.contains(verb) => after,
+            [before @ .., "is" | "was", "untrue" | "wrong" | "false"]
+            | [before @ .., "is" | "was", "not", "true"]
+            | [before @ .., "isnt" | "wasnt", "true"] => before,
+            _ => return None,
+        };
+        let about = rest.iter().position(|word| *word == "about")?;
+        let (telling, subject) = rest.split_at_checked(about)?;
+        let has = |list: &[&str]| telling.iter().any(|word| list.contains(word));
+        let is_telling = telling.iter().all(|word| {
+            [TELLING, TELLERS, BESIDE_TELLING]
+                .iter()
+                .any(|list| list.contains(word))
+        });
+        let subject = subject.get(1..)?;
+        let says_more = subject.iter().any(|word| GOING_ON.contains(word));
+        if !is_telling || !has(TELLING) || !has(TELLERS) || says_more {
+            return None;
+        }
+        let subject = subject.join(" ");
+        let gist = Gist::of(&subject);
+        (!gist.denies && !gist.stems.is_empty()).then_some(Self { subject, gist })
+    }
+}
+
+/// What these texts take back.
+pub fn find_retractions<'a>(said: impl IntoIterator<Item = &'a str>) -> Vec<Retraction> {
+    let claims = said.into_iter().flat_map(claims);
+    let retractions = claims.filter_map(Retraction::read);
+    retractions.take(MAX_RETRACTIONS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_back_is_named_in_one_of_two_forms() {
+        let fact = Gist::of("The user has a dog called Rex");
+        for (said, expected) in [
+            ("What I told you about my dog is not true.", true),
+            (
+                "Hi! Please forget what I said about Rex; I made it up.",
+                true,
+            ),
+            // This may be about something else, or is no retraction.
+            ("Forget what I said about the recipe for my dog.", false),
+            ("Forget the dog.", false),
+            ("I have no dog any more.", false),
+            ("I told you that I have a dog.", false),
+            ("What I told you is not true.", false),
+            ("Is what I told you about my dog wrong?", false),
+            ("Retract what I've told you about Rex, please!", true),
+            ("Everything I said about Rex was wrong.", true),
+            // Who insists takes nothing back.
+            ("Don't forget what I told you about my dog Rex.", false),
+            ("Never forget what I said about Rex.", false),
+            ("Nothing is wrong with what I told you about Rex.", false),
+            ("You got it wrong, I said Rex!", false),
+            ("Wrong: I told you it's Rex.", false),
+            ("What I told you about Rex is not wrong.", false),
+            ("What I told you about Rex is true, not wrong.", false),
+            ("What I told you about Rex is not untrue.", false),
+            ("What I told you about Rex, he says, is wrong.", false),
+            ("Forget what I said about Rex if you like.", false),
+            ("Forget what they said about Rex.", false),
+        ] {
+            let retractions = find_retractions([said]);
+            let is_retracted = retractions.iter().any(|retracts| retracts.is_of(&fact));
+            assert_eq!(is_retracted, expected, "{said}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Which conversation is looked at next: by the alarm when its look is due, or by hand. The
+//! alarm also takes the steps of consolidation, where the agent's settings say so.
+
+use super::consolidate::{OrderWish, step};
+use super::look::{Looked, get_settings, look};
+use super::marks::{DueSession, count_waiting, find_mark, find_next, find_next_timed, put_off};
+use super::tracker::LearningTracker;
+use base::database::atomically;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use log::sessions::session_exists;
+use memory::Memory;
+use memory::proposals::rows::StoredProposal;
+use store::consolidation::{Consolidation, find_consolidation, write_consolidation};
+use store::learn_due::IDLE_MS;
+use store::learn_failure::LearnFailure;
+use store::learn_settings::{LearnAfter, LearnOrder};
+
+/// How many looks one call, or one alarm, takes.
+const MAX_LOOKS: usize = 8;
+
+/// While another look is under way, the alarm comes back after so long.
+const BUSY_MS: i64 = 10_000;
+
+/// What the looks of one call did.
+#[derive(Debug, Default)]
+pub struct Round {
+    pub looks: i64,
+    pub events: i64,
+    pub proposals: Vec<StoredProposal>,
+    /// Whether nothing is left to look at.
+    pub is_complete: bool,
+}
+
+impl Round {
+    fn add(&mut self, looked: Looked) {
+        self.looks += i64::from(looked.events > 0);
+        self.events += looked.events;
+        self.proposals.extend(looked.proposal);
+    }
+}
+
+/// Looks at a session, or at all sessions in which something new was said.
+pub async fn learn_by_hand(
+    memory: &Memory<'_>,
+    tracker: &LearningTracker,
+    session_id: Option<&Id>,
+) -> Result<Round> {
+    get_settings(memory)?;
+    if let Some(id) = session_id
+        && !session_exists(memory.db, id)?
+    {
+        return Err(Error::session_not_found(id.as_str()));
+    }
+    let _lease = tracker.take().ok_or_else(is_busy)?;
+    let mut round = Round::default();
+    for _ in 0..MAX_LOOKS {
+        let next = match session_id {
+            Some(id) => id.clone(),
+            None => match find_next(memory.db)? {
+                Some(due) => due.id,
+                None => break,
+            },
+        };
+        let looked = look(memory, &next).await?;
+        let has_more = looked.has_more;
+        round.add(looked);
+        if session_id.is_some() && !has_more {
+            round.is_complete = true;
+            return Ok(round);
+        }
+    }
+    round.is_complete = match session_id {
+        Some(_) => false,
+        None => count_waiting(memory.db, 1)? == 0,
+    };
+    Ok(round)
+}
+
+fn is_busy() -> Error {
+    Error::new(
+        Code::RateLimited,
+        "This agent is looking at a conversation already. Try again in 5 s.",
+    )
+    .with("retryAfter", 5)
+}
+
+/// What is due by itself.
+#[derive(Debug, Default)]
+struct DueWork {
+    look: Option<DueSession>,
+    /// When a step of consolidation is due.
+    order_at: Option<i64>,
+}
+
+impl DueWork {
+    /// What waits goes on waiting until its setting is switched on again.
+    fn load(memory: &Memory<'_>) -> Result<Self> {
+        let waiting = Self {
+            look: find_next_timed(memory.db)?,
+            order_at: find_consolidation(memory.db)?.due_at,
+        };
+        // An agent that does not learn reads no setting for it.
+        if waiting.first_at().is_none() {
+            return Ok(waiting);
+        }
+        let Ok((_, settings)) = get_settings(memory) else {
+            return Ok(Self::default());
+        };
+        Ok(Self {
+            look: waiting
+                .look
+                .filter(|_| settings.after != LearnAfter::Manual),
+            order_at: waiting
+                .order_at
+                .filter(|_| settings.consolidate == LearnOrder::Idle),
+        })
+    }
+
+    fn first_at(&self) -> Option<i64> {
+        let look_at = self.look.as_ref().map(|due| due.due_at);
+        [look_at, self.order_at].into_iter().flatten().min()
+    }
+}
+
+/// When the next look, or the next step of consolidation, is due by itself. `None`: none is.
+pub fn find_due_time(memory: &Memory<'_>) -> Result<Option<i64>> {
+    Ok(DueWork::load(memory)?.first_at())
+}
+
+/// What the alarm's looks came to.
+#[derive(Debug, Default)]
+pub struct TimedRound {
+    /// When the next one is due.
+    pub next_at: Option<i64>,
+    pub failure: Option<Error>,
+    /// Whether a proposal was made.
+    pub has_learnt: bool,
+}
+
+/// Takes the looks and the steps of consolidation that are due. What was said is learnt
+/// before memory is put in order.
+pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Result<TimedRound> {
+    let mut round = TimedRound::default();
+    let Some(due_at) = find_due_time(memory)? else {
+        return Ok(round);
+    };
+    let now_ms = memory.host.now_ms();
+    if due_at > now_ms {
+        round.next_at = Some(due_at);
+        return Ok(round);
+    }
+    let Some(_lease) = tracker.take() else {
+        round.next_at = Some(now_ms + BUSY_MS);
+        return Ok(round);
+    };
+    for _ in 0..MAX_LOOKS {
+        let now_ms = memory.host.now_ms();
+        let due = DueWork::load(memory)?;
+        let learnt = match due.look.filter(|look| look.due_at <= now_ms) {
+            Some(look) if !is_quiet(memory, &look.id)? => continue,
+            Some(session) => look(memory, &session.id)
+                .await
+                .map(|looked| looked.proposal.is_some()),
+            None if due.order_at.is_some_and(|at| at <= now_ms) => put_in_order(memory).await,
+            None => break,
+        };
+        match learnt {
+            Ok(has_learnt) => round.has_learnt |= has_learnt,
+            Err(error) => round.failure = Some(error),
+        }
+    }
+    round.next_at = find_due_time(memory)?;
+    Ok(round)
+}
+
+/// Takes a step of consolidation that is due, and notes its failure.
+async fn put_in_order(memory: &Memory<'_>) -> Result<bool> {
+    let wish = OrderWish {
+        is_timed: true,
+        ..OrderWish::default()
+    };
+    let failed = match step(memory, wish).await {
+        Ok(ordered) => return Ok(ordered.proposal.is_some()),
+        Err(failed) => failed,
+    };
+    atomically(memory.db, || {
+        let state = find_consolidation(memory.db)?;
+        let before = state.failure.as_ref();
+        let now_ms = memory.host.now_ms();
+        let failure = LearnFailure::new(before, &failed.error, failed.is_nonsense, now_ms);
+        let state = Consolidation {
+            due_at: Some(failure.retry_at(&failed.error)),
+            failure: Some(failure),
+            ..state
+        };
+        write_consolidation(memory.db, &state)
+    })?;
+    Err(failed.error)
+}
+
+/// Whether a session may be looked at now. If the agent learns from idle conversations and
+/// something was said a short time ago, the look is put off.
+fn is_quiet(memory: &Memory<'_>, session_id: &Id) -> Result<bool> {
+    let (_, settings) = get_settings(memory)?;
+    if settings.after != LearnAfter::Idle {
+        return Ok(true);
+    }
+    let Some(mark) = find_mark(memory.db, session_id)? else {
+        return Ok(true);
+    };
+    // After a failure, the pause is the failure's.
+    let quiet_at = mark.newest_at + IDLE_MS;
+    if quiet_at <= memory.host.now_ms() || mark.failure.is_some() {
+        return Ok(true);
+    }
+    put_off(memory.db, session_id, quiet_at)?;
+    Ok(false)
+}

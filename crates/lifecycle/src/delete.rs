@@ -1,0 +1,26 @@
+//! Deletes a session: its row, its log, and all that belongs to either.
+
+use base::database::{Database, atomically};
+use base::error::Result;
+use base::ids::Id;
+use log::sessions::session_exists;
+use search::index;
+use store::changes;
+use store::last_turns;
+use store::tables;
+
+/// Deletes the session and all that belongs to it; `false`: there is no such session.
+pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
+    atomically(db, || {
+        if !session_exists(db, id)? {
+            return Ok(false);
+        }
+        // Must run first: it reads from the log where the cursors of the next session
+        // with this id begin.
+        changes::end_life(db, id)?;
+        last_turns::outlive(db, id)?;
+        index::remove_session(db, id.as_str())?;
+        tables::delete_session(db, id)?;
+        Ok(true)
+    })
+}

@@ -1,0 +1,308 @@
+//! Erases places that `findMentions` found, all of them or none, by the deletions that
+//! purge: each place's text, and what was made of it.
+
+use std::collections::BTreeMap;
+
+use super::mentions::{MentionPlace, PlaceKind};
+use super::purge::erase_around;
+use base::database::{Database, SqlValue, atomically};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use log::find::find_seqs;
+use log::sessions::session_exists;
+use memory::label::Label;
+use memory::log_copies::{CopiedDocument, erase_copies};
+use memory::proposals::erase::erase_of_block;
+use memory::purge::{
+    ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
+};
+use messages::change::touch;
+use messages::delete::delete_events;
+use messages::taken_back::delete_overlay;
+use store::erased::Erasure;
+use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, overwritten};
+
+/// The most places of one request.
+pub const MAX_PLACES: usize = 100;
+
+/// What a request erased.
+pub struct ErasedPlaces {
+    /// How many of the places were there.
+    pub found: usize,
+    pub erasure: Erasure,
+}
+
+/// Erases these places in one transaction. A place that is gone already counts as not
+/// found.
+pub fn erase_places(
+    db: &dyn Database,
+    host: &dyn Host,
+    places: &[MentionPlace],
+) -> Result<ErasedPlaces> {
+    let places: Vec<Target<'_>> = places
+        .iter()
+        .enumerate()
+        .map(|(index, place)| Target::read(index, place))
+        .collect::<Result<_>>()?;
+    atomically(db, || {
+        let db = ErasingDatabase::of_purge(db)?;
+        db.merge_index(EVENT_INDEX);
+        db.merge_index(ENTRY_INDEX);
+        let mut found = erase_events(&db, host, &places)?;
+        for place in &places {
+            found += usize::from(place.erase(&db, host)?);
+        }
+        Ok(ErasedPlaces {
+            found,
+            erasure: db.finish()?,
+        })
+    })
+}
+
+/// A place with what its kind needs.
+enum Target<'a> {
+    Event(&'a Id, &'a Id),
+    Summary(&'a Id, &'a Id),
+    Session(&'a Id),
+    Definition(&'a str, Label),
+    Text(&'a str, Label, i64),
+    Entry(&'a str, Label, &'a str),
+    Document(&'a str, Label, &'a str),
+    ItemVersion(&'a str, Label, &'a str, i64),
+    LoadedDocument(&'a Id, Label, &'a str),
+    Prompt(&'a str),
+    Report(&'a str, &'a Id),
+    Proposal(&'a Id),
+}
+
+impl<'a> Target<'a> {
+    fn read(index: usize, place: &'a MentionPlace) -> Result<Self> {
+        let missing = |field: &str| {
+            let field = format!("places[{index}].{field}");
+            let message =
+                format!("`{field}` is missing. Send the place as `findMentions` answered it.");
+            Error::invalid(&field, message)
+        };
+        let session = || {
+            place
+                .session_id
+                .as_ref()
+                .ok_or_else(|| missing("sessionId"))
+        };
+        let id = || place.id.as_ref().ok_or_else(|| missing("id"));
+        let key = || place.key.as_deref().ok_or_else(|| missing("key"));
+        let version = || place.version.ok_or_else(|| missing("version"));
+        let label = || {
+            let label = place.label.as_deref().ok_or_else(|| missing("label"))?;
+            Label::parse(label).map_err(|_| missing("label"))
+        };
+        let scope = place.session_id.as_ref().map_or("", Id::as_str);
+        Ok(match place.kind {
+            PlaceKind::Event => Target::Event(session()?, id()?),
+            PlaceKind::Summary => Target::Summary(session()?, id()?),
+            PlaceKind::Session => Target::Session(session()?),
+            PlaceKind::Definition => Target::Definition(scope, label()?),
+            PlaceKind::Block => Target::Text(scope, label()?, version()?),
+            PlaceKind::Entry => Target::Entry(scope, label()?, key()?),
+            PlaceKind::Document => Target::Document(scope, label()?, key()?),
+            PlaceKind::Version => match &place.key {
+                Some(key) => Target::ItemVersion(scope, label()?, key, version()?),
+                None => Target::Text(scope, label()?, version()?),
+            },
+            PlaceKind::LoadedDocument => Target::LoadedDocument(session()?, label()?, key()?),
+            PlaceKind::Prompt => Target::Prompt(scope),
+            PlaceKind::Report => Target::Report(scope, id()?),
+            PlaceKind::Proposal => Target::Proposal(id()?),
+        })
+    }
+
+    /// `false`: the place is gone already, or is an event, which [`erase_events`] takes.
+    fn erase(&self, db: &ErasingDatabase<'_>, host: &dyn Host) -> Result<bool> {
+        Ok(match self {
+            Target::Event(..) => false,
+            Target::Summary(session_id, id) => {
+                session_exists(db, session_id)? && delete_overlay(db, host, session_id, id)?
+            }
+            Target::Session(session_id) => erase_head(db, host, session_id)?,
+            Target::Definition(scope, label) => {
+                forget_prompts(db, scope)?;
+                let was_there = erase_definition(db, scope, label)?;
+                db.count(|erased| erased.descriptions += i64::from(was_there));
+                was_there
+            }
+            Target::Text(scope, label, version) => erase_text(db, scope, label, *version)?,
+            Target::Entry(scope, label, key) => {
+                forget_prompts(db, scope)?;
+                erase_entry_at(db, &ItemKeys::new(scope, label, key))?
+            }
+            Target::Document(scope, label, key) => {
+                let was_there = erase_document_at(db, &ItemKeys::new(scope, label, key))?;
+                let copied = CopiedDocument {
+                    scope,
+                    label,
+                    key: Some(key),
+                };
+                erase_copies(db, host, &copied)?;
+                forget_prompts(db, scope)?;
+                was_there
+            }
+            Target::ItemVersion(scope, label, key, version) => {
+                forget_prompts(db, scope)?;
+                erase_proposals(db, scope, label, Some(key))?;
+                erase_version(db, &ItemKeys::new(scope, label, key), *version)?
+            }
+            Target::LoadedDocument(session_id, label, key) => delete_one(
+                db,
+                "DELETE FROM cf_agents_loaded_skills
+                  WHERE session_id = ?1
+                    AND block = ?2
+                    AND key = ?3
+              RETURNING 1",
+                &[
+                    session_id.as_str().into(),
+                    label.key().into(),
+                    (*key).into(),
+                ],
+            )?,
+            Target::Prompt(scope) => delete_one(
+                db,
+                "DELETE FROM cf_agents_prompts
+                  WHERE scope = ?1
+              RETURNING 1",
+                &[(*scope).into()],
+            )?,
+            Target::Report(scope, id) => delete_one(
+                db,
+                "DELETE FROM cf_agents_callbacks
+                  WHERE session_id = ?1
+                    AND id = ?2
+              RETURNING 1",
+                &[(*scope).into(), id.as_str().into()],
+            )?,
+            Target::Proposal(id) => delete_one(
+                db,
+                "DELETE FROM cf_agents_proposals
+                  WHERE number = ?1
+              RETURNING 1",
+                &[id.as_str().parse::<i64>().unwrap_or(0).into()],
+            )?,
+        })
+    }
+}
+
+/// Erases the events among the places, session by session.
+fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]) -> Result<usize> {
+    let mut sessions: BTreeMap<&str, (&Id, Vec<Id>)> = BTreeMap::new();
+    for place in places {
+        if let Target::Event(session_id, id) = place {
+            let (_, ids) = sessions
+                .entry(session_id.as_str())
+                .or_insert_with(|| (session_id, Vec::new()));
+            ids.push((*id).clone());
+        }
+    }
+    let mut found = 0;
+    for (session_id, ids) in sessions.into_values() {
+        if !session_exists(db, session_id)? {
+            continue;
+        }
+        let seqs = find_seqs(db, session_id, ids.iter())?;
+        erase_around(db, host, session_id, seqs.into_values().collect())?;
+        found += delete_events(db, host, session_id, &ids)?;
+    }
+    Ok(found)
+}
+
+/// Erases what proposals hold of the agent's block, or of an item of it.
+fn erase_proposals(
+    db: &ErasingDatabase<'_>,
+    scope: &str,
+    label: &Label,
+    key: Option<&str>,
+) -> Result<()> {
+    match scope {
+        "" => erase_of_block(db, &label.key(), key),
+        _ => Ok(()),
+    }
+}
+
+fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool> {
+    Ok(!db.rows(sql, params)?.is_empty())
+}
+
+/// Erases a session's name, metadata and tags. The session stays.
+fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
+    let session = [SqlValue::from(session_id.as_str())];
+    db.touch("cf_agents_sessions");
+    let sql = format!(
+        "UPDATE cf_agents_sessions
+            SET {}, {}, {}
+          WHERE id = ?1
+      RETURNING 1",
+        overwritten("name"),
+        overwritten("metadata"),
+        overwritten("tags")
+    );
+    if !delete_one(db, &sql, &session)? {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL, tags = NULL WHERE id = ?1",
+        &session,
+    )?;
+    db.count(|erased| erased.descriptions += 1);
+    touch(db, host, session_id)?;
+    Ok(true)
+}
+
+/// Erases a version of a block's text. The newest version stays, with an empty text: else
+/// the version before it would be the block's text again.
+fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64) -> Result<bool> {
+    let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
+    db.touch("cf_agents_block_versions");
+    // A frozen prompt shows the version of its time.
+    forget_prompts(db, scope)?;
+    erase_proposals(db, scope, label, None)?;
+    let is_older = delete_one(
+        db,
+        "DELETE FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3
+            AND version < (SELECT max(newer.version)
+                             FROM cf_agents_block_versions AS newer
+                            WHERE newer.scope = ?1
+                              AND newer.key = ?2)
+      RETURNING 1",
+        &place,
+    )?;
+    if is_older {
+        return Ok(true);
+    }
+    let sql = format!(
+        "UPDATE cf_agents_block_versions
+            SET {}, {}
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3
+      RETURNING 1",
+        overwritten("content"),
+        overwritten("reason")
+    );
+    if !delete_one(db, &sql, &place)? {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_block_versions
+            SET content = '',
+                reason = NULL
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3",
+        &place,
+    )?;
+    db.count(|erased| erased.versions += 1);
+    forget_prompts(db, scope)?;
+    Ok(true)
+}

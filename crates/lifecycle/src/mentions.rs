@@ -1,0 +1,343 @@
+//! Finds every place where a text stands, or what comes from an event: in logs, memory,
+//! versions, summaries, frozen prompts. A request reads a bounded part of the tables; its
+//! cursor names the row where the next request goes on.
+//!
+//! The tables are read, not the index of words: the index knows no summaries and no
+//! versions, it may be half built, and a place that it misses would stay. SQLite looks at
+//! the texts where they are, so no text but the snippets comes into memory.
+
+use serde::{Deserialize, Serialize};
+
+use super::mention_tables::{MENTION_TABLES, MentionTable};
+use super::table_pages::{OwnRows, PageCursor, PageRoom, TableRows};
+use base::columns::{FromRow, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, json, quoted};
+
+/// The most characters of a query. Each form of it is looked for in each text.
+pub const MAX_QUERY_CHARS: usize = 200;
+
+/// The most rows, and the most bytes of text, that one request looks at: some 100 ms of
+/// the engine. A row that is longer by itself is looked at alone.
+const MAX_ROWS: i64 = 20_000;
+const MAX_BYTES: i64 = 8 << 20;
+
+/// What to find.
+pub enum Wanted<'a> {
+    /// Texts that hold this text, whether its letters are large or small.
+    Text(&'a str),
+    /// These events, the summaries that cover them, and the memory that comes from them.
+    Events(&'a [Id]),
+}
+
+/// A kind of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum PlaceKind {
+    /// An event of a log: `sessionId`, `id`.
+    Event,
+    /// A summary: `sessionId`, `id`.
+    Summary,
+    /// A session's name or metadata: `sessionId`.
+    Session,
+    /// A block's definition: `label`.
+    Definition,
+    /// The text of a block: `label`, `version`.
+    Block,
+    /// An entry: `label`, `key`.
+    Entry,
+    /// A document: `label`, `key`.
+    Document,
+    /// An earlier version: `label`, `version`, and the `key` of an entry or a document.
+    Version,
+    /// A document as a session loaded it: `sessionId`, `label`, `key`.
+    LoadedDocument,
+    /// A frozen prompt.
+    Prompt,
+    /// A report that was not delivered to `onTurnEnd` or `onMemoryChange`: `sessionId`, `id`.
+    Report,
+    /// A proposal to change memory: `id`.
+    Proposal,
+}
+
+impl PlaceKind {
+    /// Whether such a place is the agent's, whatever session it names: a proposal is about the
+    /// agent's memory, a report is for the operator. A caller of one session finds none.
+    pub fn is_agents(self) -> bool {
+        match self {
+            Self::Report | Self::Proposal => true,
+            Self::Event
+            | Self::Summary
+            | Self::Session
+            | Self::Definition
+            | Self::Block
+            | Self::Entry
+            | Self::Document
+            | Self::Version
+            | Self::LoadedDocument
+            | Self::Prompt => false,
+        }
+    }
+}
+
+/// A place where something stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MentionPlace {
+    pub kind: PlaceKind,
+    /// The session that the place belongs to. Absent or `null`: the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Id>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Id>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+    /// What stands around it, as it is stored. `erase` ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct Mentions {
+    pub places: Vec<MentionPlace>,
+    /// Where the next request goes on, also after a page without places. `null`: all was
+    /// looked at.
+    pub cursor: Option<String>,
+}
+
+/// Finds up to `limit` places. `only`: within this session alone.
+pub fn find_mentions(
+    db: &dyn Database,
+    wanted: &Wanted<'_>,
+    only: Option<&Id>,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Mentions> {
+    let key_columns = |table: usize| Some(MENTION_TABLES.get(table)?.key.len());
+    let mut at = PageCursor::read(cursor, key_columns)?;
+    let pattern = wanted.pattern()?;
+    let mut found = Mentions {
+        places: Vec::new(),
+        cursor: None,
+    };
+    let mut room = PageRoom {
+        rows: MAX_ROWS,
+        bytes: MAX_BYTES,
+    };
+    while let Some(table) = MENTION_TABLES.get(at.table) {
+        if room.is_full() || found.places.len() >= limit {
+            found.cursor = Some(at.encode());
+            break;
+        }
+        let search = TableSearch {
+            db,
+            table,
+            only,
+            pattern: &pattern,
+            is_text: matches!(wanted, Wanted::Text(_)),
+        };
+        let left = limit - found.places.len();
+        match search.step(&at.after, left, &mut room, &mut found.places)? {
+            Some(after) => at.after = after,
+            None => at.leave_table(),
+        }
+    }
+    Ok(found)
+}
+
+impl Wanted<'_> {
+    /// The parameter of the conditions: JSON.
+    fn pattern(&self) -> Result<String> {
+        match self {
+            Wanted::Text(text) => json::encode(&forms(text)),
+            Wanted::Events(ids) => {
+                let events = ids.iter().map(|id| json!([id.as_str(), id.find_seq()]));
+                Ok(json::text(&json!(events.collect::<Vec<_>>())))
+            }
+        }
+    }
+}
+
+/// The forms in which a text may stand in a row: large and small letters, as SQLite's
+/// `lower` leaves them, and as JSON writes them.
+fn forms(text: &str) -> Vec<String> {
+    let mut title: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
+    title.extend(text.chars().skip(1).flat_map(char::to_lowercase));
+    let mut forms = Vec::new();
+    for written in [
+        text.to_owned(),
+        text.to_lowercase(),
+        text.to_uppercase(),
+        title,
+    ] {
+        let in_json = quoted(&written);
+        let in_json = in_json.get(1..in_json.len() - 1).unwrap_or_default();
+        for form in [written.clone(), in_json.to_owned(), escaped(&written)] {
+            let form = form.to_ascii_lowercase();
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+    }
+    forms
+}
+
+/// The text with all but ASCII as `\u` escapes, as some programs write JSON.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    let in_json = quoted(text);
+    for c in in_json
+        .get(1..in_json.len() - 1)
+        .unwrap_or_default()
+        .chars()
+    {
+        if c.is_ascii() {
+            escaped.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    escaped
+}
+
+/// One table's part of a request.
+struct TableSearch<'a> {
+    db: &'a dyn Database,
+    table: &'a MentionTable,
+    only: Option<&'a Id>,
+    pattern: &'a str,
+    is_text: bool,
+}
+
+/// A row that is wanted.
+struct FoundPlace {
+    place: MentionPlace,
+    key: Vec<SqlValue>,
+}
+
+impl FromRow<'_> for FoundPlace {
+    fn from_row(row: &Row) -> Result<Self> {
+        let unread = |_| Error::storage("a place that can't be read");
+        let place: MentionPlace = json::decode(row.text(0)?).map_err(unread)?;
+        Ok(Self {
+            place: MentionPlace {
+                snippet: row.find_text(1).map(str::to_owned),
+                ..place
+            },
+            key: row.0.iter().skip(2).cloned().collect(),
+        })
+    }
+}
+
+impl TableSearch<'_> {
+    /// Looks at the next rows of the table. Returns the key of the last of them; `None`:
+    /// the table is at its end.
+    fn step(
+        &self,
+        after: &[SqlValue],
+        limit: usize,
+        room: &mut PageRoom,
+        places: &mut Vec<MentionPlace>,
+    ) -> Result<Option<Vec<SqlValue>>> {
+        let Some(condition) = self.condition() else {
+            return Ok(None);
+        };
+        let rows = self.rows();
+        let Some((end, range)) = rows.next_page(self.db, after, room)? else {
+            return Ok(None);
+        };
+        let mut params = range.params;
+        let pattern = params.len() + 1;
+        params.push(self.pattern.into());
+        params.push((limit as i64).into());
+        let sql = format!(
+            "SELECT {place}, {snippet}, {key}
+               FROM {name} AS t
+              WHERE {range}
+                AND {condition}
+              ORDER BY {order}
+              LIMIT ?{limit}",
+            key = self.table.key.join(", "),
+            range = range.condition,
+            order = range.order,
+            place = self.table.place,
+            snippet = match self.is_text {
+                true => self.table.snippet().replace("?p", &format!("?{pattern}")),
+                false => "NULL".to_owned(),
+            },
+            name = self.table.name,
+            condition = condition.replace("?p", &format!("?{pattern}")),
+            limit = pattern + 1,
+        );
+        let found: Vec<FoundPlace> = load(self.db, &sql, &params)?;
+        let is_full = found.len() >= limit;
+        let mut last = end.key;
+        for FoundPlace { place, key } in found {
+            places.push(place);
+            // A full page ends at its last place, and the rows after it are looked at again.
+            if is_full {
+                last = key;
+            }
+        }
+        Ok(Some(last))
+    }
+
+    fn rows(&self) -> TableRows<'_> {
+        let own = |(session_id, owner)| OwnRows {
+            session_id,
+            condition: format!("t.{owner} = ?s"),
+            is_range: false,
+        };
+        TableRows {
+            name: self.table.name,
+            key: self.table.key,
+            length: self.table.length(),
+            only: self.only.zip(self.table.owner).map(own),
+        }
+    }
+
+    /// SQL: whether a row is wanted. `?p` is the pattern. `None`: no row of this table is.
+    fn condition(&self) -> Option<String> {
+        if self.only.is_some() && self.table.owner.is_none() {
+            return None;
+        }
+        let condition = match self.is_text {
+            true => self.table.holds_text(),
+            false => self.table.comes_from?.to_owned(),
+        };
+        Some(format!("{condition} AND {}", self.table.is_there))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_looked_for_as_rows_may_hold_it() {
+        assert_eq!(forms("Bob"), ["bob"]);
+        let forms = forms("Ä\"b");
+        for form in [
+            "Ä\"b",
+            "ä\"b",
+            "ä\\\"b",
+            "Ä\"b",
+            "\\u00e4\\\"b",
+            "\\u00c4\\\"b",
+        ] {
+            assert!(forms.contains(&form.to_owned()), "{form}: {forms:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Purging events, messages and sessions: the deletions of these operations, in one
+//! transaction that leaves no text behind. Beside the log, a purge takes back the
+//! summaries that covered its events, and what was kept of the turns that wrote them.
+
+use std::collections::BTreeSet;
+
+use crate::delete::delete_session;
+use base::database::{Database, atomically};
+use base::error::Result;
+use base::host::Host;
+use base::ids::Id;
+use log::find::find_seqs;
+use memory::proposals::erase::erase_of_events;
+use messages::delete::{delete_events, delete_messages};
+use messages::run::find_run;
+use messages::taken_back::{erase_reports, take_back_summaries};
+use store::erased::Erasure;
+use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
+use store::{last_turns, staging};
+
+/// Erases those of `ids` that the session has; returns how many, and the counts.
+pub fn purge_events(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<(usize, Erasure)> {
+    erase(db, |db| {
+        let seqs = find_seqs(db, session_id, ids.iter())?;
+        erase_around(db, host, session_id, seqs.into_values().collect())?;
+        delete_events(db, host, session_id, ids)
+    })
+}
+
+/// Erases whole messages; returns how many existed, and the counts.
+pub fn purge_messages(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<(usize, Erasure)> {
+    erase(db, |db| {
+        let mut seqs = BTreeSet::new();
+        for id in ids {
+            if let Some(run) = find_run(db, session_id, id)? {
+                seqs.extend(run.seqs());
+            }
+        }
+        erase_around(db, host, session_id, seqs)?;
+        delete_messages(db, host, session_id, ids)
+    })
+}
+
+/// Erases a session and all that belongs to it, and what an import has begun to write
+/// under its id; `false`: there is no such session.
+pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erasure)> {
+    erase(db, |db| {
+        db.merge_index(ENTRY_INDEX);
+        let is_there = delete_session(db, id)?;
+        if !is_there {
+            staging::forget(db, id)?;
+        }
+        Ok(is_there)
+    })
+}
+
+fn erase<T>(
+    db: &dyn Database,
+    delete: impl FnOnce(&ErasingDatabase<'_>) -> Result<T>,
+) -> Result<(T, Erasure)> {
+    atomically(db, || {
+        let db = ErasingDatabase::of_purge(db)?;
+        db.merge_index(EVENT_INDEX);
+        let deleted = delete(&db)?;
+        Ok((deleted, db.finish()?))
+    })
+}
+
+/// Erases what other rows say of these events, before the events are deleted.
+pub fn erase_around(
+    db: &ErasingDatabase<'_>,
+    host: &dyn Host,
+    session_id: &Id,
+    seqs: BTreeSet<i64>,
+) -> Result<()> {
+    if seqs.is_empty() {
+        return Ok(());
+    }
+    take_back_summaries(db, host, session_id, &seqs)?;
+    erase_reports(db, session_id, &seqs)?;
+    erase_of_events(db, session_id, &seqs)?;
+    let turns = last_turns::overwrite_over(db, session_id)?;
+    db.touch("cf_agents_last_turns");
+    db.count(|erased| erased.turns += turns);
+    Ok(())
+}

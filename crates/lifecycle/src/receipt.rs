@@ -1,0 +1,141 @@
+//! Receipts of purges: what was erased, where, by which operation and when. A receipt has
+//! counts and no content, so it may be kept after all else is gone. Its digest says that
+//! nobody changed it, and its signature, that this Worker wrote it.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use access::Secret;
+use base::error::{Error, Result};
+use base::host::Host;
+use base::json::{self, list};
+use memory::purge::HomeReceipt;
+use store::erased::Erased;
+
+/// What a deletion with `purge` adds to its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    pub erased: Erased,
+    /// What the home that holds the block answered. Absent: the text lived in this agent
+    /// alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReceipt>,
+    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
+    /// were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<ErasedNames>,
+    /// The agent's name.
+    pub agent: String,
+    /// The operation that erased.
+    pub operation: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
+    /// sorted, no spaces.
+    pub digest: String,
+    /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
+    /// Absent: the Worker has no secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// The most shared agents that a receipt names: 1,000 names of 200 characters.
+const MAX_NAMED_HOMES: usize = 1_000;
+
+/// The agents that a receipt is for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ErasedNames {
+    pub prefix: String,
+    pub count: i64,
+    /// The agents among them that kept what the others share, by their names.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_NAMED_HOMES>"
+    )]
+    #[cfg_attr(feature = "testing", schemars(length(max = MAX_NAMED_HOMES)))]
+    pub homes: Vec<String>,
+}
+
+/// Who writes a receipt.
+pub struct Issuer<'a> {
+    pub agent: &'a str,
+    pub host: &'a dyn Host,
+    pub secret: Option<&'a Secret>,
+}
+
+impl Issuer<'_> {
+    pub fn issue(
+        &self,
+        operation: &str,
+        erased: Erased,
+        home: Option<HomeReceipt>,
+    ) -> Result<Receipt> {
+        self.issue_for(operation, erased, home, None)
+    }
+
+    /// `agents`: the agents that were destroyed.
+    pub fn issue_for(
+        &self,
+        operation: &str,
+        erased: Erased,
+        home: Option<HomeReceipt>,
+        agents: Option<ErasedNames>,
+    ) -> Result<Receipt> {
+        let mut receipt = Receipt {
+            erased,
+            home,
+            agents,
+            agent: self.agent.to_owned(),
+            operation: operation.to_owned(),
+            at: self.host.now_ms(),
+            digest: String::new(),
+            signature: None,
+        };
+        receipt.digest = receipt.compute_digest()?;
+        receipt.signature = self
+            .secret
+            .map(|secret| hex(&secret.seal_receipt(&receipt.digest)));
+        Ok(receipt)
+    }
+}
+
+impl Receipt {
+    /// The names of an object's fields are sorted, since `Value` keeps them so.
+    fn compute_digest(&self) -> Result<String> {
+        let unread = |_| Error::storage("a receipt is no JSON");
+        let mut digested = json::decode_tree(&json::encode(self)?).map_err(unread)?;
+        if let Some(fields) = digested.as_object_mut() {
+            fields.remove("digest");
+            fields.remove("signature");
+        }
+        Ok(hex(&Sha256::digest(json::text(&digested))))
+    }
+
+    /// Whether the digest is that of the receipt.
+    pub fn is_whole(&self) -> Result<bool> {
+        Ok(self.compute_digest()? == self.digest)
+    }
+
+    /// Whether this secret's Worker signed the receipt.
+    pub fn is_signed_by(&self, secret: &Secret) -> bool {
+        let signature = self.signature.as_deref().and_then(from_hex);
+        signature.is_some_and(|seal| secret.has_sealed_receipt(&self.digest, &seal))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
+}

@@ -1,0 +1,138 @@
+//! The restore of a backup that is under way in this life of the object. It goes on when its
+//! caller gives up. The same request, sent again, waits for it: else the later one would take
+//! away the session that the earlier one writes, and a long restore would never end.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use base::error::{Code, Error, Result};
+use base::outbound::Outbound;
+
+/// How often somebody who waits for a restore looks whether it is over.
+const LOOK_EVERY_MS: i64 = 500;
+
+#[derive(Default)]
+pub struct RestoreTracker {
+    under_way: RefCell<Option<Rc<RunningRestore>>>,
+}
+
+/// A restore, as those see it who wait for it.
+pub struct RunningRestore {
+    key: String,
+    allows_sources: bool,
+    is_over: Cell<bool>,
+    /// The answer. `None`: the restore goes on, or was cut off.
+    answer: RefCell<Option<Result<String>>>,
+}
+
+/// Whether a restore may begin.
+pub enum RestorePlace<'a> {
+    Begins(RestoreLease<'a>),
+    /// The same restore is under way.
+    Runs(Rc<RunningRestore>),
+}
+
+/// Held while an agent is restored.
+pub struct RestoreLease<'a> {
+    of: &'a RestoreTracker,
+    running: Rc<RunningRestore>,
+}
+
+impl RestoreTracker {
+    /// Refuses where another restore is under way.
+    pub fn begin(&self, key: &str, allows_sources: bool) -> Result<RestorePlace<'_>> {
+        if let Some(running) = self.under_way.borrow().as_ref() {
+            if running.key == key && running.allows_sources == allows_sources {
+                return Ok(RestorePlace::Runs(Rc::clone(running)));
+            }
+            return Err(Error::new(
+                Code::AlreadyExists,
+                "Another restore into this agent is under way. Ask again when it has ended.",
+            ));
+        }
+        let running = Rc::new(RunningRestore {
+            key: key.to_owned(),
+            allows_sources,
+            is_over: Cell::new(false),
+            answer: RefCell::default(),
+        });
+        *self.under_way.borrow_mut() = Some(Rc::clone(&running));
+        Ok(RestorePlace::Begins(RestoreLease { of: self, running }))
+    }
+}
+
+impl RunningRestore {
+    pub fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
+    /// Waits until the restore is over.
+    pub async fn wait(&self, outbound: &dyn Outbound) {
+        while !self.is_over() {
+            outbound.sleep(LOOK_EVERY_MS).await;
+        }
+    }
+
+    pub fn answer(&self) -> Option<Result<String>> {
+        self.answer.borrow().clone()
+    }
+}
+
+impl RestoreLease<'_> {
+    pub fn running(&self) -> Rc<RunningRestore> {
+        Rc::clone(&self.running)
+    }
+
+    pub fn end(self, answer: &Result<String>) {
+        *self.running.answer.borrow_mut() = Some(answer.clone());
+    }
+}
+
+impl Drop for RestoreLease<'_> {
+    fn drop(&mut self) {
+        self.running.is_over.set(true);
+        self.of.under_way.take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(tracker: &RestoreTracker) -> RestoreLease<'_> {
+        match tracker.begin("a", false) {
+            Ok(RestorePlace::Begins(lease)) => lease,
+            Ok(RestorePlace::Runs(_)) | Err(_) => panic!("it should begin"),
+        }
+    }
+
+    #[test]
+    fn the_same_restore_waits_for_the_answer_and_another_one_is_refused() {
+        let tracker = RestoreTracker::default();
+        let first = lease(&tracker);
+        let Ok(RestorePlace::Runs(running)) = tracker.begin("a", false) else {
+            panic!("it should wait");
+        };
+        for (key, allows_sources) in [("b", false), ("a", true)] {
+            let refused = tracker.begin(key, allows_sources).err();
+            assert_eq!(refused.map(|error| error.code), Some(Code::AlreadyExists));
+        }
+        assert!(!running.is_over());
+        first.end(&Ok("{}".to_owned()));
+        assert!(running.is_over());
+        assert_eq!(running.answer().and_then(Result::ok).as_deref(), Some("{}"));
+        drop(lease(&tracker));
+    }
+
+    #[test]
+    fn one_that_was_cut_off_has_no_answer_and_begins_again() {
+        let tracker = RestoreTracker::default();
+        let first = lease(&tracker);
+        let Ok(RestorePlace::Runs(running)) = tracker.begin("a", false) else {
+            panic!("it should wait");
+        };
+        drop(first);
+        assert!(running.is_over() && running.answer().is_none());
+        drop(lease(&tracker));
+    }
+}

@@ -1,0 +1,313 @@
+//! The old checkpoints of a LangGraph thread, as its saver
+//! (`packages/session-agent/src/langgraph.ts`) stores them.
+//!
+//! A namespace of a thread is a session. A checkpoint is a user's message there, and the
+//! values that it changed stand before it as system instructions. A later checkpoint uses
+//! the values that it did not change, so an old value stays while a kept checkpoint names
+//! it. Pending writes are in a session of the thread: below a marker for each checkpoint.
+//!
+//! What can't be read is kept: checkpoints of another serialiser, and threads whose channels
+//! keep only what changed (`DeltaChannel`), because they need the checkpoints above.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::events::trim;
+use super::sessions::{KeptSession, Thread};
+use super::work::StepWork;
+use base::action::Action;
+use base::columns::{FromRow, find_value, load, load_values};
+use base::database::{Database, Row};
+use base::error::Result;
+use base::host::Host;
+use base::ids::Id;
+use base::json::{self, Tree};
+use log::find::find_seqs;
+use log::row::{ROW_BYTES, get_event_text};
+use log::sessions::session_exists;
+use messages::tree::children::load_children;
+use store::erasing::ErasingDatabase;
+use store::retention_progress::RunPlace;
+
+/// Ids longer than this are hashed, in UTF-16 units.
+const LONGEST_ID: usize = 200;
+
+/// The most bytes of the kept checkpoints' own texts that a step reads. A thread with more is
+/// left alone.
+const MAX_KEPT_BYTES: usize = 8 << 20;
+
+/// A checkpoint as its message holds it. Its parts are texts: a type, a colon, the data.
+#[derive(Deserialize)]
+struct StoredCheckpoint {
+    checkpoint: String,
+    metadata: String,
+    channels: Vec<String>,
+}
+
+impl StoredCheckpoint {
+    /// The ids of the values that the checkpoint uses. `None`: it can't be read.
+    fn values(text: &str) -> Option<Vec<String>> {
+        let stored: Self = json::decode(text).ok()?;
+        if stored.metadata.contains("counters_since_delta_snapshot") {
+            return None;
+        }
+        let metadata: Option<&str> = stored.metadata.strip_prefix("json:");
+        metadata?;
+        let Tree(checkpoint) = json::decode(stored.checkpoint.strip_prefix("json:")?).ok()?;
+        let versions = checkpoint.get("channel_versions")?.as_object()?;
+        let value = |channel: String| {
+            let version = versions.get(&channel).cloned().unwrap_or(Value::Null);
+            id_of(&[Value::from("value"), Value::from(channel), version])
+        };
+        Some(stored.channels.into_iter().map(value).collect())
+    }
+}
+
+/// One id of several names, as the saver makes it.
+fn id_of(names: &[Value]) -> String {
+    let id = Value::from(names).to_string();
+    if id.encode_utf16().count() <= LONGEST_ID {
+        return id;
+    }
+    let digest = Sha256::digest(id.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An event before the kept checkpoints.
+struct EarlierEvent {
+    seq: i64,
+    id: String,
+    is_checkpoint: bool,
+    bytes: i64,
+    written_at: i64,
+}
+
+impl EarlierEvent {
+    /// The columns of an event `e`.
+    fn columns() -> String {
+        let checkpoint = Action::UserMessage.name();
+        format!("e.seq, e.id, e.action = '{checkpoint}', {ROW_BYTES}, e.written_at")
+    }
+}
+
+impl FromRow<'_> for EarlierEvent {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            seq: row.integer(0)?,
+            id: row.text(1)?.to_owned(),
+            is_checkpoint: row.integer(2)? == 1,
+            bytes: row.integer(3)?,
+            written_at: row.integer(4)?,
+        })
+    }
+}
+
+/// Deletes some of the checkpoints before the newest `kept`. Returns whether none is left.
+pub fn delete_old(
+    db: &ErasingDatabase<'_>,
+    host: &dyn Host,
+    session: &KeptSession,
+    thread: &Thread,
+    kept: i64,
+    place: &mut RunPlace,
+    work: &mut StepWork,
+) -> Result<bool> {
+    let Some(needed) = find_needed(db, &session.id, kept, work)? else {
+        return Ok(true);
+    };
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = +?1
+            AND e.seq > +?2
+            AND e.seq < +?3
+          ORDER BY e.seq
+          LIMIT ?4 + 0",
+        EarlierEvent::columns()
+    );
+    let limit = work.page();
+    let params = [
+        session.id.as_str().into(),
+        place.after_seq.into(),
+        needed.from_seq.into(),
+        limit.into(),
+    ];
+    let page: Vec<EarlierEvent> = load(db, &sql, &params)?;
+    work.look(page.len());
+    let is_last = (page.len() as i64) < limit;
+    place.after_seq = page.last().map_or(place.after_seq, |last| last.seq);
+    let mut gone = page;
+    gone.retain(|event| !needed.seqs.contains(&event.seq));
+    for checkpoint in gone.iter().filter(|event| event.is_checkpoint) {
+        work.gone.runs.add(checkpoint.written_at);
+    }
+    if work.is_dry || gone.is_empty() {
+        return Ok(is_last);
+    }
+    work.delete(
+        gone.len() as i64,
+        gone.iter().map(|event| event.bytes).sum(),
+    );
+    let seqs: Vec<i64> = gone.iter().map(|event| event.seq).collect();
+    trim(db, host, &session.id, &seqs, work)?;
+    let checkpoints = gone.iter().filter(|event| event.is_checkpoint);
+    let ids: Vec<&str> = checkpoints.map(|event| event.id.as_str()).collect();
+    delete_writes(db, host, thread, &ids, work)?;
+    Ok(is_last)
+}
+
+/// What the kept checkpoints need of the events before them.
+struct Needed {
+    /// The oldest kept checkpoint.
+    from_seq: i64,
+    seqs: BTreeSet<i64>,
+}
+
+/// `None`: nothing is to be deleted.
+fn find_needed(
+    db: &dyn Database,
+    session_id: &Id,
+    kept: i64,
+    work: &mut StepWork,
+) -> Result<Option<Needed>> {
+    let checkpoint = Action::UserMessage.name();
+    let here = session_id.as_str();
+    let sql = format!(
+        "SELECT seq
+           FROM cf_agents_events
+          WHERE session_id = +?1
+            AND action = '{checkpoint}'
+          ORDER BY seq DESC
+          LIMIT ?2 + 0"
+    );
+    let newest: Vec<i64> = load_values(db, &sql, &[here.into(), kept.into()])?;
+    // About two values stand before each.
+    work.look(3 * newest.len());
+    let Some(from_seq) = newest
+        .last()
+        .copied()
+        .filter(|_| newest.len() as i64 == kept)
+    else {
+        return Ok(None);
+    };
+    let sql = format!(
+        "SELECT 1
+           FROM cf_agents_events
+          WHERE session_id = +?1
+            AND seq < +?2
+            AND action = '{checkpoint}'
+          LIMIT 1"
+    );
+    let earlier: Option<i64> = find_value(db, &sql, &[here.into(), from_seq.into()])?;
+    if earlier.is_none() {
+        return Ok(None);
+    }
+    let mut values = BTreeSet::new();
+    let mut bytes = 0;
+    for seq in newest {
+        let event = get_event_text(db, session_id, seq)?;
+        bytes += event.content.len();
+        let Some(ids) = StoredCheckpoint::values(&event.content) else {
+            return Ok(None);
+        };
+        if bytes > MAX_KEPT_BYTES {
+            return Ok(None);
+        }
+        values.extend(ids);
+    }
+    let ids: Vec<Id> = values
+        .into_iter()
+        .filter_map(|id| Id::parse(id).ok())
+        .collect();
+    let found: HashMap<String, i64> = find_seqs(db, session_id, ids.iter())?;
+    Ok(Some(Needed {
+        from_seq,
+        seqs: found.into_values().collect(),
+    }))
+}
+
+/// Deletes the pending writes of these checkpoints.
+fn delete_writes(
+    db: &ErasingDatabase<'_>,
+    host: &dyn Host,
+    thread: &Thread,
+    checkpoints: &[&str],
+    work: &mut StepWork,
+) -> Result<()> {
+    let Ok(writes) = Id::parse(id_of(&[
+        Value::from("writes"),
+        Value::from(thread.id.as_str()),
+    ])) else {
+        return Ok(());
+    };
+    if !session_exists(db, &writes)? {
+        return Ok(());
+    }
+    let marker = |checkpoint: &&str| {
+        // A checkpoint's message has the id `["ID"]`. A longer one is hashed, and its writes stay.
+        let [id]: [String; 1] = json::decode(checkpoint).ok()?;
+        let names = [
+            Value::from("at"),
+            Value::from(thread.namespace.as_str()),
+            Value::from(id),
+        ];
+        Id::parse(id_of(&names)).ok()
+    };
+    let markers: Vec<Id> = checkpoints.iter().filter_map(marker).collect();
+    let markers = find_seqs(db, &writes, markers.iter())?;
+    let mut seqs = BTreeSet::new();
+    for marker in markers.into_values() {
+        seqs.insert(marker);
+        seqs.extend(load_children(db, &writes, marker)?);
+    }
+    let seqs: Vec<i64> = seqs.into_iter().collect();
+    work.delete(seqs.len() as i64, 0);
+    trim(db, host, &writes, &seqs, work)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_the_saver() {
+        // What `JSON.stringify` and SHA-256 give in JavaScript.
+        let id = |names: Value| id_of(names.as_array().unwrap());
+        assert_eq!(
+            id(json!(["value", "a\"\u{2028}b", "1.x"])),
+            "[\"value\",\"a\\\"\u{2028}b\",\"1.x\"]"
+        );
+        assert_eq!(id(json!(["value", "c", 3])), r#"["value","c",3]"#);
+        assert_eq!(id(json!(["x".repeat(300)])).len(), 64);
+    }
+
+    #[test]
+    fn a_checkpoint_that_cannot_be_read_keeps_all() {
+        let stored = |checkpoint: &str, metadata: &str| {
+            let text = json!({"id": "1", "checkpoint": checkpoint, "metadata": metadata, "channels": ["a", "b"]});
+            StoredCheckpoint::values(&text.to_string())
+        };
+        let whole = r#"json:{"v":4,"channel_versions":{"a":"1.x","b":2}}"#;
+        assert_eq!(
+            stored(whole, "json:{}"),
+            Some(vec![
+                r#"["value","a","1.x"]"#.to_owned(),
+                r#"["value","b",2]"#.to_owned()
+            ])
+        );
+        assert_eq!(stored("bytes:AAAA", "json:{}"), None);
+        assert_eq!(
+            stored(
+                whole,
+                r#"json:{"counters_since_delta_snapshot":{"a":[1,2]}}"#
+            ),
+            None
+        );
+        assert_eq!(StoredCheckpoint::values("hello"), None);
+    }
+}

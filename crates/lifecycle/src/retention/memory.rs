@@ -1,0 +1,552 @@
+//! The old parts of a scope's memory: versions, what deletions left, and entries. Each stage
+//! goes from block to block; of a block without a rule, no row is read.
+
+use std::collections::HashMap;
+
+use super::erase::erase_entry;
+use super::work::StepWork;
+use base::columns::{FromRow, find_value, load, load_values};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::json;
+use memory::counts::CountChange;
+use memory::deployed::DeployedMemory;
+use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
+use memory::proposals::rows::forget_before;
+use memory::told::{Told, forget_calls};
+use store::erasing::ErasingDatabase;
+use store::retention::{BlockRetention, MemoryRules};
+use store::retention_progress::{RunPlace, RunStage};
+
+/// Milliseconds in a day.
+pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// About how many rows go with an entry: the entry, its place in the index, a vector and some
+/// versions.
+const ROWS_OF_ENTRY: i64 = 8;
+
+/// A scope's memory, and the rules that hold there.
+pub struct KeptMemory<'a> {
+    db: &'a ErasingDatabase<'a>,
+    scope: &'a str,
+    outer: MemoryRules,
+    /// The rules of blocks that have some of their own.
+    own: HashMap<String, BlockRetention>,
+    /// The time of the run.
+    now_ms: i64,
+    /// A frozen prompt older than this may show a version that is gone.
+    prompts_cutoff: Option<i64>,
+    /// The key of the one block that is looked at. `None`: all blocks.
+    only: Option<&'a str>,
+}
+
+/// The rules of a block, in rows.
+struct BlockRules {
+    key: String,
+    retention: Option<String>,
+}
+
+impl FromRow<'_> for BlockRules {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            key: row.text(0)?.to_owned(),
+            retention: row.find_text(1).map(str::to_owned),
+        })
+    }
+}
+
+/// The blocks of this scope that have rules of their own.
+pub fn load_block_rules(
+    db: &dyn Database,
+    scope: &str,
+    deployed: &DeployedMemory,
+) -> Result<HashMap<String, BlockRetention>> {
+    let mut own: HashMap<String, BlockRetention> = match scope {
+        "" => deployed
+            .blocks
+            .iter()
+            .filter_map(|block| Some((block.label.key(), block.retention.clone()?)))
+            .collect(),
+        _ => HashMap::new(),
+    };
+    let sql = "SELECT key, retention
+                 FROM cf_agents_blocks
+                WHERE scope = ?1";
+    for block in load::<BlockRules>(db, sql, &[scope.into()])? {
+        // The agent's own definition takes the place of the deployed one.
+        own.remove(&block.key);
+        if let Some(text) = &block.retention
+            && let Ok(rules) = json::decode(text)
+        {
+            own.insert(block.key, rules);
+        }
+    }
+    Ok(own)
+}
+
+/// The shortest time for which a scope keeps earlier versions.
+pub fn versions_days(own: &HashMap<String, BlockRetention>, outer: MemoryRules) -> Option<i64> {
+    let rules = own.values().map(|own| own.within(outer).versions_days);
+    rules.chain([outer.versions_days]).flatten().min()
+}
+
+/// The table of a stage, and its column of blocks.
+struct StageTable {
+    name: &'static str,
+    block: &'static str,
+}
+
+impl<'a> KeptMemory<'a> {
+    pub fn load(
+        db: &'a ErasingDatabase<'a>,
+        deployed: &DeployedMemory,
+        scope: &'a str,
+        outer: MemoryRules,
+        now_ms: i64,
+        shown_days: Option<i64>,
+    ) -> Result<Self> {
+        let own = load_block_rules(db, scope, deployed)?;
+        let days = [shown_days, versions_days(&own, outer)];
+        let days = days.into_iter().flatten().min();
+        Ok(Self {
+            prompts_cutoff: days.map(|days| now_ms - days * DAY_MS),
+            own,
+            db,
+            scope,
+            outer,
+            now_ms,
+            only: None,
+        })
+    }
+
+    /// Looks at one block alone. `rules`: what holds there instead of the block's own.
+    pub fn only(mut self, block: &'a str, rules: Option<BlockRetention>) -> Self {
+        self.only = Some(block);
+        if let Some(rules) = rules {
+            self.own.insert(block.to_owned(), rules);
+        }
+        self
+    }
+
+    /// Forgets a frozen prompt that may show a version which is gone. The next use renders it
+    /// anew. Part of a transaction.
+    pub fn forget_old_prompt(&self, work: &mut StepWork) -> Result<()> {
+        let Some(cutoff) = self.prompts_cutoff.filter(|_| !work.is_dry) else {
+            return Ok(());
+        };
+        work.look(1);
+        self.db.run(
+            "DELETE FROM cf_agents_prompts
+              WHERE scope = ?1
+                AND frozen_at <= ?2",
+            &[self.scope.into(), cutoff.into()],
+        )
+    }
+
+    /// Forgets old proposals, which hold texts of facts: decided ones as long as versions are
+    /// kept, and all as long as entries are. Part of a transaction.
+    pub fn forget_old_proposals(&self, work: &mut StepWork) -> Result<()> {
+        if work.is_dry || !self.scope.is_empty() {
+            return Ok(());
+        }
+        for (stage, keeps_pending) in [(RunStage::ItemVersions, true), (RunStage::Entries, false)] {
+            if let Some(days) = days_of(stage, self.outer) {
+                work.look(1);
+                forget_before(self.db, self.now_ms - days * DAY_MS, keeps_pending)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The time before which a stage finds things old in a block.
+    fn cutoff(&self, stage: RunStage, block: &str) -> Option<i64> {
+        let rules = match self.own.get(block) {
+            Some(own) => own.within(self.outer),
+            None => self.outer,
+        };
+        let days = days_of(stage, rules)?;
+        Some(self.now_ms - days * DAY_MS)
+    }
+
+    /// Whether any block has a rule for this stage.
+    fn has_rule(&self, stage: RunStage) -> bool {
+        let mut own = self.own.values();
+        days_of(stage, self.outer).is_some()
+            || own.any(|own| days_of(stage, own.within(self.outer)).is_some())
+    }
+
+    /// Does one page of the stage at `place`, and moves the place on.
+    pub fn go_on(&self, place: &mut RunPlace, work: &mut StepWork) -> Result<()> {
+        let stage = place.stage;
+        let Some(table) = table_of(stage).filter(|_| self.has_rule(stage)) else {
+            next_stage(place);
+            return Ok(());
+        };
+        if let Some(cutoff) = self
+            .cutoff(stage, &place.block)
+            .filter(|_| !place.block.is_empty())
+        {
+            let is_over = match stage {
+                RunStage::BlockVersions => self.block_versions(place, cutoff, work)?,
+                RunStage::ItemVersions => self.item_versions(place, cutoff, work)?,
+                RunStage::Deleted => self.deleted(place, cutoff, work)?,
+                _ => self.entries(place, cutoff, work)?,
+            };
+            if !is_over {
+                return Ok(());
+            }
+        }
+        work.look(1);
+        match self.find_next_block(&table, &place.block)? {
+            Some(block) => {
+                place.block = block;
+                place.key.clear();
+            }
+            None => next_stage(place),
+        }
+        Ok(())
+    }
+
+    fn find_next_block(&self, table: &StageTable, after: &str) -> Result<Option<String>> {
+        if let Some(only) = self.only {
+            return Ok((after < only).then(|| only.to_owned()));
+        }
+        let StageTable { name, block } = table;
+        let sql = format!(
+            "SELECT {block}
+               FROM {name}
+              WHERE scope = +?1
+                AND {block} > +?2
+              ORDER BY {block}
+              LIMIT 1"
+        );
+        find_value(self.db, &sql, &[self.scope.into(), after.into()])
+    }
+
+    /// The earlier versions of a block's own text. A block has 50 of them at most.
+    fn block_versions(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
+        let sql = "SELECT version, written_at
+                     FROM cf_agents_block_versions
+                    WHERE scope = ?1
+                      AND key = ?2
+                    ORDER BY version";
+        let params: [SqlValue; 2] = [self.scope.into(), place.block.as_str().into()];
+        let versions: Vec<(i64, i64)> = load(self.db, sql, &params)?;
+        work.look(versions.len());
+        let mut gone = Vec::new();
+        for (version, next) in versions.iter().zip(versions.iter().skip(1)) {
+            let ((version, written_at), (_, replaced_at)) = (*version, *next);
+            if replaced_at <= cutoff {
+                work.gone.versions.add(written_at);
+                gone.push(version);
+            }
+        }
+        if gone.is_empty() || work.is_dry {
+            return Ok(true);
+        }
+        work.delete(gone.len() as i64, 0);
+        let [scope, key] = params;
+        self.db.run(
+            "DELETE FROM cf_agents_block_versions
+              WHERE scope = ?1
+                AND key = ?2
+                AND version IN (SELECT value FROM json_each(?3))",
+            &[scope, key, json::encode(&gone)?.into()],
+        )?;
+        forget_calls(
+            self.db,
+            self.scope,
+            &place.block,
+            None,
+            Told::Versions(&gone),
+        )?;
+        Ok(true)
+    }
+
+    /// The earlier versions of a block's entries and documents.
+    fn item_versions(
+        &self,
+        place: &mut RunPlace,
+        cutoff: i64,
+        work: &mut StepWork,
+    ) -> Result<bool> {
+        let sql = "SELECT key, version, written_at, content IS NULL
+                     FROM cf_agents_item_versions
+                    WHERE scope = +?1
+                      AND block = +?2
+                      AND key > +?3
+                    ORDER BY key, slot
+                    LIMIT ?4 + 0";
+        // At least one item whole, and one row more.
+        let limit = work.page().max(MAX_ENTRY_VERSIONS + 1);
+        let params: [SqlValue; 4] = [
+            self.scope.into(),
+            place.block.as_str().into(),
+            place.key.as_str().into(),
+            limit.into(),
+        ];
+        let rows: Vec<PastRow> = load(self.db, sql, &params)?;
+        work.look(rows.len());
+        let is_last = (rows.len() as i64) < limit;
+        let mut items: Vec<(String, Vec<PastRow>)> = Vec::new();
+        for row in rows {
+            match items.last_mut() {
+                Some((key, versions)) if *key == row.key => versions.push(row),
+                Some(_) | None => items.push((row.key.clone(), vec![row])),
+            }
+        }
+        if !is_last {
+            // Its other versions come with the next page.
+            items.pop();
+        }
+        for (key, mut versions) in items {
+            versions.sort_by_key(|row| row.version);
+            self.item(&place.block, &key, &versions, cutoff, work)?;
+            place.key = key;
+        }
+        Ok(is_last)
+    }
+
+    /// The earlier versions of one entry or document, in their order.
+    fn item(
+        &self,
+        block: &str,
+        key: &str,
+        versions: &[PastRow],
+        cutoff: i64,
+        work: &mut StepWork,
+    ) -> Result<()> {
+        let mut replaced: Vec<Option<i64>> = versions
+            .iter()
+            .skip(1)
+            .map(|next| Some(next.written_at))
+            .collect();
+        replaced.push(match versions.last() {
+            // The last word is that the item was deleted: see `deleted`.
+            Some(last) if last.is_deletion || last.written_at > cutoff => None,
+            Some(last) => {
+                work.look(1);
+                Some(self.find_present(block, key)?.unwrap_or(last.written_at))
+            }
+            None => None,
+        });
+        let is_old = |at: &Option<i64>| at.is_some_and(|at| at <= cutoff);
+        let gone = versions.iter().zip(&replaced).filter(|(_, at)| is_old(at));
+        let gone: Vec<&PastRow> = gone.map(|(row, _)| row).collect();
+        for row in &gone {
+            work.gone.versions.add(row.written_at);
+        }
+        if gone.is_empty() || work.is_dry {
+            return Ok(());
+        }
+        work.delete(gone.len() as i64, 0);
+        let numbers: Vec<i64> = gone.iter().map(|row| row.version).collect();
+        self.db.run(
+            "DELETE FROM cf_agents_item_versions
+              WHERE scope = ?1
+                AND block = ?2
+                AND key = ?3
+                AND version IN (SELECT value FROM json_each(?4))",
+            &[
+                self.scope.into(),
+                block.into(),
+                key.into(),
+                json::encode(&numbers)?.into(),
+            ],
+        )?;
+        forget_calls(
+            self.db,
+            self.scope,
+            block,
+            Some(key),
+            Told::Versions(&numbers),
+        )?;
+        let deletions = gone.iter().filter(|row| row.is_deletion).count();
+        self.count_forgotten(block, deletions as i64)
+    }
+
+    /// When the present text of an entry or a document was written.
+    fn find_present(&self, block: &str, key: &str) -> Result<Option<i64>> {
+        let sql = "SELECT coalesce((SELECT updated_at
+                                      FROM cf_agents_entries
+                                     WHERE scope = ?1
+                                       AND block = ?2
+                                       AND key = ?3),
+                                   (SELECT updated_at
+                                      FROM cf_agents_skills
+                                     WHERE scope = ?1
+                                       AND block = ?2
+                                       AND key = ?3))";
+        let params: [SqlValue; 3] = [self.scope.into(), block.into(), key.into()];
+        Ok(find_value::<Option<i64>>(self.db, sql, &params)?.flatten())
+    }
+
+    /// What deleted entries and documents left. The index leads to the oldest deletions; a
+    /// block remembers 1,000 at most.
+    fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
+        let sql = "SELECT key, version, written_at, 1
+                     FROM cf_agents_item_versions AS t INDEXED BY cf_agents_deleted_items
+                    WHERE scope = +?1
+                      AND block = +?2
+                      AND content IS NULL
+                      AND written_at <= +?3
+                      AND (?5 IS NULL
+                           OR NOT EXISTS (SELECT 1
+                                            FROM cf_agents_item_versions AS newer
+                                           WHERE newer.scope = t.scope
+                                             AND newer.block = t.block
+                                             AND newer.key = t.key
+                                             AND newer.version > t.version
+                                             AND newer.written_at <= ?5))
+                    ORDER BY written_at
+                    LIMIT ?4 + 0";
+        // A dry run has counted these as versions. A run has deleted them.
+        let counted = match work.is_dry {
+            true => self.cutoff(RunStage::ItemVersions, &place.block),
+            false => None,
+        };
+        let limit = match work.is_dry {
+            true => MAX_DELETED,
+            false => (work.page() / MAX_ENTRY_VERSIONS).max(1),
+        };
+        let params: [SqlValue; 5] = [
+            self.scope.into(),
+            place.block.as_str().into(),
+            cutoff.into(),
+            limit.into(),
+            counted.into(),
+        ];
+        let deletions: Vec<PastRow> = load(self.db, sql, &params)?;
+        work.look(deletions.len());
+        for deletion in &deletions {
+            work.gone.deleted.add(deletion.written_at);
+        }
+        let is_last = work.is_dry || (deletions.len() as i64) < limit;
+        if work.is_dry {
+            return Ok(is_last);
+        }
+        for deletion in deletions {
+            let gone: Vec<bool> = load_values(
+                self.db,
+                "DELETE FROM cf_agents_item_versions
+                  WHERE scope = ?1
+                    AND block = ?2
+                    AND key = ?3
+                    AND version <= ?4
+              RETURNING content IS NULL",
+                &[
+                    self.scope.into(),
+                    place.block.as_str().into(),
+                    deletion.key.as_str().into(),
+                    deletion.version.into(),
+                ],
+            )?;
+            work.delete(gone.len() as i64, 0);
+            let key = Some(deletion.key.as_str());
+            forget_calls(
+                self.db,
+                self.scope,
+                &place.block,
+                key,
+                Told::UpTo(deletion.version),
+            )?;
+            let forgotten = gone.into_iter().filter(|is_deletion| *is_deletion).count();
+            self.count_forgotten(&place.block, forgotten as i64)?;
+        }
+        Ok(is_last)
+    }
+
+    fn count_forgotten(&self, block: &str, deletions: i64) -> Result<()> {
+        let change = CountChange {
+            deleted: -deletions,
+            ..CountChange::default()
+        };
+        change.write(self.db, self.scope, block)
+    }
+
+    /// The entries that nobody has written for long.
+    fn entries(&self, place: &mut RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
+        let sql = "SELECT key, updated_at
+                     FROM cf_agents_entries
+                    WHERE scope = +?1
+                      AND block = +?2
+                      AND key > +?3
+                    ORDER BY key
+                    LIMIT ?4 + 0";
+        let limit = work.page();
+        let params: [SqlValue; 4] = [
+            self.scope.into(),
+            place.block.as_str().into(),
+            place.key.as_str().into(),
+            limit.into(),
+        ];
+        let rows: Vec<(String, i64)> = load(self.db, sql, &params)?;
+        // The index leads to an entry, and the entry says when it was written.
+        work.look(2 * rows.len());
+        let is_last = (rows.len() as i64) < limit;
+        for (key, updated_at) in rows {
+            if updated_at <= cutoff {
+                if !work.is_dry && !work.has_room() {
+                    return Ok(false);
+                }
+                work.gone.entries.add(updated_at);
+                if !work.is_dry {
+                    erase_entry(self.db, self.scope, &place.block, &key)?;
+                    work.delete(ROWS_OF_ENTRY, 0);
+                }
+            }
+            place.key = key;
+        }
+        Ok(is_last)
+    }
+}
+
+fn days_of(stage: RunStage, rules: MemoryRules) -> Option<i64> {
+    match stage {
+        RunStage::BlockVersions | RunStage::ItemVersions => rules.versions_days,
+        RunStage::Deleted => rules.deleted_days,
+        RunStage::Entries => rules.entries_days,
+        RunStage::Idle | RunStage::Checkpoints | RunStage::Events | RunStage::Over => None,
+    }
+}
+
+fn table_of(stage: RunStage) -> Option<StageTable> {
+    let (name, block) = match stage {
+        RunStage::BlockVersions => ("cf_agents_block_versions", "key"),
+        RunStage::ItemVersions | RunStage::Deleted => ("cf_agents_item_versions", "block"),
+        RunStage::Entries => ("cf_agents_entries", "block"),
+        RunStage::Idle | RunStage::Checkpoints | RunStage::Events | RunStage::Over => return None,
+    };
+    Some(StageTable { name, block })
+}
+
+fn next_stage(place: &mut RunPlace) {
+    place.stage = match place.stage {
+        RunStage::BlockVersions => RunStage::ItemVersions,
+        RunStage::ItemVersions => RunStage::Deleted,
+        RunStage::Deleted => RunStage::Entries,
+        _ => RunStage::Over,
+    };
+    place.block.clear();
+    place.key.clear();
+}
+
+/// An earlier version of an entry or a document, without its text.
+struct PastRow {
+    key: String,
+    version: i64,
+    written_at: i64,
+    /// Whether the version says that the item was deleted.
+    is_deletion: bool,
+}
+
+impl FromRow<'_> for PastRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            key: row.text(0)?.to_owned(),
+            version: row.integer(1)?,
+            written_at: row.integer(2)?,
+            is_deletion: row.integer(3)? == 1,
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! The sessions of a run: which have rules, and which of them are idle.
+
+use super::events::{self, OldEvents};
+use super::work::StepWork;
+use serde_json::Value;
+
+use crate::delete::delete_session;
+use base::columns::{FromRow, find, find_value};
+use base::database::{Database, Row, find_row};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use log::sessions::ACTIVE_AT;
+use store::erasing::ErasingDatabase;
+use store::last_turns::find_open_turn;
+use store::retention::{Retention, RetentionRules, read_retention};
+
+/// A session that has rules of its own, or the agent's.
+pub struct KeptSession {
+    pub number: i64,
+    pub id: Id,
+    pub is_pinned: bool,
+    /// The part of a LangGraph thread that its saver keeps here.
+    pub thread: Option<ThreadPart>,
+    own: Retention,
+}
+
+/// What LangGraph's saver keeps in a session, as it says in the session's metadata.
+pub enum ThreadPart {
+    /// The checkpoints of one namespace.
+    Checkpoints(Thread),
+    /// The pending writes of the thread with this id, and the names of its namespaces.
+    Writes(String),
+}
+
+/// A namespace of a thread.
+pub struct Thread {
+    pub id: String,
+    pub namespace: String,
+}
+
+impl KeptSession {
+    const COLUMNS: &str = "s.number, s.id, s.retention, s.pinned,
+        iif(json_valid(s.metadata), s.metadata ->> '$.langgraph', NULL),
+        iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL),
+        iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)";
+
+    pub fn rules(&self, agents: RetentionRules) -> RetentionRules {
+        match self.is_pinned {
+            true => RetentionRules::default(),
+            false => self.own.within(agents),
+        }
+    }
+}
+
+impl FromRow<'_> for KeptSession {
+    fn from_row(row: &Row) -> Result<Self> {
+        let id = row.text(1)?;
+        let text = |column| row.find_text(column).map(str::to_owned);
+        let thread = match row.find_text(4) {
+            Some("checkpoints") => text(5)
+                .zip(text(6))
+                .map(|(id, namespace)| ThreadPart::Checkpoints(Thread { id, namespace })),
+            Some("writes") => text(5).map(ThreadPart::Writes),
+            Some(_) | None => None,
+        };
+        Ok(Self {
+            number: row.integer(0)?,
+            own: read_retention(row.find_text(2), id)?,
+            is_pinned: row.integer(3)? == 1,
+            thread,
+            id: Id::parse(id.to_owned()).map_err(Error::storage)?,
+        })
+    }
+}
+
+/// The session with this number.
+pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<KeptSession>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_sessions AS s
+          WHERE s.number = ?1",
+        KeptSession::COLUMNS
+    );
+    find(db, &sql, &[number.into()])
+}
+
+/// The number of the next session. If it may not be any, the index leads to those that have
+/// rules of their own, and no other row is read.
+pub fn find_next(db: &dyn Database, after: i64, is_any: bool) -> Result<Option<i64>> {
+    let sql = match is_any {
+        false => {
+            "SELECT number
+               FROM cf_agents_sessions INDEXED BY cf_agents_sessions_by_retention
+              WHERE retention IS NOT NULL
+                AND number > +?1
+              ORDER BY number
+              LIMIT 1"
+        }
+        true => {
+            "SELECT number
+               FROM cf_agents_sessions
+              WHERE number > +?1
+              ORDER BY number
+              LIMIT 1"
+        }
+    };
+    find_value(db, sql, &[after.into()])
+}
+
+/// When the session was last written to.
+pub fn find_active_at(db: &dyn Database, session: &KeptSession) -> Result<i64> {
+    let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.number = ?1");
+    Ok(find_value(db, &sql, &[session.number.into()])?.unwrap_or(0))
+}
+
+/// Whether a namespace of this thread still has checkpoints.
+fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
+    let names = Value::from(vec!["checkpoints", thread]).to_string();
+    let begin = names.strip_suffix(']').unwrap_or(&names);
+    let sql = "SELECT 1
+                 FROM cf_agents_sessions
+                WHERE id >= ?1
+                  AND id < ?2
+                LIMIT 1";
+    // After the comma stands the quotation mark of the namespace, and `#` is the next character.
+    let ends = [format!("{begin},\""), format!("{begin},#")];
+    Ok(find_row(db, sql, &ends.map(Into::into))?.is_some())
+}
+
+/// Whether a turn runs or waits here.
+fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_waiting WHERE session_id = ?1 LIMIT 1";
+    let waits: Option<i64> = find_value(db, sql, &[id.as_str().into()])?;
+    Ok(waits.is_some() || find_open_turn(db, id)?.is_some())
+}
+
+/// What became of a session that may be idle.
+pub enum IdleSession {
+    /// The session stays.
+    Stays,
+    /// The session is gone, or would go.
+    Gone,
+    /// Its oldest events are gone. The next step goes on.
+    Shorter,
+}
+
+/// Deletes the session if nobody has written to it since `cutoff`. Of a long one, the oldest
+/// events go first, as many as a step may delete: a write in between keeps the rest.
+pub fn delete_if_idle(
+    db: &ErasingDatabase<'_>,
+    host: &dyn Host,
+    session: &KeptSession,
+    cutoff: i64,
+    work: &mut StepWork,
+) -> Result<IdleSession> {
+    work.look(2);
+    let active_at = find_active_at(db, session)?;
+    if active_at > cutoff || is_busy(db, &session.id)? {
+        return Ok(IdleSession::Stays);
+    }
+    // A thread's writes name its namespaces, and go after the last of them.
+    if let Some(ThreadPart::Writes(thread)) = &session.thread
+        && has_checkpoints(db, thread)?
+    {
+        return Ok(IdleSession::Stays);
+    }
+    if !work.is_dry {
+        let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, work)?;
+        if oldest.has_more() {
+            work.delete(oldest.count(), oldest.bytes());
+            // The session counts, and what belongs to it does not.
+            let summaries = work.gone.summaries.clone();
+            events::trim(db, host, &session.id, &oldest.seqs(), work)?;
+            work.gone.summaries = summaries;
+            return Ok(IdleSession::Shorter);
+        }
+        work.delete(1 + oldest.count(), oldest.bytes());
+        delete_session(db, &session.id)?;
+        work.change(&session.id);
+    }
+    work.gone.sessions.add(active_at);
+    Ok(IdleSession::Gone)
+}

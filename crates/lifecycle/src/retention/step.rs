@@ -1,0 +1,188 @@
+//! One step of a run: a transaction that goes on where the last one ended.
+
+use std::cell::Cell;
+
+use super::erase;
+use super::walk::{EVERYTHING, RetentionWalk};
+use super::work::StepWork;
+use base::database::atomically;
+use base::error::{Error, Result};
+use base::ids::Id;
+use memory::Memory;
+use store::erasing::ErasingDatabase;
+use store::retention_progress::{
+    LastRetentionRun, RUN_EVERY_MS, RetentionCounts, RetentionProgress, RetentionRun,
+    find_progress, forget_progress, write_progress,
+};
+
+/// What a step did.
+#[derive(Debug, Default)]
+pub struct RetentionStep {
+    pub gone: RetentionCounts,
+    /// Whether the run goes on.
+    pub has_more: bool,
+    /// When the next run may begin; `None`: no rule is left.
+    pub next_at: Option<i64>,
+    /// The sessions whose conversations changed.
+    pub changed: Vec<Id>,
+    /// The last run that came to its end.
+    pub last: Option<LastRetentionRun>,
+    /// The tables whose pages are to be cleared now (`store/schema/free_space.rs`).
+    pub purged: Vec<&'static str>,
+    /// Why a session was left out.
+    pub failure: Option<Error>,
+    /// The tables that this step deleted from.
+    #[cfg(feature = "testing")]
+    pub touched: Vec<&'static str>,
+}
+
+/// Who clears pages after the last deletion of a run (`RetentionStep::purged`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// The caller clears them after this step, which may then end the run.
+    ClearedAfter,
+    /// The caller clears them, and takes another step. An object that dies before it has
+    /// cleared them finds the run as it was.
+    NotCleared,
+    /// The caller has cleared them.
+    Cleared,
+}
+
+/// Whether a step has something to do now. One row, or none where no rule was ever set.
+pub fn is_due(memory: &Memory<'_>) -> Result<bool> {
+    Ok(match find_progress(memory.db)? {
+        Some(progress) => progress.is_due(memory.host.now_ms()),
+        None => is_deployed(memory),
+    })
+}
+
+/// Whether the deployed defaults have rules.
+pub fn is_deployed(memory: &Memory<'_>) -> bool {
+    let deployed = memory.deployed;
+    deployed.config.defaults.retention.is_some()
+        || deployed
+            .blocks
+            .iter()
+            .any(|block| block.retention.is_some())
+}
+
+/// Takes a step if one is due. A step that did nothing says when the next run begins.
+/// `None`: no rule was ever set.
+pub fn step_if_due(memory: &Memory<'_>, pages: Pages) -> Result<Option<RetentionStep>> {
+    match find_progress(memory.db)? {
+        Some(progress) if !progress.is_due(memory.host.now_ms()) => Ok(Some(RetentionStep {
+            next_at: Some(progress.next_at),
+            ..RetentionStep::default()
+        })),
+        None if !is_deployed(memory) => Ok(None),
+        Some(_) | None => step(memory, pages).map(Some),
+    }
+}
+
+/// Takes one step of the run that goes on, or begins a run. Each step is a transaction.
+pub fn step(memory: &Memory<'_>, pages: Pages) -> Result<RetentionStep> {
+    let session = Cell::new(None);
+    let error = match atomically(memory.db, || take_step(memory, pages, &session)) {
+        Ok(step) => return Ok(step),
+        Err(error) => error,
+    };
+    // A row that can't be read costs its own session, and no other.
+    let Some(number) = session.get() else {
+        return Err(error);
+    };
+    atomically(memory.db, || {
+        let now_ms = memory.host.now_ms();
+        let mut progress = find_progress(memory.db)?.unwrap_or_default();
+        let run = take_run(&mut progress, now_ms);
+        if run.failed_at == Some(number) {
+            return Err(Error::storage("retention can't pass a session"));
+        }
+        progress.run = Some(RetentionRun {
+            failed_at: Some(number),
+            ..run
+        });
+        write_progress(memory.db, &progress)
+    })?;
+    Ok(RetentionStep {
+        has_more: true,
+        failure: Some(error),
+        ..RetentionStep::default()
+    })
+}
+
+/// The run that goes on, or one that begins now.
+fn take_run(progress: &mut RetentionProgress, now_ms: i64) -> RetentionRun {
+    progress.run.take().unwrap_or_else(|| {
+        progress.next_at = now_ms + RUN_EVERY_MS;
+        begin(now_ms)
+    })
+}
+
+pub fn begin(now_ms: i64) -> RetentionRun {
+    RetentionRun {
+        started_at: now_ms,
+        ..RetentionRun::default()
+    }
+}
+
+fn take_step(
+    memory: &Memory<'_>,
+    pages: Pages,
+    session: &Cell<Option<i64>>,
+) -> Result<RetentionStep> {
+    let erasing = ErasingDatabase::new(memory.db);
+    let db = &erasing;
+    let now_ms = memory.host.now_ms();
+    let mut progress = find_progress(db)?.unwrap_or_default();
+    let was_there = progress != RetentionProgress::default();
+    let mut run = take_run(&mut progress, now_ms);
+    let mut work = StepWork::new(false);
+    let walk = RetentionWalk::new(memory, db, run.started_at, session, &EVERYTHING)?;
+    let mut purged = Vec::new();
+    let is_over = walk.go_on(&mut run, &mut work)? && {
+        // The last step comes by itself, so that it is as short as the others.
+        let was_finishing = std::mem::replace(&mut run.is_finishing, true);
+        let is_clean =
+            run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
+        if was_finishing && !is_clean && pages != Pages::Cleared {
+            purged = erase::finish(db, &[&run.gone, &work.gone]);
+        }
+        is_clean || (was_finishing && pages != Pages::NotCleared)
+    };
+    run.steps += 1;
+    run.gone.join(&work.gone);
+    let has_rules = walk.has_rules()?;
+    let mut step = RetentionStep {
+        gone: work.gone,
+        has_more: !is_over,
+        next_at: has_rules.then_some(progress.next_at),
+        changed: work.changed,
+        last: None,
+        purged,
+        failure: None,
+        #[cfg(feature = "testing")]
+        touched: erasing.take_tables(),
+    };
+    if is_over && !has_rules {
+        if was_there {
+            forget_progress(db)?;
+        }
+        return Ok(step);
+    }
+    if is_over {
+        // Rules that were set meanwhile have the next run begin at once.
+        step.has_more = progress.next_at == 0;
+        progress.last = Some(LastRetentionRun {
+            started_at: run.started_at,
+            ended_at: now_ms,
+            steps: run.steps,
+            gone: run.gone,
+            skipped: run.skipped,
+        });
+    } else {
+        progress.run = Some(run);
+    }
+    write_progress(db, &progress)?;
+    step.last = progress.last;
+    Ok(step)
+}

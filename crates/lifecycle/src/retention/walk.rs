@@ -1,0 +1,251 @@
+//! The way of a run through the agent: its own memory first, then session after session.
+//! A request may narrow the way to one session or one block, and may bring rules of its own.
+
+use std::cell::Cell;
+
+use super::checkpoints;
+use super::events;
+use super::memory::{DAY_MS, KeptMemory, load_block_rules, versions_days};
+use super::sessions::{IdleSession, ThreadPart, delete_if_idle, find_next, find_session};
+use super::work::StepWork;
+use base::error::Result;
+use memory::Memory;
+use store::config::load_config;
+use store::erasing::ErasingDatabase;
+use store::retention::{BlockRetention, Retention, RetentionRules};
+use store::retention_progress::{RetentionRun, RunPlace, RunStage};
+
+/// Where a walk goes, and the rules that a request brings for this place.
+#[derive(Default)]
+pub struct WalkBounds {
+    /// The number of the one session. `None`: the agent, with all sessions.
+    pub session: Option<i64>,
+    /// The key of the one block.
+    pub block: Option<String>,
+    /// The rules that hold there instead of the place's own.
+    pub rules: Option<Retention>,
+}
+
+/// All of the agent, by the rules that are set.
+pub const EVERYTHING: WalkBounds = WalkBounds {
+    session: None,
+    block: None,
+    rules: None,
+};
+
+impl WalkBounds {
+    /// The rules that the request brings for this level.
+    fn rules_of(&self, is_level: bool) -> Option<&Retention> {
+        self.rules.as_ref().filter(|_| is_level)
+    }
+
+    /// The block that alone is looked at, with the rules that the request brings for it.
+    pub fn only_block(&self) -> Option<(&str, Option<BlockRetention>)> {
+        let rules = self.rules.as_ref().map(Retention::of_block);
+        self.block.as_deref().map(|block| (block, rules))
+    }
+
+    /// Where the walk begins.
+    pub fn start(&self) -> RunPlace {
+        RunPlace {
+            number: self.session.unwrap_or(0),
+            stage: match self.block {
+                Some(_) => RunStage::BlockVersions,
+                None => RunStage::Idle,
+            },
+            ..RunPlace::default()
+        }
+    }
+}
+
+/// The agent's rules: its own, or those that are deployed.
+pub fn load_rules(memory: &Memory<'_>) -> Result<RetentionRules> {
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    let retention: Retention = config.retention.unwrap_or_default();
+    Ok(retention.within(RetentionRules::default()))
+}
+
+/// A walk, as far as one step goes.
+pub struct RetentionWalk<'a> {
+    memory: &'a Memory<'a>,
+    db: &'a ErasingDatabase<'a>,
+    agents: RetentionRules,
+    /// The shortest time for which the agent's blocks keep earlier versions. Prompts of all
+    /// sessions show these blocks.
+    shown_days: Option<i64>,
+    /// When the run began.
+    now_ms: i64,
+    /// The session that is looked at.
+    session: &'a Cell<Option<i64>>,
+    bounds: &'a WalkBounds,
+}
+
+impl<'a> RetentionWalk<'a> {
+    pub fn new(
+        memory: &'a Memory<'a>,
+        db: &'a ErasingDatabase<'a>,
+        now_ms: i64,
+        session: &'a Cell<Option<i64>>,
+        bounds: &'a WalkBounds,
+    ) -> Result<Self> {
+        let is_agent = bounds.session.is_none() && bounds.block.is_none();
+        let agents = match bounds.rules_of(is_agent) {
+            Some(rules) => rules.within(RetentionRules::default()),
+            None => load_rules(memory)?,
+        };
+        let own = load_block_rules(db, "", memory.deployed)?;
+        Ok(Self {
+            memory,
+            db,
+            shown_days: versions_days(&own, agents.memory),
+            agents,
+            now_ms,
+            session,
+            bounds,
+        })
+    }
+
+    /// Whether the walk ends with the place where it began.
+    fn is_narrow(&self) -> bool {
+        self.bounds.session.is_some() || self.bounds.block.is_some()
+    }
+
+    /// Whether every session is looked at, and not those alone that have rules.
+    fn visits_all(&self) -> bool {
+        !self.agents.are_off() || self.shown_days.is_some()
+    }
+
+    /// Goes on until the work's bounds are reached. Returns whether the run is over.
+    pub fn go_on(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<bool> {
+        while work.has_room() {
+            if run.place.stage != RunStage::Over {
+                self.go_on_here(run, work)?;
+                continue;
+            }
+            if self.is_narrow() {
+                return Ok(true);
+            }
+            work.look(1);
+            let Some(number) = find_next(self.db, run.place.number, self.visits_all())? else {
+                return Ok(true);
+            };
+            run.place = RunPlace {
+                number,
+                ..RunPlace::default()
+            };
+        }
+        Ok(self.is_narrow() && run.place.stage == RunStage::Over)
+    }
+
+    fn go_on_here(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<()> {
+        let place = &mut run.place;
+        if place.number == 0 {
+            let memory = self.memory_of("", self.agents)?;
+            if place.stage == RunStage::Idle {
+                place.stage = RunStage::BlockVersions;
+                memory.forget_old_proposals(work)?;
+                return memory.forget_old_prompt(work);
+            }
+            return memory.go_on(place, work);
+        }
+        if run.failed_at == Some(place.number) {
+            run.failed_at = None;
+            run.skipped += 1;
+            place.stage = RunStage::Over;
+            // Written at once, so that a session that fails next can't bring this one back.
+            work.end();
+            return Ok(());
+        }
+        self.session.set(Some(place.number));
+        match self.go_on_in_session(place, work) {
+            // A dry run leaves out what a run would leave out.
+            Err(_) if work.is_dry => place.stage = RunStage::Over,
+            done => done?,
+        }
+        self.session.set(None);
+        Ok(())
+    }
+
+    fn go_on_in_session(&self, place: &mut RunPlace, work: &mut StepWork) -> Result<()> {
+        work.look(1);
+        let Some(session) = find_session(self.db, place.number)? else {
+            place.stage = RunStage::Over;
+            return Ok(());
+        };
+        if session.is_pinned {
+            place.stage = RunStage::Over;
+            return Ok(());
+        }
+        let is_session = self.bounds.session.is_some() && self.bounds.block.is_none();
+        let rules = match self.bounds.rules_of(is_session) {
+            Some(rules) => rules.within(self.agents),
+            None => session.rules(self.agents),
+        };
+        let cutoff = |days: i64| self.now_ms - days * DAY_MS;
+        let host = self.memory.host;
+        match place.stage {
+            RunStage::Idle => {
+                place.stage = RunStage::Checkpoints;
+                if let Some(days) = rules.sessions_idle_days {
+                    match delete_if_idle(self.db, host, &session, cutoff(days), work)? {
+                        IdleSession::Stays => {}
+                        IdleSession::Gone => place.stage = RunStage::Over,
+                        IdleSession::Shorter => place.stage = RunStage::Idle,
+                    }
+                }
+                Ok(())
+            }
+            RunStage::Checkpoints => {
+                let is_over = match (rules.runs_kept, &session.thread) {
+                    (Some(kept), Some(ThreadPart::Checkpoints(thread))) => {
+                        checkpoints::delete_old(self.db, host, &session, thread, kept, place, work)?
+                    }
+                    (Some(_), Some(ThreadPart::Writes(_)) | None) | (None, _) => true,
+                };
+                if is_over {
+                    place.stage = RunStage::Events;
+                    place.after_seq = 0;
+                }
+                Ok(())
+            }
+            RunStage::Events => {
+                // A checkpoint uses values that are older than itself. So of a thread whole
+                // checkpoints go, and not events by their age.
+                let is_thread = session.thread.is_some();
+                let is_over = match rules.events_days.filter(|_| !is_thread) {
+                    Some(days) => {
+                        let cutoff = cutoff(days);
+                        events::delete_old(self.db, host, &session.id, cutoff, place, work)?
+                    }
+                    None => true,
+                };
+                if is_over {
+                    place.stage = RunStage::BlockVersions;
+                    let memory = self.memory_of(session.id.as_str(), rules)?;
+                    memory.forget_old_prompt(work)?;
+                }
+                Ok(())
+            }
+            _ => self
+                .memory_of(session.id.as_str(), rules)?
+                .go_on(place, work),
+        }
+    }
+
+    fn memory_of<'m>(&'m self, scope: &'m str, rules: RetentionRules) -> Result<KeptMemory<'m>> {
+        let deployed = self.memory.deployed;
+        let shown = self.shown_days;
+        let memory = KeptMemory::load(self.db, deployed, scope, rules.memory, self.now_ms, shown)?;
+        Ok(match self.bounds.only_block() {
+            Some((block, rules)) => memory.only(block, rules),
+            None => memory,
+        })
+    }
+
+    /// Whether anything has rules.
+    pub fn has_rules(&self) -> Result<bool> {
+        Ok(!self.agents.are_off()
+            || find_next(self.db, 0, false)?.is_some()
+            || !load_block_rules(self.db, "", self.memory.deployed)?.is_empty())
+    }
+}

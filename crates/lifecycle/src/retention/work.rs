@@ -1,0 +1,92 @@
+//! How much one step does, and what it has done.
+
+use base::ids::Id;
+use store::retention_progress::RetentionCounts;
+
+/// The most rows that a step deletes, beside those of the last session or item. An event
+/// with its traces is about four rows: some milliseconds of work for a hundred of them.
+pub const MAX_STEP_DELETED: i64 = 500;
+
+/// The most rows that a step looks at.
+pub const MAX_STEP_LOOKED: i64 = 2_000;
+
+/// The most bytes of the events that a step deletes. Only the last one may exceed it, which
+/// has 4 MiB at most.
+pub const MAX_STEP_BYTES: i64 = 4 << 20;
+
+/// The most rows that a dry run looks at. It deletes nothing, and goes on for longer.
+pub const MAX_DRY_LOOKED: i64 = 20_000;
+
+/// What one step may still do. A Worker's clock stands still while it computes, so rows and
+/// bytes bound the time.
+pub struct StepWork {
+    /// Nothing is deleted, only counted.
+    pub is_dry: bool,
+    looked_left: i64,
+    deleted_left: i64,
+    bytes_left: i64,
+    pub gone: RetentionCounts,
+    /// The sessions whose conversations changed.
+    pub changed: Vec<Id>,
+}
+
+impl StepWork {
+    pub fn new(is_dry: bool) -> Self {
+        Self {
+            is_dry,
+            looked_left: match is_dry {
+                true => MAX_DRY_LOOKED,
+                false => MAX_STEP_LOOKED,
+            },
+            deleted_left: MAX_STEP_DELETED,
+            bytes_left: MAX_STEP_BYTES,
+            gone: RetentionCounts::default(),
+            changed: Vec::new(),
+        }
+    }
+
+    pub fn has_room(&self) -> bool {
+        let may_delete = self.is_dry || (self.deleted_left > 0 && self.bytes_left > 0);
+        self.looked_left > 0 && may_delete
+    }
+
+    /// The rows that one statement may return. At least one, so that a step goes on.
+    pub fn page(&self) -> i64 {
+        let room = match self.is_dry {
+            true => self.looked_left,
+            false => self.looked_left.min(self.deleted_left),
+        };
+        room.clamp(1, MAX_STEP_DELETED)
+    }
+
+    /// Whether nothing was deleted yet, and a whole page may be looked at.
+    pub fn is_new(&self) -> bool {
+        self.page() == MAX_STEP_DELETED && self.bytes_left == MAX_STEP_BYTES
+    }
+
+    pub fn bytes_left(&self) -> i64 {
+        self.bytes_left.max(0)
+    }
+
+    pub fn look(&mut self, rows: usize) {
+        self.looked_left -= rows as i64;
+    }
+
+    pub fn delete(&mut self, rows: i64, bytes: i64) {
+        if !self.is_dry {
+            self.deleted_left -= rows;
+            self.bytes_left -= bytes;
+        }
+    }
+
+    /// Ends the step after the session that it is at.
+    pub fn end(&mut self) {
+        self.looked_left = 0;
+    }
+
+    pub fn change(&mut self, session_id: &Id) {
+        if self.changed.last() != Some(session_id) {
+            self.changed.push(session_id.clone());
+        }
+    }
+}

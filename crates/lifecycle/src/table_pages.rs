@@ -1,0 +1,243 @@
+//! A request's walk over tables, row by row in the order of a key, within a bound of rows
+//! and of bytes. A cursor names the row where the next request goes on, so that a table of
+//! any length is read in pages.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use base::columns::{FromRow, find};
+use base::database::{Database, Row, SqlValue};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, Tree, json};
+
+/// A position: a place in a list of tables, and the key of the last row that was looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PageCursor {
+    pub table: usize,
+    /// Empty: the table begins.
+    pub after: Vec<SqlValue>,
+}
+
+impl PageCursor {
+    /// Reads a request's cursor. `key_columns`: how many columns the key of the table at a
+    /// place has; `None`: there is no such table.
+    pub fn read(text: Option<&str>, key_columns: impl Fn(usize) -> Option<usize>) -> Result<Self> {
+        let Some(text) = text else {
+            return Ok(Self::default());
+        };
+        Self::decode(text, key_columns).ok_or_else(|| {
+            Error::invalid(
+                "cursor",
+                "`cursor` must be the `cursor` of an earlier answer, as it was.",
+            )
+        })
+    }
+
+    /// Goes on with the next table.
+    pub fn leave_table(&mut self) {
+        self.table += 1;
+        self.after.clear();
+    }
+
+    pub fn encode(&self) -> String {
+        let key: Vec<serde_json::Value> = self
+            .after
+            .iter()
+            .map(|value| match value {
+                SqlValue::Text(text) => json!(text),
+                SqlValue::Integer(number) => json!(number),
+                SqlValue::Real(number) => json!(*number as i64),
+                SqlValue::Null => json!(null),
+            })
+            .collect();
+        URL_SAFE_NO_PAD.encode(json::text(&json!([self.table, key])))
+    }
+
+    /// `None`: no request answered this cursor.
+    fn decode(text: &str, key_columns: impl Fn(usize) -> Option<usize>) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let Tree(parts) = json::decode_bytes(&bytes).ok()?;
+        let table = usize::try_from(parts.get(0)?.as_u64()?).ok()?;
+        let key = parts.get(1)?.as_array()?;
+        let columns = key_columns(table)?;
+        if !key.is_empty() && key.len() != columns {
+            return None;
+        }
+        let value = |value: &serde_json::Value| match value {
+            serde_json::Value::String(text) => Some(SqlValue::Text(text.clone())),
+            value => value.as_i64().map(SqlValue::Integer),
+        };
+        Some(Self {
+            table,
+            after: key.iter().map(value).collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// What a request may still look at.
+#[derive(Debug)]
+pub struct PageRoom {
+    pub rows: i64,
+    pub bytes: i64,
+}
+
+impl PageRoom {
+    pub fn is_full(&self) -> bool {
+        self.rows <= 0 || self.bytes <= 0
+    }
+}
+
+/// The rows of one table that a request walks over.
+pub struct TableRows<'a> {
+    pub name: &'a str,
+    /// The columns of the primary key, in its order.
+    pub key: &'a [&'a str],
+    /// SQL: how many bytes a look at row `t` reads.
+    pub length: String,
+    /// The session whose rows alone are walked over.
+    pub only: Option<OwnRows<'a>>,
+}
+
+/// Which rows of a table are one session's.
+pub struct OwnRows<'a> {
+    pub session_id: &'a Id,
+    /// SQL: whether a row `t` is the session's. `?s` is the session's id.
+    pub condition: String,
+    /// Whether the condition bounds the key itself, which then leads to the rows. Otherwise
+    /// another index does.
+    pub is_range: bool,
+}
+
+/// The last row of a page.
+pub struct PageEnd {
+    pub rows: i64,
+    pub bytes: i64,
+    pub key: Vec<SqlValue>,
+}
+
+impl FromRow<'_> for PageEnd {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            rows: row.integer(0)?,
+            bytes: row.integer(1)?,
+            key: row.0.iter().skip(2).cloned().collect(),
+        })
+    }
+}
+
+/// The rows of one page, as SQL on rows `t`: after the last page's end, up to this one's.
+pub struct PageRange {
+    pub condition: String,
+    pub order: String,
+    pub params: Vec<SqlValue>,
+}
+
+impl TableRows<'_> {
+    /// Finds the end of the next page, and takes the page from the room. `None`: the table
+    /// has no more rows.
+    pub fn next_page(
+        &self,
+        db: &dyn Database,
+        after: &[SqlValue],
+        room: &mut PageRoom,
+    ) -> Result<Option<(PageEnd, PageRange)>> {
+        let Some(end) = self.find_end(db, after, room)? else {
+            return Ok(None);
+        };
+        room.rows -= end.rows;
+        room.bytes -= end.bytes;
+        let order = self.order();
+        let (range, mut params) = self.rows_after(after);
+        let bounds: Vec<String> = (0..end.key.len())
+            .map(|index| format!("?{}", params.len() + index + 1))
+            .collect();
+        params.extend(end.key.iter().cloned());
+        let condition = format!("{range} AND ({order}) <= ({})", bounds.join(", "));
+        let range = PageRange {
+            condition,
+            order,
+            params,
+        };
+        Ok(Some((end, range)))
+    }
+
+    fn find_end(
+        &self,
+        db: &dyn Database,
+        after: &[SqlValue],
+        room: &PageRoom,
+    ) -> Result<Option<PageEnd>> {
+        let (key, order) = (self.key.join(", "), self.order());
+        let (range, mut params) = self.rows_after(after);
+        let [rows, bytes] = [params.len() + 1, params.len() + 2];
+        params.extend([room.rows.into(), room.bytes.into()]);
+        let sql = format!(
+            "SELECT place, total, {key}
+               FROM (SELECT {key}, row_number() OVER (ORDER BY {key}) AS place,
+                            sum(bytes) OVER (ORDER BY {key}) AS total
+                       FROM (SELECT {key}, {length} AS bytes
+                               FROM {name} AS t
+                              WHERE {range}
+                              ORDER BY {order}
+                              LIMIT ?{rows}))
+              WHERE total <= ?{bytes}
+                 OR place = 1
+              ORDER BY place DESC
+              LIMIT 1",
+            length = self.length,
+            name = self.name,
+        );
+        find(db, &sql, &params)
+    }
+
+    /// SQL: the key that orders the rows. For one session, an index leads to its rows, and
+    /// the plus keeps SQLite from walking through all rows by their numbers instead.
+    fn order(&self) -> String {
+        match (&self.only, self.key) {
+            (
+                Some(OwnRows {
+                    is_range: false, ..
+                }),
+                [number],
+            ) => format!("+t.{number}"),
+            (_, key) => key.join(", "),
+        }
+    }
+
+    /// SQL: the rows after this key that the caller may see, and its parameters.
+    fn rows_after(&self, after: &[SqlValue]) -> (String, Vec<SqlValue>) {
+        let mut params = after.to_vec();
+        let mut range = match after.len() {
+            0 => "1".to_owned(),
+            count => {
+                let values: Vec<String> = (1..=count).map(|at| format!("?{at}")).collect();
+                format!("({}) > ({})", self.order(), values.join(", "))
+            }
+        };
+        if let Some(own) = &self.only {
+            params.push(own.session_id.as_str().into());
+            let session = format!("?{}", params.len());
+            range.push_str(&format!(" AND {}", own.condition.replace("?s", &session)));
+        }
+        (range, params)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written_and_no_other_text_is_one() {
+        let columns = |table: usize| (table < 12).then_some(2);
+        let cursor = PageCursor {
+            table: 0,
+            after: vec!["s".into(), SqlValue::Integer(7)],
+        };
+        assert_eq!(PageCursor::decode(&cursor.encode(), columns), Some(cursor));
+        for text in ["", "x", "W10", "WzAsWzFdXQ", "Wzk5LFtdXQ"] {
+            assert_eq!(PageCursor::decode(text, columns), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,552 @@
+//! Exports a session, one page of lines at a time. Each page reads a bounded number of
+//! rows, and only when the reader asks for it, so a slow reader costs nothing.
+//!
+//! The export covers the rows that existed when it began. Events deleted meanwhile are
+//! left out. Events changed meanwhile, and the session's memory, appear as they are when
+//! their page is read.
+
+use crate::transfer::PAGE_BYTES;
+
+use super::lines::{
+    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, FileTime, LineKind, SessionLine,
+    SessionLineUsage, SettingsPart, count, render, render_within,
+};
+use super::memory::export::MemoryExport;
+use base::action::Action;
+use base::columns::{FromRow, find, find_value, load};
+use base::database::{Database, Row, SqlValue, find_row};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, Count, RawValue, ReadError};
+use base::tags::Tags;
+use context::compaction::journal::load_journal;
+use context::compaction::settings::OwnSettings;
+use log::find::find_seqs;
+use log::row::ShortRow;
+use log::sessions::ACTIVE_AT;
+use log::tip::{LogTip, get_tip};
+use log::tool::StoredTool;
+use messages::tree::overlays;
+use messages::tree::path::PathRow;
+use store::last_turns::{
+    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
+};
+use store::learn_due::load_learned;
+use store::retention::{Retention, read_retention};
+
+/// Room for a line's ids, times and field names, beside its bodies.
+const LINE_ROOM_BYTES: usize = 2 << 10;
+
+/// Rows per statement. With bodies of at most `INLINE_BYTES` each, 8 MiB.
+const MAX_BATCH: i64 = 128;
+
+/// Feed entries per statement. The entries are small.
+const CHANGES_BATCH: i64 = 1000;
+
+/// The section to write next.
+enum ExportSection {
+    Session(String),
+    Events { after_seq: i64 },
+    Compactions,
+    Changes { after_cursor: i64 },
+    Memory(MemoryExport),
+    End,
+    Done,
+}
+
+/// A place among a session's events.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventsPlace {
+    /// The `seq` of an event before the place, and of none after it.
+    pub seq: i64,
+    /// The number of events before the place.
+    pub events: i64,
+}
+
+pub struct Export {
+    session_id: Id,
+    /// The session's number and creation time. Both are needed to tell it from a later
+    /// session with the same id, because numbers are used again.
+    number: i64,
+    created_at: i64,
+    last_seq: i64,
+    last_cursor: i64,
+    chosen_leaf: Option<Id>,
+    section: ExportSection,
+    /// Events that the next statement reads.
+    batch: i64,
+    events: i64,
+}
+
+impl Export {
+    /// Begins an export of the session as it is now.
+    pub fn begin(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        Self::begin_as(db, session_id, true)
+    }
+
+    /// Begins an export for the file of the whole agent, which names no agent.
+    pub fn begin_in_agent(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        Self::begin_as(db, session_id, false)
+    }
+
+    fn begin_as(db: &dyn Database, session_id: &Id, names_agent: bool) -> Result<Self> {
+        let tip = get_tip(db, session_id)?;
+        let (number, mut session) = load_session(db, session_id, &tip)?;
+        session.agent_id.take_if(|_| !names_agent);
+        session.learned_seq.take_if(|_| names_agent);
+        let created_at = session.created_at.0;
+        let sql = "SELECT leaf_seq
+                     FROM cf_agents_sessions
+                    WHERE id = ?1
+                      AND leaf_chosen_at >= ?2";
+        let params = [session_id.as_str().into(), tip.newest_seq.into()];
+        let chosen = find_value::<Option<i64>>(db, sql, &params)?.flatten();
+        let chosen_leaf = tip.leaf.filter(|leaf| chosen == Some(leaf.seq));
+        let sql = "SELECT max(cursor) FROM cf_agents_changes WHERE session_id = ?1";
+        let last_cursor = find_value::<Option<i64>>(db, sql, &[session_id.as_str().into()])?;
+        Ok(Self {
+            session_id: session_id.clone(),
+            number,
+            created_at,
+            last_seq: tip.newest_seq,
+            last_cursor: last_cursor.flatten().unwrap_or(0),
+            chosen_leaf: chosen_leaf.and_then(|leaf| Id::parse(leaf.id).ok()),
+            section: ExportSection::Session(render(&session)?),
+            batch: MAX_BATCH,
+            events: 0,
+        })
+    }
+
+    /// Goes on after a place that [`Self::find_place`] told.
+    pub fn go_on(&mut self, place: EventsPlace) {
+        self.events = place.events;
+        self.section = ExportSection::Events {
+            after_seq: place.seq,
+        };
+    }
+
+    /// The place after the events that were written. `None`: the export is not among the
+    /// events.
+    pub fn find_place(&self) -> Option<EventsPlace> {
+        let seq = match self.section {
+            ExportSection::Events { after_seq } => after_seq,
+            ExportSection::Compactions => self.last_seq,
+            _ => return None,
+        };
+        Some(EventsPlace {
+            seq,
+            events: self.events,
+        })
+    }
+
+    pub fn session_id(&self) -> &Id {
+        &self.session_id
+    }
+
+    /// When the session was created, as its line says.
+    pub fn created_at(&self) -> i64 {
+        FileTime::of(self.created_at).0
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self.section, ExportSection::Done)
+    }
+
+    /// The next lines, about [`PAGE_BYTES`] of them. `None`: there are no more lines.
+    pub fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
+        if matches!(self.section, ExportSection::Done) {
+            return Ok(None);
+        }
+        self.check_session(db)?;
+        let mut page = String::new();
+        while page.len() < PAGE_BYTES {
+            match &mut self.section {
+                ExportSection::Session(line) => {
+                    page.push_str(line);
+                    self.section = ExportSection::Events { after_seq: 0 };
+                }
+                ExportSection::Events { after_seq } => {
+                    let after_seq = *after_seq;
+                    self.section = match self.add_events(db, after_seq, &mut page)? {
+                        Some(after_seq) => ExportSection::Events { after_seq },
+                        None => ExportSection::Compactions,
+                    };
+                }
+                ExportSection::Compactions => {
+                    self.add_compactions(db, &mut page)?;
+                    self.section = ExportSection::Changes { after_cursor: 0 };
+                }
+                ExportSection::Changes { after_cursor } => {
+                    let after_cursor = *after_cursor;
+                    self.section = match self.add_changes(db, after_cursor, &mut page)? {
+                        Some(after_cursor) => ExportSection::Changes { after_cursor },
+                        None => ExportSection::Memory(MemoryExport::default()),
+                    };
+                }
+                ExportSection::Memory(memory) => {
+                    if !memory.add(db, self.session_id.as_str(), &mut page)? {
+                        self.section = ExportSection::End;
+                    }
+                }
+                ExportSection::End => {
+                    page.push_str(&self.end(db)?);
+                    self.section = ExportSection::Done;
+                }
+                ExportSection::Done => break,
+            }
+        }
+        Ok(Some(page))
+    }
+
+    fn check_session(&self, db: &dyn Database) -> Result<()> {
+        let sql = "SELECT 1
+                     FROM cf_agents_sessions
+                    WHERE id = ?1
+                      AND number = ?2
+                      AND created_at = ?3";
+        let params: [SqlValue; 3] = [
+            self.session_id.as_str().into(),
+            self.number.into(),
+            self.created_at.into(),
+        ];
+        match find_row(db, sql, &params)? {
+            Some(_) => Ok(()),
+            None => Err(Error::session_not_found(self.session_id.as_str())),
+        }
+    }
+
+    /// Adds events. Returns the `seq` to go on after; `None`: there are no more events.
+    fn add_events(
+        &mut self,
+        db: &dyn Database,
+        after_seq: i64,
+        page: &mut String,
+    ) -> Result<Option<i64>> {
+        let sql = format!(
+            "SELECT {}
+               FROM cf_agents_events AS e
+              WHERE e.session_id = ?1
+                AND e.seq > ?2
+                AND e.seq <= ?3
+              ORDER BY e.seq
+              LIMIT ?4",
+            ExportedRow::columns()
+        );
+        let params: [SqlValue; 4] = [
+            self.session_id.as_str().into(),
+            after_seq.into(),
+            self.last_seq.into(),
+            self.batch.into(),
+        ];
+        let rows = db.rows(&sql, &params)?;
+        let mut added = 0;
+        for row in &rows {
+            let line = self.event(db, row)?;
+            match page.is_empty() {
+                // Avoids a second copy of a long line.
+                true => *page = line,
+                false => page.push_str(&line),
+            }
+            self.events += 1;
+            added += 1;
+            if page.len() >= PAGE_BYTES {
+                break;
+            }
+        }
+        let has_more = added < rows.len() || rows.len() as i64 == self.batch;
+        // If a few rows fill a page, the next statement reads fewer rows.
+        self.batch = (added as i64 * 2).clamp(1, MAX_BATCH);
+        match rows.get(added.saturating_sub(1)) {
+            Some(last) if has_more => Ok(Some(last.read::<PathRow>()?.seq)),
+            _ => Ok(None),
+        }
+    }
+
+    fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {
+        let row: ExportedRow = row.read()?;
+        let mut event = row.event.get(db, &self.session_id)?;
+        let damaged = |what: &'static str| {
+            let id = event.id.clone();
+            move |_: ReadError| Error::corrupt_row(&id, what)
+        };
+        let has_content = row.has_content || !event.content.is_empty();
+        if event.action == Action::UserMessage {
+            // The note of `runTurn` about a user's message counts in this session alone.
+            event.note = None;
+        }
+        let message = event.message.take().map(object_of);
+        if message.is_some() {
+            // The message contains the same text. Holding a long text once saves memory.
+            event.content = String::new();
+        }
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let bodies = [&message, &event.tool, &event.metadata, &event.note];
+        let bytes =
+            LINE_ROOM_BYTES + event.content.len() + bodies.map(length).iter().sum::<usize>();
+        let out = EventOut {
+            kind: LineKind::Event,
+            seq: event.seq,
+            id: &event.id,
+            parent_id: row.parent_id,
+            action: event.action.name(),
+            content: Some(event.content.as_str()).filter(|_| has_content && message.is_none()),
+            tool: match &event.tool {
+                Some(tool) => json::decode(tool).map_err(damaged("tool"))?,
+                None => StoredTool::default(),
+            },
+            metadata: raw(event.metadata.as_deref()).map_err(damaged("metadata"))?,
+            message: raw(message.as_deref()).map_err(damaged("message"))?,
+            note: raw(event.note.as_deref()).map_err(damaged("note"))?,
+            created_at: event.created_at,
+            written_at: row.written_at,
+        };
+        render_within(&out, bytes)
+    }
+
+    /// Adds all overlays at once: a session has few.
+    fn add_compactions(&self, db: &dyn Database, page: &mut String) -> Result<()> {
+        for overlay in overlays::load_overlays(db, &self.session_id)? {
+            if overlay.range.to_seq > self.last_seq {
+                continue;
+            }
+            let id = |id: &str| Id::parse(id.to_owned()).map_err(Error::storage);
+            page.push_str(&render(&CompactionLine {
+                kind: LineKind::Compaction,
+                id: id(&overlay.id)?,
+                from_id: id(&overlay.from_id)?,
+                to_id: id(&overlay.to_id)?,
+                summary: overlay.summary,
+                tokens_before: overlay.tokens_before.map(count),
+                tokens_after: overlay.tokens_after.map(count),
+                created_at: FileTime::of(overlay.created_at),
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Adds changes. Returns the cursor to go on after; `None`: there are no more
+    /// changes.
+    fn add_changes(
+        &self,
+        db: &dyn Database,
+        after_cursor: i64,
+        page: &mut String,
+    ) -> Result<Option<i64>> {
+        let params: [SqlValue; 4] = [
+            self.session_id.as_str().into(),
+            after_cursor.into(),
+            self.last_cursor.into(),
+            CHANGES_BATCH.into(),
+        ];
+        let rows: Vec<ChangeRow> = load(
+            db,
+            &format!(
+                "SELECT {}
+                   FROM cf_agents_changes
+                  WHERE session_id = ?1
+                    AND cursor > ?2
+                    AND cursor <= ?3
+                  ORDER BY cursor
+                  LIMIT ?4",
+                ChangeRow::COLUMNS
+            ),
+            &params,
+        )?;
+        let is_full = rows.len() as i64 == CHANGES_BATCH;
+        let last_cursor = rows.last().map(|row| row.cursor).filter(|_| is_full);
+        for row in rows {
+            page.push_str(&render(&ChangeLine {
+                kind: LineKind::Change,
+                cursor: count(row.cursor),
+                change: row.kind,
+                id: row.id.and_then(|id| Id::parse(id).ok()),
+                changed_at: FileTime::of(row.changed_at),
+            })?);
+        }
+        Ok(last_cursor)
+    }
+
+    fn end(&mut self, db: &dyn Database) -> Result<String> {
+        let chosen = match self.chosen_leaf.take() {
+            // The chosen leaf may have been deleted since the export began.
+            Some(id) if !find_seqs(db, &self.session_id, std::iter::once(&id))?.is_empty() => {
+                Some(id)
+            }
+            _ => None,
+        };
+        render(&EndLine {
+            kind: LineKind::End,
+            events: Count(self.events),
+            leaf_id: chosen,
+        })
+    }
+}
+
+/// An event, and the fields that only its line in a file has.
+struct ExportedRow<'r> {
+    event: ShortRow,
+    parent_id: Option<&'r str>,
+    written_at: i64,
+    has_content: bool,
+}
+
+impl ExportedRow<'_> {
+    /// The columns of an event `e`.
+    fn columns() -> String {
+        let event = ShortRow::columns();
+        format!("{event}, e.parent_id, e.written_at, e.content IS NOT NULL")
+    }
+}
+
+impl<'r> FromRow<'r> for ExportedRow<'r> {
+    fn from_row(row: &'r Row) -> Result<Self> {
+        Ok(Self {
+            event: row.read()?,
+            parent_id: row.find_text(16),
+            written_at: row.integer(17)?,
+            has_content: row.integer(18)? == 1,
+        })
+    }
+}
+
+struct ChangeRow {
+    cursor: i64,
+    kind: String,
+    id: Option<String>,
+    changed_at: i64,
+}
+
+impl ChangeRow {
+    const COLUMNS: &str = "cursor, type, id, changed_at";
+}
+
+impl FromRow<'_> for ChangeRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            cursor: row.integer(0)?,
+            kind: row.text(1)?.to_owned(),
+            id: row.find_text(2).map(str::to_owned),
+            changed_at: row.integer(3)?,
+        })
+    }
+}
+
+/// The last line of an export that failed.
+pub fn render_failure(error: &Error) -> String {
+    let body = error.body();
+    // From `{"error":…}` to `{"type":"error","error":…}`.
+    format!(
+        "{{\"type\":\"error\",{}\n",
+        body.strip_prefix('{').unwrap_or("}")
+    )
+}
+
+/// Encloses an object's fields in braces, without copying a long text.
+fn object_of(mut fields: String) -> String {
+    fields.reserve_exact(2);
+    fields.insert(0, '{');
+    fields.push('}');
+    fields
+}
+
+fn raw(text: Option<&str>) -> Result<Option<&RawValue>, ReadError> {
+    text.map(json::decode).transpose()
+}
+
+struct SessionRow {
+    number: i64,
+    agent_id: String,
+    name: Option<String>,
+    parent_session_id: Option<String>,
+    metadata: Option<String>,
+    created_at: i64,
+    active_at: i64,
+    input_tokens: i64,
+    output_tokens: i64,
+    cost: f64,
+    cached_input_tokens: i64,
+    retention: Option<String>,
+    tags: Option<String>,
+    is_pinned: bool,
+}
+
+impl SessionRow {
+    /// The columns of a session `s` with its last turn.
+    fn columns() -> String {
+        format!(
+            "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
+             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS},
+             s.retention, s.pinned, s.tags"
+        )
+    }
+}
+
+impl FromRow<'_> for SessionRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            number: row.integer(0)?,
+            agent_id: row.text(1)?.to_owned(),
+            name: text(2),
+            parent_session_id: text(3),
+            metadata: text(4),
+            created_at: row.integer(5)?,
+            active_at: row.integer(6)?,
+            input_tokens: row.integer(7)?,
+            output_tokens: row.integer(8)?,
+            cost: row.number(9)?,
+            cached_input_tokens: row.integer(10)?,
+            retention: text(11),
+            is_pinned: row.integer(12)? == 1,
+            tags: text(13),
+        })
+    }
+}
+
+fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64, SessionLine)> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_sessions AS s {JOIN_LAST_TURN}
+          WHERE s.id = ?1",
+        SessionRow::columns()
+    );
+    let row: SessionRow = find(db, &sql, &[session_id.as_str().into()])?
+        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    let damaged = |what| Error::corrupt_row(session_id.as_str(), what);
+    let line = SessionLine {
+        kind: LineKind::Session,
+        format: Count(FORMAT),
+        id: session_id.clone(),
+        agent_id: Some(row.agent_id),
+        name: row.name,
+        parent_session_id: row.parent_session_id.and_then(|id| Id::parse(id).ok()),
+        metadata: row
+            .metadata
+            .as_deref()
+            .map(json::decode)
+            .transpose()
+            .map_err(|_| damaged("metadata"))?,
+        tags: Tags::read(row.tags.as_deref(), session_id.as_str())?,
+        created_at: FileTime::of(row.created_at),
+        updated_at: FileTime::of(row.active_at),
+        usage: SessionLineUsage {
+            input_tokens: count(row.input_tokens),
+            output_tokens: count(row.output_tokens),
+            cost: row.cost,
+            cached_input_tokens: Some(count(row.cached_input_tokens)).filter(|count| count.0 > 0),
+        },
+        // Needed if the newest events are deleted before their page is read.
+        seq_floor: count(tip.last_seq()),
+        compaction: Some(load_journal(db, session_id)?.settings)
+            .filter(|own| *own != OwnSettings::default())
+            .map(SettingsPart::from),
+        retention: Some(read_retention(
+            row.retention.as_deref(),
+            session_id.as_str(),
+        )?)
+        .filter(|own| *own != Retention::default()),
+        pinned: Some(row.is_pinned).filter(|is_pinned| *is_pinned),
+        learned_seq: load_learned(db, session_id)?,
+    };
+    Ok((row.number, line))
+}

@@ -1,0 +1,305 @@
+//! Imports a session: cuts the bytes into lines as they arrive. The session appears when
+//! the last line was read, and not earlier. Until then its rows are staged
+//! (`staging.rs`), in transactions of bounded size.
+//!
+//! Repeating an import changes nothing: its lines are compared with those that an export
+//! would write now.
+
+use crate::transfer::target::{ImportTarget, LeftOut, at_line};
+use serde::Serialize;
+
+use super::compare::{Comparing, already_exists};
+use super::cutting::LineCutter;
+use super::lines::{
+    ChangeLine, CompactionLine, EndLine, EventLine, LineHead, LineKind, SessionLine,
+};
+use super::rights::{ImportSender, permit_export};
+use super::writing::ImportWriter;
+use base::database::Database;
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use log::sessions::session_exists;
+
+/// The outcome of an import.
+#[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Imported {
+    pub session_id: Id,
+    /// The number of the session's events.
+    pub events: i64,
+    /// How many events this import wrote.
+    pub imported: i64,
+    /// How many events existed already.
+    pub skipped: i64,
+    /// What the file contains and this import left out. A frozen prompt is imported only
+    /// with the secret and `?allowSources=true`. Otherwise the session's next turn
+    /// freezes a new prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "testing", schemars(default))]
+    pub left_out: Vec<LeftOut>,
+}
+
+enum ImportState {
+    Empty,
+    Writing(Box<ImportWriter>),
+    Comparing(Box<Comparing>),
+    Ended(ImportEnding),
+}
+
+enum ImportEnding {
+    Written(Box<ImportWriter>, EndLine),
+    Same(i64),
+}
+
+pub struct Import {
+    target: ImportTarget,
+    state: ImportState,
+    lines: LineCutter,
+}
+
+impl Import {
+    pub fn new(target: ImportTarget) -> Self {
+        Self {
+            target,
+            state: ImportState::Empty,
+            lines: LineCutter::new(1),
+        }
+    }
+
+    /// An import whose first line has this number in the file.
+    pub fn begin_at(target: ImportTarget, line_number: u64) -> Self {
+        Self {
+            lines: LineCutter::new(line_number),
+            ..Self::new(target)
+        }
+    }
+
+    /// Takes the next line without its end. After an error, all rows of the import are
+    /// deleted.
+    pub fn push_line(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: Vec<u8>,
+        line_number: u64,
+    ) -> Result<()> {
+        self.lines.number_next(line_number);
+        let outcome = self.take_line(db, host, line);
+        self.undone_if_failed(db, outcome)
+    }
+
+    /// Takes the next bytes. After an error, all rows of the import are deleted.
+    pub fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
+        let outcome = self.take_bytes(db, host, bytes);
+        self.undone_if_failed(db, outcome)
+    }
+
+    /// The memory that the import holds between two pieces of the file: the unfinished
+    /// line.
+    pub fn kept_bytes(&self) -> usize {
+        self.lines.kept_bytes()
+    }
+
+    /// Whether the last line was taken.
+    pub fn is_at_end(&self) -> bool {
+        matches!(self.state, ImportState::Ended(_))
+    }
+
+    /// Whether the session was there already, so that nothing is written.
+    pub fn was_there(&self) -> bool {
+        matches!(
+            self.state,
+            ImportState::Comparing(_) | ImportState::Ended(ImportEnding::Same(_))
+        )
+    }
+
+    /// Takes the end of the file.
+    pub fn finish(mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
+        let outcome = self.take_end(db, host);
+        self.undone_if_failed(db, outcome)
+    }
+
+    /// Deletes the written rows because the sender disconnected.
+    pub fn give_up(&mut self, db: &dyn Database) -> Result<()> {
+        match std::mem::replace(&mut self.state, ImportState::Empty) {
+            ImportState::Writing(writing)
+            | ImportState::Ended(ImportEnding::Written(writing, _)) => writing.abandon(db),
+            ImportState::Empty
+            | ImportState::Comparing(_)
+            | ImportState::Ended(ImportEnding::Same(_)) => Ok(()),
+        }
+    }
+
+    fn undone_if_failed<T>(&mut self, db: &dyn Database, outcome: Result<T>) -> Result<T> {
+        if outcome.is_err() {
+            // If this fails too, a later import deletes the remaining rows.
+            let _ = self.give_up(db);
+        }
+        outcome
+    }
+
+    fn take_bytes(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
+        self.lines.receive(bytes.len())?;
+        let mut rest = bytes;
+        while let Some(line) = self.lines.cut(&mut rest)? {
+            self.take_line(db, host, line)?;
+        }
+        Ok(())
+    }
+
+    fn take_line(&mut self, db: &dyn Database, host: &dyn Host, line: Vec<u8>) -> Result<()> {
+        let line_number = self.lines.pass();
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let state = std::mem::replace(&mut self.state, ImportState::Empty);
+        let next = match state {
+            ImportState::Empty => self
+                .begin(db, host, &line)
+                .map_err(|e| at_line(line_number, e)),
+            ImportState::Comparing(mut comparing) => comparing
+                .take(db, &line)
+                .map(|events| match events {
+                    Some(events) => ImportState::Ended(ImportEnding::Same(events)),
+                    None => ImportState::Comparing(comparing),
+                })
+                .map_err(|error| at_line(line_number, error)),
+            ImportState::Writing(mut writing) => {
+                match take_line_of(&mut writing, db, host, line, line_number) {
+                    Ok(Some(end)) => Ok(ImportState::Ended(ImportEnding::Written(writing, end))),
+                    Ok(None) => Ok(ImportState::Writing(writing)),
+                    Err(error) => {
+                        // Kept, so that the rows it wrote can be deleted.
+                        self.state = ImportState::Writing(writing);
+                        Err(error)
+                    }
+                }
+            }
+            ImportState::Ended(ending) => {
+                self.state = ImportState::Ended(ending);
+                let error = Error::invalid("type", "Nothing may follow the `end` line.");
+                Err(at_line(line_number, error))
+            }
+        };
+        self.state = next?;
+        Ok(())
+    }
+
+    fn begin(&self, db: &dyn Database, host: &dyn Host, line: &[u8]) -> Result<ImportState> {
+        let kind = kind_of(line)?;
+        if kind != LineKind::Session {
+            return Err(Error::invalid(
+                "type",
+                "The first line must be the `session` line, as an export writes it.",
+            ));
+        }
+        let session: SessionLine = json::parse(line)?;
+        session.check()?;
+        if session_exists(db, self.target.session_id())? {
+            check_repeat(db, &self.target.sender)?;
+            let comparing = Comparing::begin(db, &self.target.sender, line)?;
+            return Ok(ImportState::Comparing(Box::new(comparing)));
+        }
+        let writing = ImportWriter::begin(db, host, &self.target, session)?;
+        Ok(ImportState::Writing(Box::new(writing)))
+    }
+
+    fn take_end(&mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
+        let rest = self.lines.take_rest();
+        self.take_line(db, host, rest)?;
+        let cut_off = Error::invalid(
+            "type",
+            "The file ends before its `end` line: it was cut off. Export the session again, or send the whole of it.",
+        );
+        let (events, imported, left_out) = match &mut self.state {
+            ImportState::Ended(ImportEnding::Same(events)) => (*events, 0, Vec::new()),
+            ImportState::Ended(ImportEnding::Written(writing, end)) => {
+                let events = writing.finish(db, host, end)?;
+                (events, events, writing.left_out())
+            }
+            ImportState::Empty | ImportState::Writing(_) | ImportState::Comparing(_) => {
+                return Err(at_line(self.lines.last_number(), cut_off));
+            }
+        };
+        self.state = ImportState::Empty;
+        Ok(Imported {
+            session_id: self.target.session_id().clone(),
+            events,
+            imported,
+            skipped: events - imported,
+            left_out,
+        })
+    }
+}
+
+/// Takes a line. Returns the line if its type is `end`.
+fn take_line_of(
+    writing: &mut ImportWriter,
+    db: &dyn Database,
+    host: &dyn Host,
+    line: Vec<u8>,
+    line_number: u64,
+) -> Result<Option<EndLine>> {
+    let here = |error| at_line(line_number, error);
+    let kind = kind_of(&line).map_err(here)?;
+    writing.take_kind(kind).map_err(here)?;
+    match kind {
+        LineKind::Event => {
+            let event: EventLine = json::parse(&line).map_err(here)?;
+            drop(line);
+            writing.add_event(db, host, event, line_number)?;
+        }
+        LineKind::Compaction => {
+            let compaction: CompactionLine = json::parse(&line).map_err(here)?;
+            writing
+                .add_compaction(db, host, &compaction)
+                .map_err(here)?;
+        }
+        LineKind::Change => {
+            let change: ChangeLine = json::parse(&line).map_err(here)?;
+            writing.add_change(db, host, change, line_number)?;
+        }
+        LineKind::Block
+        | LineKind::Version
+        | LineKind::Entry
+        | LineKind::Past
+        | LineKind::Skill
+        | LineKind::Loaded
+        | LineKind::Prompt => writing.add_memory(db, host, kind, &line, line_number)?,
+        LineKind::End => {
+            let end: EndLine = json::parse(&line).map_err(here)?;
+            writing.check_end(db, host, &end, line_number)?;
+            return Ok(Some(end));
+        }
+        LineKind::Session => {
+            let error = Error::invalid(
+                "type",
+                "A file holds one session, and so one `session` line.",
+            );
+            return Err(here(error));
+        }
+        LineKind::Error => {
+            let error = Error::invalid(
+                "type",
+                "The export that wrote this file failed here. Export the session again.",
+            );
+            return Err(here(error));
+        }
+    }
+    Ok(None)
+}
+
+/// Checks that an import into an existing session may be compared with it. Only a sender
+/// who may read the session may go on, because the comparison shows the session's
+/// contents.
+pub fn check_repeat(db: &dyn Database, sender: &ImportSender) -> Result<()> {
+    permit_export(db, &sender.caller, &sender.session_id)
+        .map_err(|_| already_exists(&sender.session_id))
+}
+
+fn kind_of(line: &[u8]) -> Result<LineKind> {
+    json::parse::<LineHead>(line).map(|line| line.kind)
+}

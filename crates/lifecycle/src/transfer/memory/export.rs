@@ -1,0 +1,469 @@
+//! Exports the memory of a session, or of the agent, a bounded number of rows at a time.
+//!
+//! Memory that changes during the export appears as it is when its page is read. The
+//! file must still be one that can be imported. So a block appears once, and rows that
+//! its kind can't hold, or that exceed its limits, are left out.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::super::lines::{FileTime, LineKind, count, render};
+use super::lines::{
+    BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
+};
+use super::{LineCounter, can_hold};
+use crate::transfer::PAGE_BYTES;
+use base::columns::{FromRow, find};
+use base::database::{Database, Row, SqlValue};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json;
+use memory::content::WrittenBy;
+use memory::definition::TokenBudget;
+use memory::definitions::{DefinedBlock, MAX_BLOCKS, load_rows_after};
+use memory::item_note::ItemNote;
+use memory::kind::BlockKind;
+use memory::label::Label;
+
+/// Rows per statement: `LONG_BATCH` for texts of up to 1 MiB, and `ENTRIES_BATCH` for
+/// entries, which have at most 64 KiB. Both are 8 MiB.
+const LONG_BATCH: i64 = 8;
+const ENTRIES_BATCH: i64 = 128;
+
+/// The type of rows to write next.
+enum MemoryExportStage {
+    Blocks {
+        after_number: i64,
+    },
+    /// Rows of the first of these tables, after the last row that was read.
+    Rows {
+        tables: &'static [ExportedTable],
+        after: LastRow,
+    },
+    Prompt,
+    Done,
+}
+
+pub struct MemoryExport {
+    at: MemoryExportStage,
+    /// The kinds of the exported blocks, by the blocks' keys.
+    kinds: HashMap<String, BlockKind>,
+    tally: LineCounter,
+}
+
+impl Default for MemoryExport {
+    fn default() -> Self {
+        Self {
+            at: MemoryExportStage::Blocks { after_number: 0 },
+            kinds: HashMap::new(),
+            tally: LineCounter::default(),
+        }
+    }
+}
+
+impl MemoryExport {
+    /// Adds the next lines; `false`: there are no more lines.
+    pub fn add(&mut self, db: &dyn Database, scope: &str, page: &mut String) -> Result<bool> {
+        self.at = match std::mem::replace(&mut self.at, MemoryExportStage::Done) {
+            MemoryExportStage::Blocks { after_number } => {
+                match self.add_blocks(db, scope, after_number, page)? {
+                    Some(after_number) => MemoryExportStage::Blocks { after_number },
+                    None => MemoryExportStage::Rows {
+                        tables: TABLES,
+                        after: LastRow::start(),
+                    },
+                }
+            }
+            MemoryExportStage::Rows { tables, after } => match tables.split_first() {
+                Some((table, others)) => match self.add_rows(db, scope, table, &after, page)? {
+                    Some(after) => MemoryExportStage::Rows { tables, after },
+                    None => MemoryExportStage::Rows {
+                        tables: others,
+                        after: LastRow::start(),
+                    },
+                },
+                None => MemoryExportStage::Prompt,
+            },
+            MemoryExportStage::Prompt => {
+                add_prompt(db, scope, page)?;
+                MemoryExportStage::Done
+            }
+            MemoryExportStage::Done => MemoryExportStage::Done,
+        };
+        Ok(!matches!(self.at, MemoryExportStage::Done))
+    }
+
+    fn add_blocks(
+        &mut self,
+        db: &dyn Database,
+        scope: &str,
+        mut after_number: i64,
+        page: &mut String,
+    ) -> Result<Option<i64>> {
+        let blocks = load_rows_after(db, scope, after_number, LONG_BATCH)?;
+        let is_last = (blocks.len() as i64) < LONG_BATCH;
+        for DefinedBlock {
+            number,
+            block,
+            is_removed,
+        } in blocks
+        {
+            after_number = number;
+            let key = block.label.key();
+            // A block that was removed and defined again meanwhile has a new number.
+            if self.kinds.contains_key(&key) || self.kinds.len() as i64 >= MAX_BLOCKS {
+                continue;
+            }
+            self.kinds.insert(key, block.kind);
+            page.push_str(&render(&BlockLine {
+                line: LineKind::Block,
+                label: block.label,
+                kind: block.kind,
+                description: block.description,
+                max_tokens: block.max_tokens.map(TokenBudget),
+                default_content: block.default_content,
+                source: block.source,
+                when_changed: block.when_changed,
+                model_writes: block.model_writes,
+                retention: block.retention,
+                metadata: block.metadata,
+                tags: block.tags,
+                removed: is_removed,
+                defined_at: FileTime::of(block.defined_at.unwrap_or(0)),
+            })?);
+            if page.len() >= PAGE_BYTES {
+                return Ok(Some(after_number));
+            }
+        }
+        Ok(Some(after_number).filter(|_| !is_last))
+    }
+
+    /// Adds rows of a table until the page is full. Returns the row to go on after;
+    /// `None`: there are no more rows.
+    fn add_rows(
+        &mut self,
+        db: &dyn Database,
+        scope: &str,
+        table: &ExportedTable,
+        after: &LastRow,
+        page: &mut String,
+    ) -> Result<Option<LastRow>> {
+        let ExportedTable {
+            name,
+            owner,
+            keys,
+            columns,
+            batch,
+            line,
+        } = table;
+        let sql = format!(
+            "SELECT {keys}, {columns}
+               FROM {name}
+              WHERE {owner} = ?1
+                AND ({keys}) > ({})
+              ORDER BY {keys}
+              LIMIT ?3",
+            match has_slots(keys) {
+                true => "?2, ?4, ?5",
+                false => "?2, ?4",
+            }
+        );
+        let mut params: Vec<SqlValue> = vec![
+            scope.into(),
+            after.block.as_str().into(),
+            (*batch).into(),
+            after.key.clone(),
+        ];
+        if has_slots(keys) {
+            params.push(after.slot.into());
+        }
+        let rows = db.rows(&sql, &params)?;
+        let mut last = None;
+        let mut added = 0;
+        for row in &rows {
+            page.push_str(&line(self, scope, row)?.unwrap_or_default());
+            last = Some(row);
+            added += 1;
+            if page.len() >= PAGE_BYTES {
+                break;
+            }
+        }
+        let has_more = added < rows.len() || rows.len() as i64 == *batch;
+        let last: Option<LastRow> = last.filter(|_| has_more).map(Row::read).transpose()?;
+        Ok(last.map(|last| last.with_slots(has_slots(keys))))
+    }
+
+    /// The line; `None` if the block can't hold such a row, or holds too many.
+    fn show(
+        &mut self,
+        kind: LineKind,
+        block: &BlockKey,
+        bytes: usize,
+        line: &impl Serialize,
+    ) -> Result<Option<String>> {
+        let holder = self.kinds.get(&block.0);
+        let is_shown = holder.is_none_or(|holder| can_hold(*holder, kind))
+            && self.tally.fits(kind, &block.0, bytes);
+        is_shown.then(|| render(line)).transpose()
+    }
+}
+
+fn add_prompt(db: &dyn Database, scope: &str, page: &mut String) -> Result<()> {
+    let sql = "SELECT prompt, sections, frozen_at
+                 FROM cf_agents_prompts
+                WHERE scope = ?1";
+    let row: Option<(String, String, i64)> = find(db, sql, &[scope.into()])?;
+    let Some((prompt, sections, frozen_at)) = row else {
+        return Ok(());
+    };
+    page.push_str(&render(&PromptLine {
+        line: LineKind::Prompt,
+        prompt,
+        sections: json::decode(&sections)
+            .map_err(|_| Error::corrupt_row(scope, "frozen prompt"))?,
+        frozen_at: FileTime::of(frozen_at),
+    })?);
+    Ok(())
+}
+
+/// A table of memory, as the export reads it.
+struct ExportedTable {
+    name: &'static str,
+    /// The column with the session's id.
+    owner: &'static str,
+    /// The columns of [`LastRow`].
+    keys: &'static str,
+    /// The columns that follow the keys.
+    columns: &'static str,
+    /// Rows per statement.
+    batch: i64,
+    /// The line of a row; `None`: the row is left out.
+    line: fn(&mut MemoryExport, &str, &Row) -> Result<Option<String>>,
+}
+
+/// The tables, in the order of the file.
+const TABLES: &[ExportedTable] = &[
+    ExportedTable {
+        name: "cf_agents_block_versions",
+        owner: "scope",
+        keys: "key, version",
+        columns: VersionLine::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, _, row| {
+            let line: VersionLine = row.read()?;
+            export.show(line.line, &line.block, line.content.len(), &line)
+        },
+    },
+    ExportedTable {
+        name: "cf_agents_entries",
+        owner: "scope",
+        keys: "block, key",
+        columns: EntryLine::COLUMNS,
+        batch: ENTRIES_BATCH,
+        line: |export, _, row| {
+            let line: EntryLine = row.read()?;
+            export.show(line.line, &line.block, 0, &line)
+        },
+    },
+    ExportedTable {
+        name: "cf_agents_skills",
+        owner: "scope",
+        keys: "block, key",
+        columns: SkillLine::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, _, row| {
+            let line: SkillLine = row.read()?;
+            export.show(line.line, &line.block, 0, &line)
+        },
+    },
+    ExportedTable {
+        name: "cf_agents_item_versions",
+        owner: "scope",
+        keys: "block, key, slot",
+        columns: PastLine::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, _, row| {
+            let line: PastLine = row.read()?;
+            export.show(line.line, &line.block, 0, &line)
+        },
+    },
+    ExportedTable {
+        name: "cf_agents_loaded_skills",
+        owner: "session_id",
+        keys: "block, key",
+        columns: ExportedDocument::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, scope, row| {
+            let document: ExportedDocument = row.read()?;
+            if document.content.is_some() && !export.tally.fits(LineKind::Loaded, "", 0) {
+                return Ok(None);
+            }
+            document.render(scope).map(Some)
+        },
+    },
+];
+
+/// Whether rows of these keys have a slot besides.
+fn has_slots(keys: &str) -> bool {
+    keys.ends_with("slot")
+}
+
+/// The last row that was read: its block's key, its own key or version, and its slot.
+struct LastRow {
+    block: String,
+    key: SqlValue,
+    slot: i64,
+}
+
+impl LastRow {
+    /// Before every row: no block's key is empty.
+    fn start() -> Self {
+        Self {
+            block: String::new(),
+            key: "".into(),
+            slot: -1,
+        }
+    }
+
+    /// Without slots, the third column is another one.
+    fn with_slots(self, has_slots: bool) -> Self {
+        let slot = if has_slots { self.slot } else { -1 };
+        Self { slot, ..self }
+    }
+}
+
+impl FromRow<'_> for LastRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            block: row.text(0)?.to_owned(),
+            key: match row.find_integer(1) {
+                Some(version) => version.into(),
+                None => row.text(1)?.into(),
+            },
+            slot: row.find_integer(2).unwrap_or(-1),
+        })
+    }
+}
+
+impl VersionLine {
+    /// The columns after the block's key and the version.
+    const COLUMNS: &str = "content, written_by, session_id, turn_id, reason, written_at, event_id";
+}
+
+impl FromRow<'_> for VersionLine {
+    fn from_row(row: &Row) -> Result<Self> {
+        let id = |column| Id::parse(row.find_text(column)?.to_owned()).ok();
+        Ok(Self {
+            line: LineKind::Version,
+            block: BlockKey(row.text(0)?.to_owned()),
+            version: count(row.integer(1)?),
+            content: row.text(2)?.to_owned(),
+            written_by: WrittenBy::parse(row.text(3)?),
+            session_id: id(4),
+            turn_id: id(5),
+            reason: row.find_text(6).map(str::to_owned),
+            written_at: FileTime::of(row.integer(7)?),
+            event_id: id(8),
+        })
+    }
+}
+
+impl EntryLine {
+    /// The columns after the block's key and the entry's.
+    const COLUMNS: &str = "title, content, created_at, updated_at, note";
+}
+
+impl FromRow<'_> for EntryLine {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            line: LineKind::Entry,
+            block: BlockKey(row.text(0)?.to_owned()),
+            key: row.text(1)?.to_owned(),
+            title: row.find_text(2).map(str::to_owned),
+            content: row.text(3)?.to_owned(),
+            created_at: FileTime::of(row.integer(4)?),
+            updated_at: FileTime::of(row.integer(5)?),
+            note: match row.find_text(6) {
+                Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
+                None => None,
+            },
+        })
+    }
+}
+
+impl SkillLine {
+    /// The columns after the block's key and the document's.
+    const COLUMNS: &str = "description, content, updated_at, note";
+}
+
+impl FromRow<'_> for SkillLine {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            line: LineKind::Skill,
+            block: BlockKey(row.text(0)?.to_owned()),
+            key: row.text(1)?.to_owned(),
+            description: row.find_text(2).map(str::to_owned),
+            content: row.text(3)?.to_owned(),
+            updated_at: FileTime::of(row.integer(4)?),
+            note: match row.find_text(5) {
+                Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
+                None => None,
+            },
+        })
+    }
+}
+
+impl PastLine {
+    /// The columns after the block's key, the item's and the slot.
+    const COLUMNS: &str = "title, content, note, written_at";
+}
+
+impl FromRow<'_> for PastLine {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            line: LineKind::Past,
+            block: BlockKey(row.text(0)?.to_owned()),
+            key: row.text(1)?.to_owned(),
+            title: row.find_text(3).map(str::to_owned),
+            content: row.find_text(4).map(str::to_owned),
+            note: ItemNote::read(row.find_text(5), row.text(1)?)?,
+            written_at: FileTime::of(row.integer(6)?),
+        })
+    }
+}
+
+/// A document that was loaded into the session's context.
+struct ExportedDocument {
+    key: String,
+    label: String,
+    content: Option<String>,
+    loaded_at: i64,
+}
+
+impl ExportedDocument {
+    /// The columns after the block's key and the document's.
+    const COLUMNS: &str = "label, content, loaded_at";
+
+    fn render(self, scope: &str) -> Result<String> {
+        let damaged = |_| Error::corrupt_row(scope, "loaded documents");
+        render(&LoadedLine {
+            line: LineKind::Loaded,
+            label: Label::parse(&self.label).map_err(damaged)?,
+            key: self.key,
+            content: self.content,
+            loaded_at: FileTime::of(self.loaded_at),
+        })
+    }
+}
+
+impl FromRow<'_> for ExportedDocument {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            key: row.text(1)?.to_owned(),
+            label: row.text(2)?.to_owned(),
+            content: row.find_text(3).map(str::to_owned),
+            loaded_at: row.integer(4)?,
+        })
+    }
+}

@@ -1,0 +1,391 @@
+//! Imports a session's memory: checks each line as its operation would, then writes it
+//! with others in one transaction.
+//!
+//! Lines of a type come in the order of their keys. So the import notices a second line
+//! with the same key, and one line too many, without reading stored rows.
+
+use std::collections::HashMap;
+
+use serde::de::DeserializeOwned;
+
+use super::super::lines::LineKind;
+use super::lines::{
+    BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
+};
+use super::{LineCounter, SORTS, can_hold, most};
+use crate::transfer::rules::CALL_TOOL;
+use crate::transfer::target::{ImportTarget, LeftOut, at_line};
+use base::database::{Database, MAX_VALUE_BYTES};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json;
+use memory::BlockScope;
+use memory::content::{MAX_VERSIONS_BYTES, Version, WrittenBy, insert_version};
+use memory::definition::Definition;
+use memory::definitions::{self, MAX_BLOCKS, check_place, check_retention};
+use memory::entry::Entry;
+use memory::entry_rows;
+use memory::frozen;
+use memory::item_note::ItemNote;
+use memory::kind::BlockKind;
+use memory::past::{ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, insert_past};
+use memory::skills::SkillDocument;
+use memory::skills::loaded::{self, LoadedSkill};
+use memory::skills::stored;
+
+/// A line that waits for its batch.
+enum PendingMemoryLine {
+    Block { block: Definition, is_removed: bool },
+    Version(BlockKey, Version),
+    Entry(BlockKey, Box<(Entry, ItemNote)>),
+    Skill(BlockKey, Box<(SkillDocument, ItemNote)>, i64),
+    Past(BlockKey, String, Box<PastVersion>),
+    Loaded(LoadedSkill, i64),
+    Prompt(PromptLine),
+}
+
+/// A line's place among the lines of its type.
+#[derive(PartialEq, PartialOrd)]
+enum LineOrder {
+    Version(BlockKey, i64),
+    Keyed(BlockKey, String),
+    Slot(BlockKey, String, i64),
+}
+
+impl LineOrder {
+    fn block(&self) -> &BlockKey {
+        match self {
+            LineOrder::Version(block, _)
+            | LineOrder::Keyed(block, _)
+            | LineOrder::Slot(block, ..) => block,
+        }
+    }
+}
+
+pub struct MemoryImport {
+    target: ImportTarget,
+    /// The session whose memory it is; `None`: the agent's.
+    session_id: Option<Id>,
+    /// The kinds of the blocks, by the blocks' keys.
+    kinds: HashMap<String, BlockKind>,
+    newest: Option<(LineKind, LineOrder)>,
+    tally: LineCounter,
+    has_prompt: bool,
+    pending: Vec<(u64, PendingMemoryLine)>,
+    pending_bytes: usize,
+}
+
+impl MemoryImport {
+    /// The import of a session's memory.
+    pub fn new(target: ImportTarget) -> Self {
+        let session_id = Some(target.session_id().clone());
+        Self {
+            session_id,
+            ..Self::of_agent(target)
+        }
+    }
+
+    /// The import of the agent's own memory. Its sender holds the secret, so the session
+    /// of `target` does not count.
+    pub fn of_agent(target: ImportTarget) -> Self {
+        Self {
+            target,
+            session_id: None,
+            kinds: HashMap::new(),
+            newest: None,
+            tally: LineCounter::default(),
+            has_prompt: false,
+            pending: Vec::new(),
+            pending_bytes: 0,
+        }
+    }
+
+    /// How many lines wait for their batch, and about how many bytes they have.
+    pub fn pending(&self) -> (usize, usize) {
+        (self.pending.len(), self.pending_bytes)
+    }
+
+    pub fn take(&mut self, kind: LineKind, line: &[u8], line_number: u64) -> Result<()> {
+        if let Some(sort) = SORTS.iter().find(|sort| sort.kind == kind) {
+            self.target.sender.check(sort.written_by)?;
+        }
+        let item = match kind {
+            LineKind::Block => self.take_block(parse(line)?)?,
+            LineKind::Version => {
+                let line: VersionLine = parse(line)?;
+                self.check_writer(line.written_by, line.session_id.as_ref().map(Id::as_str))?;
+                let (block, version) = line.into_version()?;
+                let bytes = version.content.len();
+                let place = LineOrder::Version(block.clone(), version.version);
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, bytes)?;
+                PendingMemoryLine::Version(block, version)
+            }
+            LineKind::Entry => {
+                let (block, mut entry, note) = parse::<EntryLine>(line)?.into_entry()?;
+                let note = self.as_imported(note);
+                entry.source = note.origin();
+                self.check_writer(note.written_by, note.session_id.as_deref())?;
+                let place = LineOrder::Keyed(block.clone(), entry.key.clone());
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, 0)?;
+                PendingMemoryLine::Entry(block, Box::new((entry, note)))
+            }
+            LineKind::Skill => {
+                let line: SkillLine = parse(line)?;
+                let updated_at = line.updated_at.0;
+                let (block, document, note) = line.into_document()?;
+                let note = self.as_imported(note);
+                self.check_writer(note.written_by, note.session_id.as_deref())?;
+                let place = LineOrder::Keyed(block.clone(), document.key.clone());
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, 0)?;
+                PendingMemoryLine::Skill(block, Box::new((document, note)), updated_at)
+            }
+            LineKind::Past => {
+                let (block, key, mut past) = parse::<PastLine>(line)?.into_past()?;
+                if past.content.is_some() {
+                    past.note = self.as_imported(past.note);
+                }
+                self.check_writer(past.note.written_by, past.note.session_id.as_deref())?;
+                let slot = past.version % self.kept(&block);
+                let place = LineOrder::Slot(block.clone(), key.clone(), slot);
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, 0)?;
+                PendingMemoryLine::Past(block, key, Box::new(past))
+            }
+            LineKind::Loaded => {
+                let line: LoadedLine = parse(line)?;
+                let loaded_at = line.loaded_at.0;
+                let (block, loaded) = line.into_loaded()?;
+                let place = LineOrder::Keyed(block, loaded.key.clone());
+                self.take_place(kind, place)?;
+                if loaded.content.is_some() {
+                    self.check_room(kind, "", 0)?;
+                }
+                PendingMemoryLine::Loaded(loaded, loaded_at)
+            }
+            _ => {
+                let prompt = self.take_prompt(parse(line)?)?;
+                if !self.target.sender.takes_prompts() {
+                    return Ok(());
+                }
+                prompt
+            }
+        };
+        self.pending_bytes += line.len();
+        self.pending.push((line_number, item));
+        Ok(())
+    }
+
+    /// The note, if the sender trusts the file. Else its text comes from an import, whatever
+    /// the file says: a file must not lend a text more trust than its sender gives it.
+    fn as_imported(&self, note: ItemNote) -> ItemNote {
+        match self.target.sender.keeps_origins() {
+            true => note,
+            false => {
+                let origin = note.origin().imported();
+                note.with_origin(origin)
+            }
+        }
+    }
+
+    /// Checks a version's writer. A sender who may not call tools can't claim that a
+    /// tool wrote the version. A token for one session can't claim a write in another
+    /// session.
+    fn check_writer(&self, written_by: WrittenBy, session_id: Option<&str>) -> Result<()> {
+        let sender = &self.target.sender;
+        if matches!(written_by, WrittenBy::Tool) {
+            sender.check(&[CALL_TOOL])?;
+        }
+        let only = sender.caller.only_session();
+        if session_id.is_some_and(|id| only.is_some_and(|only| only.as_str() != id)) {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for one session, so `sessionId` can't name another one.",
+            )
+            .with("field", "sessionId"));
+        }
+        Ok(())
+    }
+
+    /// How many earlier versions of an item this block keeps.
+    fn kept(&self, block: &BlockKey) -> i64 {
+        match self.kinds.get(&block.0) {
+            Some(BlockKind::Loadable) => MAX_SKILL_VERSIONS,
+            Some(_) | None => MAX_ENTRY_VERSIONS,
+        }
+    }
+
+    /// The parts that the import left out.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let is_left_out = self.has_prompt && !self.target.sender.takes_prompts();
+        is_left_out.then_some(LeftOut::Prompt).into_iter().collect()
+    }
+
+    fn take_block(&mut self, line: BlockLine) -> Result<PendingMemoryLine> {
+        if line.source.is_some() {
+            self.target.sender.check_source()?;
+        }
+        let is_removed = line.removed;
+        if is_removed && self.session_id.is_some() {
+            return Err(Error::invalid(
+                "removed",
+                "A session has no deployed blocks, so it removes none. Take `removed` out of the line.",
+            ));
+        }
+        let block = line.into_definition(self.session_id.as_ref())?;
+        let block = block.placed(&self.target.agent);
+        check_place(&block)?;
+        if block.retention.is_some() {
+            self.target.sender.check_retention("retention")?;
+        }
+        check_retention(&block)?;
+        if self.kinds.insert(block.label.key(), block.kind).is_some() {
+            return Err(Error::invalid(
+                "label",
+                "A line above has a block of this `label` already.",
+            ));
+        }
+        if self.kinds.len() as i64 > MAX_BLOCKS {
+            return Err(too_many("label", MAX_BLOCKS, LineKind::Block));
+        }
+        Ok(PendingMemoryLine::Block { block, is_removed })
+    }
+
+    fn take_prompt(&mut self, line: PromptLine) -> Result<PendingMemoryLine> {
+        line.check(MAX_VALUE_BYTES)?;
+        if std::mem::replace(&mut self.has_prompt, true) {
+            return Err(Error::invalid(
+                "type",
+                "A session has one frozen prompt, and so one `prompt` line.",
+            ));
+        }
+        Ok(PendingMemoryLine::Prompt(line))
+    }
+
+    fn take_place(&mut self, kind: LineKind, place: LineOrder) -> Result<()> {
+        let block = place.block();
+        if let Some(holder) = self.kinds.get(&block.0)
+            && !can_hold(*holder, kind)
+        {
+            let message = format!(
+                "Block `{}` of a line above is {}, so it can't have this line.",
+                block.0,
+                holder.name()
+            );
+            return Err(Error::invalid("block", message));
+        }
+        let before = self.newest.take().filter(|(before, _)| *before == kind);
+        if before.as_ref().is_some_and(|(_, before)| *before >= place) {
+            let key = match place {
+                LineOrder::Version(..) => "version",
+                LineOrder::Keyed(..) => "key",
+                LineOrder::Slot(..) => "slot",
+            };
+            return Err(Error::invalid(
+                key,
+                format!(
+                    "`{}` lines must be in the order of their blocks and then of their `{key}`, each of them once.",
+                    kind.name()
+                ),
+            ));
+        }
+        self.newest = Some((kind, place));
+        Ok(())
+    }
+
+    fn check_room(&mut self, kind: LineKind, block: &str, bytes: usize) -> Result<()> {
+        match self.tally.fits(kind, block, bytes) {
+            true => Ok(()),
+            false => Err(too_many("block", most(kind), kind)),
+        }
+    }
+
+    /// Writes the waiting lines. Part of a transaction.
+    pub fn write(&self, db: &dyn Database) -> Result<()> {
+        for (line_number, item) in &self.pending {
+            self.write_item(db, item)
+                .map_err(|error| at_line(*line_number, error))?;
+        }
+        Ok(())
+    }
+
+    /// Drops the lines that were written.
+    pub fn written(&mut self) {
+        self.pending.clear();
+        self.pending_bytes = 0;
+    }
+
+    fn write_item(&self, db: &dyn Database, item: &PendingMemoryLine) -> Result<()> {
+        let session_id = self.session_id.as_ref();
+        let scope = session_id.map_or(BlockScope::Agent, BlockScope::Session);
+        match item {
+            PendingMemoryLine::Block { block, is_removed } => {
+                definitions::write(db, block)?;
+                match is_removed {
+                    true => definitions::hide(db, &block.scope, &block.label),
+                    false => Ok(()),
+                }
+            }
+            PendingMemoryLine::Version(block, version) => {
+                insert_version(db, scope.column(), &block.0, version)
+            }
+            PendingMemoryLine::Entry(block, item) => {
+                let (entry, note) = item.as_ref();
+                entry_rows::restore(db, scope.column(), &block.0, entry, note)
+            }
+            PendingMemoryLine::Skill(block, item, updated_at) => {
+                let (document, note) = item.as_ref();
+                let place = [scope.column(), block.0.as_str()];
+                stored::restore(db, place, document, *updated_at, note)
+            }
+            PendingMemoryLine::Past(block, key, past) => {
+                let item = ItemPlace {
+                    scope: scope.column(),
+                    block: &block.0,
+                    key,
+                };
+                insert_past(db, &item, self.kept(block), past)
+            }
+            PendingMemoryLine::Loaded(loaded, loaded_at) => match session_id {
+                Some(session_id) => loaded::restore(db, session_id, loaded, *loaded_at),
+                None => Err(Error::invalid(
+                    "type",
+                    "Documents are loaded in sessions. The agent has no `loaded` line.",
+                )),
+            },
+            PendingMemoryLine::Prompt(line) => {
+                let sections = line.sections.iter();
+                let sections = sections.map(|(key, hash)| (key.0.clone(), hash.clone()));
+                let frozen_at = line.frozen_at.0;
+                frozen::write(
+                    db,
+                    scope,
+                    line.prompt.clone(),
+                    &sections.collect(),
+                    frozen_at,
+                )
+                .map(drop)
+            }
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
+    json::parse(line)
+}
+
+fn too_many(field: &str, most: i64, kind: LineKind) -> Error {
+    let name = kind.name();
+    let message = match kind {
+        LineKind::Version => {
+            format!("A block keeps {most} versions at most, of {MAX_VERSIONS_BYTES} bytes.")
+        }
+        LineKind::Block | LineKind::Loaded => {
+            format!("A session has room for {most} `{name}` lines.")
+        }
+        _ => format!("A block has room for {most} `{name}` lines."),
+    };
+    Error::invalid(field, format!("{message} An export writes no more."))
+}

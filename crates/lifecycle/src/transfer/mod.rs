@@ -1,0 +1,40 @@
+//! Exports a session as a file, and imports it again. The file is lines of JSON. They
+//! are written and read one at a time, so that memory stays flat at any length.
+
+pub mod compare;
+pub mod cutting;
+pub mod export;
+pub mod import;
+pub mod lines;
+pub mod memory;
+mod pending;
+pub mod rights;
+pub mod rules;
+pub mod target;
+mod writing;
+
+use base::database::Database;
+use base::error::Result;
+use log::slices::MAX_EVENT_BYTES;
+
+/// The longest line: the longest message, plus space for the fields around it. Escaped
+/// characters in a text counted towards the same limit when the text was written.
+pub const MAX_LINE_BYTES: usize = MAX_EVENT_BYTES + (2 << 20);
+
+/// The longest file that an import accepts: longer than a Worker's largest request.
+pub const MAX_FILE_BYTES: u64 = 4 << 30;
+
+/// A page ends with the line that makes it this long.
+pub const PAGE_BYTES: usize = 1 << 20;
+
+/// A file that is made one page after the other.
+pub trait PagedFile {
+    /// The next lines. `None`: there are no more lines.
+    fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>>;
+}
+
+impl PagedFile for export::Export {
+    fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
+        export::Export::next_page(self, db)
+    }
+}

@@ -1,0 +1,126 @@
+//! One event of an import, after its line was read and before its row is written.
+
+use super::lines::EventLine;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::JsonObject;
+use log::event::{MessageText, NewEvent};
+use log::media::StrippedText;
+use log::write::NewRow;
+use messages::parse::{MessageSource, parse_message, without_reserved};
+
+/// How a sender's lines are read.
+pub struct LineRules<'a> {
+    pub source: MessageSource,
+    pub reserved_keys: &'a [Id],
+    /// Limits a time that no operation lets a caller choose.
+    pub time: &'a dyn Fn(i64) -> i64,
+    /// Whether what providers want back is taken: they may take it for more than a text.
+    pub takes_kept: bool,
+}
+
+/// An event that waits for its batch.
+pub struct PendingEvent {
+    pub line_number: u64,
+    pub seq: i64,
+    pub id: Id,
+    pub parent_id: Option<Id>,
+    pub event: NewEvent,
+    tool: Option<String>,
+    note: Option<String>,
+    created_at: i64,
+    written_at: i64,
+}
+
+impl PendingEvent {
+    /// Parses the line as strictly as the operations that append messages and events.
+    pub fn from_line(line: EventLine, line_number: u64, reading: &LineRules<'_>) -> Result<Self> {
+        let mut event = NewEvent::new(line.action);
+        event.content = line.content;
+        event.tool_calls = line.tool_calls;
+        event.tool_call_id = line.tool_call_id;
+        event.tool_name = line.tool_name;
+        event.is_error = line.is_error;
+        event.metadata = match reading.source {
+            MessageSource::Client => line
+                .metadata
+                .and_then(|metadata| without_reserved(&metadata, reading.reserved_keys)),
+            MessageSource::Server => line.metadata,
+        };
+        if let Some(message) = line.message {
+            let parsed = parse_message(&message, reading.source, reading.reserved_keys)?;
+            if parsed.action != line.action {
+                return Err(Error::invalid(
+                    "action",
+                    format!(
+                        "`action` must be {} for a message of this role.",
+                        parsed.action.name()
+                    ),
+                ));
+            }
+            event.content = Some(parsed.content);
+            event.message = Some(parsed.text);
+        }
+        let carries_tool = event.tool_calls.is_some() || event.tool_call_id.is_some();
+        let tool = event.tool_json().filter(|_| carries_tool);
+        Ok(Self {
+            line_number,
+            seq: line.seq.0,
+            id: line.id,
+            parent_id: line.parent_id,
+            event,
+            tool,
+            note: line.note.and_then(|mut note| {
+                note.kept = note.kept.filter(|_| reading.takes_kept);
+                note.json()
+            }),
+            created_at: line.created_at.0,
+            written_at: (reading.time)(line.written_at.0),
+        })
+    }
+
+    fn message(&self) -> Option<&MessageText> {
+        self.event.message.as_ref()
+    }
+
+    pub fn bytes(&self) -> usize {
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        length(self.event.content.as_deref())
+            + length(self.tool.as_deref())
+            + length(self.event.metadata.as_ref().map(JsonObject::as_str))
+            + length(self.note.as_deref())
+            + length(self.message().map(|message| message.fields.as_str()))
+    }
+
+    pub fn to_row<'a>(
+        &'a self,
+        cut: Option<&'a StrippedText<'a>>,
+        parent_seq: i64,
+        newest_seq: i64,
+    ) -> NewRow<'a> {
+        NewRow {
+            seq: self.seq,
+            id: self.id.as_str(),
+            id_indexed: u8::from(!self.id.leads_to(self.seq)),
+            parent_seq,
+            parent_id: self.parent_id.as_ref().map(Id::as_str),
+            is_branch: u8::from(parent_seq != newest_seq),
+            action: self.event.action,
+            content: self.event.content.as_deref(),
+            tool: self.tool.as_deref(),
+            metadata: self.event.metadata.as_ref().map(JsonObject::as_str),
+            message: cut.map(|cut| cut.text.as_ref()),
+            media: cut.and_then(|cut| cut.places.as_deref()),
+            message_dated: u8::from(self.message().is_some_and(|message| message.is_dated)),
+            note: self.note.as_deref(),
+            ends_turn: None,
+            sliced_bytes: 0,
+            created_at: self.created_at,
+            written_at: self.written_at,
+            sliced: Vec::new(),
+            payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),
+            cut_bytes: cut.map_or(0, |cut| cut.bytes),
+            text: "",
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The rights that a file requires. To import a line, a caller must be allowed the
+//! operations that write its data. To export a session, a caller must be allowed the
+//! operations that show its data.
+//!
+//! The rule it protects: a file is data, and no way around an operation. No operation
+//! writes a frozen prompt or a block's home. Lines with these count only if the sender
+//! holds the secret and says that they trust the file.
+
+use crate::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
+use access::{AccessRule, Caller, Effect, needs_secret, permit, permit_voice};
+use base::action::Action;
+use base::database::Database;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use messages::parse::MessageSource;
+use store::tables::find_readers;
+
+/// The sender of a file, and the session that the file becomes.
+#[derive(Clone)]
+pub struct ImportSender {
+    pub session_id: Id,
+    pub caller: Caller,
+    /// The sender trusts the file: `?allowSources=true`.
+    pub allows_sources: bool,
+    /// The file is that of a whole agent, which only the holder of the secret imports.
+    pub is_of_agent: bool,
+}
+
+impl ImportSender {
+    /// Checks that the sender may use every one of these operations.
+    pub fn check(&self, rules: &[AccessRule]) -> Result<()> {
+        let session_id = Some(&self.session_id);
+        rules
+            .iter()
+            .try_for_each(|rule| permit(&self.caller, *rule, session_id))
+    }
+
+    /// Checks that the sender may use at least one of these operations.
+    pub fn check_any(&self, rules: &[AccessRule]) -> Result<()> {
+        let mut refused = Ok(());
+        for rule in rules {
+            refused = self.check(std::slice::from_ref(rule));
+            if refused.is_ok() {
+                break;
+            }
+        }
+        refused
+    }
+
+    /// Checks that the sender may write events with this action.
+    pub fn check_action(&self, action: Action) -> Result<()> {
+        permit_voice(&self.caller, action == Action::UserMessage, "action")
+    }
+
+    /// The source that messages are read as. A sender who may not write the agent's
+    /// messages may not set the metadata of a server either.
+    pub fn source(&self) -> MessageSource {
+        match self.caller.may_write_agent_messages() {
+            true => MessageSource::Server,
+            false => MessageSource::Client,
+        }
+    }
+
+    /// Whether lines count that no operation could write: only if the sender holds the
+    /// secret and trusts the file.
+    pub fn takes_prompts(&self) -> bool {
+        self.caller == Caller::Owner && self.allows_sources
+    }
+
+    /// Whether texts come from whom the file says. A restored agent is the one that was
+    /// copied, to the byte.
+    pub fn keeps_origins(&self) -> bool {
+        self.takes_prompts() || (self.caller == Caller::Owner && self.is_of_agent)
+    }
+
+    /// Checks that the file may set a block's home.
+    pub fn check_source(&self) -> Result<()> {
+        if self.takes_prompts() {
+            return Ok(());
+        }
+        let message = match self.caller {
+            Caller::Owner => {
+                "This line says that a block lives outside this agent. If you trust who wrote the file, import it with `?allowSources=true` at the end of the address; else take `source` out of the line."
+            }
+            Caller::Scoped(_) => {
+                "Only the Worker's secret may define a block with a `source`; a minted token may not. Import this file with the secret and `?allowSources=true`."
+            }
+        };
+        Err(Error::new(Code::Forbidden, message).with("field", "source"))
+    }
+
+    /// Checks that the file may say how long texts are kept.
+    pub fn check_retention(&self, field: &str) -> Result<()> {
+        match self.caller {
+            Caller::Owner => Ok(()),
+            Caller::Scoped(_) => Err(needs_secret(field)),
+        }
+    }
+
+    /// Limits a time that no operation lets a caller choose. With a token, the time
+    /// can't be in the future; else the session would be listed before all others until
+    /// then.
+    pub fn time(&self, given_ms: i64, now_ms: i64) -> i64 {
+        match self.caller {
+            Caller::Owner => given_ms,
+            Caller::Scoped(_) => given_ms.min(now_ms),
+        }
+    }
+}
+
+/// Checks that a caller may export the session: that they may read it, all of its
+/// events, and its summaries, changes and memory. An export is complete or refused.
+pub fn permit_export(db: &dyn Database, caller: &Caller, session_id: &Id) -> Result<()> {
+    permit(caller, GET_SESSION, Some(session_id))?;
+    permit(caller, LOAD_EVENTS, Some(session_id))?;
+    if *caller == Caller::Owner {
+        return Ok(());
+    }
+    for reader in find_readers(db, session_id)? {
+        permit(caller, rule(reader, Effect::Nothing), Some(session_id))?;
+    }
+    Ok(())
+}

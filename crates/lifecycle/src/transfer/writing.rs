@@ -1,0 +1,461 @@
+//! The rows of an import. They are staged while their lines arrive, one transaction per
+//! batch. The last transaction makes them a session.
+//!
+//! The import trusts no line to fit its row. It works out anew whether an id leads to
+//! its row by itself, and whether an event follows the one before it.
+
+use std::collections::HashMap;
+
+use super::lines::{
+    ChangeLine, CompactionLine, EndLine, EventLine, FileTime, LineKind, SessionLine,
+};
+use super::memory::import::MemoryImport;
+use super::pending::{LineRules, PendingEvent};
+use super::rights::ImportSender;
+use access::AccessRule;
+
+use crate::transfer::rules::{
+    ADD_COMPACTION, ADD_USAGE, CLEAR_MESSAGES, CONFIGURE_COMPACTION, DELETE_EVENTS,
+    DELETE_MESSAGES, SET_LEAF, UPDATE_MESSAGE,
+};
+use crate::transfer::target::{ImportTarget, LeftOut, at_line};
+use base::database::{Database, MAX_LIST_BYTES, atomically};
+use base::error::{Code, Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json::{JsonObject, json};
+use base::numbers::CURSORS_A_SEQ;
+use context::compaction::journal::render_settings;
+use log::find::find_seqs;
+use log::media::{self, StrippedText};
+use log::sessions::{MAX_NAME_CHARS, NewSessionRow, session_exists};
+use log::write::write_rows;
+use messages::tree::overlay_writes;
+use search::build::add_session;
+use search::index::find_place;
+use store::changes;
+use store::config::load_config;
+use store::learn_due::write_learned;
+use store::retention::note_rules_of_blocks;
+use store::staging;
+
+/// Events per transaction, at most, and about how many bytes they have.
+const MAX_BATCH: usize = 500;
+const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
+
+pub struct ImportWriter {
+    session_id: Id,
+    sender: ImportSender,
+    /// Keys of a message's metadata that only a server may set.
+    reserved_keys: Vec<Id>,
+    agent: String,
+    /// Marks the staged rows as this import's.
+    token: String,
+    session: SessionLine,
+    events: Vec<PendingEvent>,
+    changes: Vec<ChangeLine>,
+    pending_bytes: usize,
+    /// The `seq` of the newest written event. `last_seq` and `last_cursor` are those of
+    /// the newest line.
+    written_seq: i64,
+    last_seq: i64,
+    last_cursor: i64,
+    /// The type of the newest line.
+    last_kind: LineKind,
+    memory: MemoryImport,
+    count: i64,
+}
+
+impl ImportWriter {
+    pub fn begin(
+        db: &dyn Database,
+        host: &dyn Host,
+        target: &ImportTarget,
+        session: SessionLine,
+    ) -> Result<Self> {
+        if session
+            .name
+            .as_ref()
+            .is_some_and(|name| name.chars().count() > MAX_NAME_CHARS)
+        {
+            return Err(Error::invalid(
+                "name",
+                format!("`name` must have at most {MAX_NAME_CHARS} characters."),
+            ));
+        }
+        let sender = &target.sender;
+        if sender.caller.only_session().is_some() && session.parent_session_id.is_some() {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for one session and can't name another as its parent.",
+            )
+            .with("field", "parentSessionId"));
+        }
+        for (field, is_set) in [
+            ("retention", session.retention.is_some()),
+            ("pinned", session.pinned.is_some()),
+        ] {
+            if is_set {
+                sender.check_retention(field)?;
+            }
+        }
+        if session.has_usage() {
+            sender.check(&[ADD_USAGE])?;
+        }
+        if let Some(part) = session.compaction {
+            sender.check(&[CONFIGURE_COMPACTION])?;
+            part.settings()?;
+        }
+        let session_id = target.session_id().clone();
+        let token = Id::mint_session(host).as_str().to_owned();
+        atomically(db, || staging::begin(db, host, &session_id, &token))?;
+        Ok(Self {
+            session_id,
+            sender: sender.clone(),
+            reserved_keys: load_config(db, &target.deployed)?.reserved_metadata_keys.0,
+            agent: target.agent.clone(),
+            token,
+            session,
+            events: Vec::new(),
+            changes: Vec::new(),
+            pending_bytes: 0,
+            written_seq: 0,
+            last_seq: 0,
+            last_cursor: 0,
+            last_kind: LineKind::Session,
+            memory: MemoryImport::new(target.clone()),
+            count: 0,
+        })
+    }
+
+    /// Checks a line's type against the order of the file.
+    pub fn take_kind(&mut self, kind: LineKind) -> Result<()> {
+        if kind < self.last_kind && kind != LineKind::Session {
+            let (kind, last) = (kind.name(), self.last_kind.name());
+            return Err(Error::invalid(
+                "type",
+                format!("All `{kind}` lines come before the first `{last}` line."),
+            ));
+        }
+        self.last_kind = self.last_kind.max(kind);
+        Ok(())
+    }
+
+    pub fn add_event(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: EventLine,
+        line_number: u64,
+    ) -> Result<()> {
+        let here = |error| at_line(line_number, error);
+        line.check().map_err(here)?;
+        self.sender.check_action(line.action).map_err(here)?;
+        if line.seq.0 <= self.last_seq {
+            return Err(here(Error::invalid(
+                "seq",
+                "`seq` must grow from event to event.",
+            )));
+        }
+        self.last_seq = line.seq.0;
+        let now_ms = host.now_ms();
+        let time = |given_ms| self.sender.time(given_ms, now_ms);
+        let reading = LineRules {
+            source: self.sender.source(),
+            reserved_keys: &self.reserved_keys,
+            time: &time,
+            takes_kept: self.sender.takes_prompts(),
+        };
+        let pending = PendingEvent::from_line(line, line_number, &reading).map_err(here)?;
+        self.count += 1;
+        self.pending_bytes += pending.bytes();
+        self.events.push(pending);
+        self.flush_if_full(db, host)
+    }
+
+    pub fn add_compaction(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: &CompactionLine,
+    ) -> Result<()> {
+        self.sender.check(&[ADD_COMPACTION])?;
+        self.flush(db, host)?;
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            overlay_writes::restore(
+                db,
+                &self.session_id,
+                &line.id,
+                &line.from_id,
+                &line.to_id,
+                &line.summary,
+                [
+                    line.tokens_before.map(|tokens| tokens.0),
+                    line.tokens_after.map(|tokens| tokens.0),
+                    Some(line.created_at.0),
+                ],
+            )
+        })
+    }
+
+    pub fn add_change(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: ChangeLine,
+        line_number: u64,
+    ) -> Result<()> {
+        let here = |error| at_line(line_number, error);
+        if line.cursor.0 <= self.last_cursor {
+            return Err(here(Error::invalid(
+                "cursor",
+                "`cursor` must grow from change to change.",
+            )));
+        }
+        let last_seq = self.last_seq.max(self.session.seq_floor.0);
+        // The last cursor before the next append's must stay free.
+        if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - 1 {
+            return Err(here(Error::invalid(
+                "cursor",
+                "`cursor` lies beyond the newest event's.",
+            )));
+        }
+        if !changes::TYPES.contains(&line.change.as_str()) {
+            let known = changes::TYPES.join("`, `");
+            return Err(here(Error::invalid(
+                "change",
+                format!("`change` must be one of `{known}`."),
+            )));
+        }
+        self.sender
+            .check_any(writers_of(&line.change))
+            .map_err(here)?;
+        let changed_at = self.sender.time(line.changed_at.0, host.now_ms());
+        let line = ChangeLine {
+            changed_at: FileTime::of(changed_at),
+            ..line
+        };
+        self.last_cursor = line.cursor.0;
+        // The length of the numbers and of the escaped id (at most 200 characters).
+        self.pending_bytes += 100 + line.id.as_ref().map_or(0, |id| id.as_str().len() * 2);
+        self.changes.push(line);
+        self.flush_if_full(db, host)
+    }
+
+    pub fn add_memory(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        kind: LineKind,
+        line: &[u8],
+        line_number: u64,
+    ) -> Result<()> {
+        self.memory
+            .take(kind, line, line_number)
+            .map_err(|error| at_line(line_number, error))?;
+        let (lines, bytes) = self.memory.pending();
+        match lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
+            true => self.flush_memory(db, host),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the remaining rows, and checks the `end` line against the lines before it.
+    pub fn check_end(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        end: &EndLine,
+        line_number: u64,
+    ) -> Result<()> {
+        let here = |error| at_line(line_number, error);
+        if end.events.0 != self.count {
+            let message = format!(
+                "`events` is {}, but the file holds {}: lines were lost.",
+                end.events.0, self.count
+            );
+            return Err(here(Error::invalid("events", message)));
+        }
+        if end.leaf_id.is_some() {
+            self.sender.check(&[SET_LEAF]).map_err(here)?;
+        }
+        self.flush(db, host)?;
+        self.flush_memory(db, host)?;
+        if let Some(leaf_id) = &end.leaf_id {
+            let found = find_seqs(db, &self.session_id, std::iter::once(leaf_id))?;
+            if found.is_empty() {
+                return Err(here(unknown("leafId")));
+            }
+        }
+        Ok(())
+    }
+
+    fn flush_if_full(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        let is_full = self.pending_bytes >= MAX_BATCH_BYTES
+            || self.events.len() >= MAX_BATCH
+            || self.changes.len() >= MAX_BATCH;
+        match is_full {
+            true => self.flush(db, host),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        if self.events.is_empty() && self.changes.is_empty() {
+            return Ok(());
+        }
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            self.write_events(db)?;
+            self.write_changes(db)
+        })?;
+        self.written_seq = self.last_seq;
+        self.events.clear();
+        self.changes.clear();
+        self.pending_bytes = 0;
+        Ok(())
+    }
+
+    fn flush_memory(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        if self.memory.pending().0 == 0 {
+            return Ok(());
+        }
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            self.memory.write(db)
+        })?;
+        self.memory.written();
+        Ok(())
+    }
+
+    fn write_events(&self, db: &dyn Database) -> Result<()> {
+        let ids = self.events.iter().map(|event| &event.id);
+        let parents = self
+            .events
+            .iter()
+            .filter_map(|event| event.parent_id.as_ref());
+        let mut known: HashMap<String, i64> = match self.events.is_empty() {
+            true => HashMap::new(),
+            false => find_seqs(db, &self.session_id, ids.chain(parents))?,
+        };
+        let mut newest_seq = self.written_seq;
+        let cuts: Vec<Option<StrippedText<'_>>> = self
+            .events
+            .iter()
+            .map(|pending| Some(media::cut(&pending.event.message.as_ref()?.fields)))
+            .collect();
+        let mut rows = Vec::with_capacity(self.events.len());
+        for (pending, cut) in self.events.iter().zip(&cuts) {
+            let here = |error| at_line(pending.line_number, error);
+            let id = pending.id.as_str();
+            if known.contains_key(id) {
+                return Err(here(Error::invalid(
+                    "id",
+                    "A line above has an event of this `id` already.",
+                )));
+            }
+            let parent_seq = match &pending.parent_id {
+                None => 0,
+                Some(parent) => *known
+                    .get(parent.as_str())
+                    .ok_or_else(|| here(unknown("parentId")))?,
+            };
+            rows.push(
+                pending
+                    .to_row(cut.as_ref(), parent_seq, newest_seq)
+                    .fit("event")
+                    .map_err(here)?,
+            );
+            known.insert(id.to_owned(), pending.seq);
+            newest_seq = pending.seq;
+        }
+        let place = match rows.as_slice() {
+            [] => None,
+            _ => find_place(db, self.session_id.as_str())?,
+        };
+        write_rows(db, &self.session_id, &rows, place.as_ref())
+    }
+
+    fn write_changes(&self, db: &dyn Database) -> Result<()> {
+        let rows = self.changes.iter().map(|line| {
+            let id = line.id.as_ref().map(Id::as_str);
+            json!([line.cursor, line.change, id, line.changed_at])
+        });
+        changes::restore(db, &self.session_id, rows.collect())
+    }
+
+    /// Makes the staged rows a session, in one transaction. Returns the number of its
+    /// events.
+    pub fn finish(&mut self, db: &dyn Database, host: &dyn Host, end: &EndLine) -> Result<i64> {
+        let session = &self.session;
+        let compaction = session
+            .compaction
+            .map(|part| render_settings(part.settings()?))
+            .transpose()?;
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            let leaf = match &end.leaf_id {
+                Some(id) => find_seqs(db, &self.session_id, std::iter::once(id))?
+                    .get(id.as_str())
+                    .copied(),
+                None => None,
+            };
+            if session_exists(db, &self.session_id)? {
+                return Err(Error::storage("a session was created over an import"));
+            }
+            let time = |given_ms| self.sender.time(given_ms, host.now_ms());
+            let row = NewSessionRow {
+                id: self.session_id.as_str(),
+                agent: self.agent.as_str(),
+                name: session.name.as_deref(),
+                parent_session_id: session.parent_session_id.as_ref().map(Id::as_str),
+                metadata: session.metadata.as_ref().map(JsonObject::as_str),
+                tags: session.tags.to_column()?,
+                created_at: time(session.created_at.0),
+                updated_at: time(session.updated_at.0),
+                seq_floor: session.seq_floor.0,
+                leaf_seq: leaf,
+                leaf_chosen_at: leaf.map(|_| self.last_seq),
+                input_tokens: session.usage.input_tokens.0,
+                output_tokens: session.usage.output_tokens.0,
+                cost: session.usage.cost,
+                cached_input_tokens: session.usage.cached_input_tokens.map_or(0, |count| count.0),
+                compaction,
+                copied_seq: self.last_seq,
+            };
+            row.insert(db, host)?;
+            session.retention().write(db, &self.session_id)?;
+            if let Some(seq) = session.learned_seq {
+                write_learned(db, &self.session_id, seq.0)?;
+            }
+            note_rules_of_blocks(db, &self.session_id)?;
+            staging::end(db, &self.session_id)?;
+            add_session(db, self.session_id.as_str())
+        })?;
+        Ok(self.count)
+    }
+
+    /// The parts that the file contains and the import left out.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.memory.left_out()
+    }
+
+    pub fn abandon(&self, db: &dyn Database) -> Result<()> {
+        atomically(db, || staging::abandon(db, &self.session_id, &self.token))
+    }
+}
+
+/// The operations that write feed entries of this type.
+fn writers_of(change: &str) -> &'static [AccessRule] {
+    match change {
+        "update" => &[UPDATE_MESSAGE],
+        "delete" => &[DELETE_EVENTS, DELETE_MESSAGES],
+        "clear" => &[CLEAR_MESSAGES],
+        _ => &[ADD_COMPACTION],
+    }
+}
+
+fn unknown(field: &str) -> Error {
+    Error::invalid(field, format!("`{field}` names no event of a line above."))
+}

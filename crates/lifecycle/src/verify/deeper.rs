@@ -1,0 +1,123 @@
+//! The checks that take more than SQL: hashes of media, and paths of summaries.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+use super::finding::{Finding, FindingCode, FindingPlace};
+use crate::table_pages::PageRange;
+use base::columns::{FromRow, find_value, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use messages::tree::path::lies_on_path;
+
+const MEDIA: &str = "cf_agents_media";
+const OVERLAYS: &str = "cf_agents_compactions";
+
+/// The most parts of one media: an event has at most 4 MiB, and a part a million bytes. Media
+/// of earlier builds may be longer.
+const MAX_PARTS: i64 = 64;
+
+/// Whether the media that begins in these rows is what its hash says.
+pub fn check_media(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>> {
+    let sql = format!(
+        "SELECT t.session_id, t.hash
+           FROM {MEDIA} AS t
+          WHERE {}
+            AND t.part = 0
+          ORDER BY {}",
+        range.condition, range.order
+    );
+    let mut findings = Vec::new();
+    for (session_id, hash) in load::<(String, String)>(db, &sql, &range.params)? {
+        if hash_media(db, &session_id, &hash)? != hash {
+            let place = FindingPlace {
+                session_id: Some(session_id),
+                id: Some(hash),
+                ..FindingPlace::default()
+            };
+            findings.push(Finding::new(FindingCode::MediaDamaged, MEDIA, place));
+        }
+    }
+    Ok(findings)
+}
+
+/// The hash of stored media. Its parts are read one after the other: all at once would be in
+/// memory twice.
+fn hash_media(db: &dyn Database, session_id: &str, hash: &str) -> Result<String> {
+    let mut digest = Sha256::new();
+    for part in 0..MAX_PARTS {
+        let sql = format!(
+            "SELECT text
+               FROM {MEDIA}
+              WHERE session_id = ?1
+                AND hash = ?2
+                AND part = ?3"
+        );
+        let params: [SqlValue; 3] = [session_id.into(), hash.into(), part.into()];
+        let Some(text) = find_value::<String>(db, &sql, &params)? else {
+            break;
+        };
+        digest.update(text);
+    }
+    Ok(URL_SAFE_NO_PAD.encode(digest.finalize()))
+}
+
+/// A summary's range.
+struct OverlayRange {
+    session_id: String,
+    id: String,
+    from_seq: i64,
+    to_seq: i64,
+}
+
+impl OverlayRange {
+    const COLUMNS: &str = "t.session_id, t.id, t.from_seq, t.to_seq";
+}
+
+impl FromRow<'_> for OverlayRange {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            session_id: row.text(0)?.to_owned(),
+            id: row.text(1)?.to_owned(),
+            from_seq: row.integer(2)?,
+            to_seq: row.integer(3)?,
+        })
+    }
+}
+
+/// Whether each summary's range lies on one path.
+pub fn check_paths(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>> {
+    let sql = format!(
+        "SELECT {}
+           FROM {OVERLAYS} AS t
+          WHERE {}
+          ORDER BY {}",
+        OverlayRange::COLUMNS,
+        range.condition,
+        range.order
+    );
+    let mut findings = Vec::new();
+    for overlay in load::<OverlayRange>(db, &sql, &range.params)? {
+        if !lies_on_one_path(db, &overlay)? {
+            let place = FindingPlace {
+                session_id: Some(overlay.session_id),
+                id: Some(overlay.id),
+                ..FindingPlace::default()
+            };
+            findings.push(Finding::new(FindingCode::OverlayOffPath, OVERLAYS, place));
+        }
+    }
+    Ok(findings)
+}
+
+fn lies_on_one_path(db: &dyn Database, overlay: &OverlayRange) -> Result<bool> {
+    let Ok(session_id) = Id::parse(overlay.session_id.clone()) else {
+        return Ok(false);
+    };
+    let OverlayRange {
+        from_seq, to_seq, ..
+    } = *overlay;
+    Ok(from_seq <= to_seq && lies_on_path(db, &session_id, from_seq, to_seq)?)
+}

@@ -1,0 +1,375 @@
+//! Appending: plan the place of each event, then write all events or none.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::event::NewEvent;
+use super::find::find_seqs;
+use super::media::{self, StrippedText};
+use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, get_append_tip};
+use super::write::{NewRow, write_rows};
+use base::database::{Database, atomically};
+use base::error::{Code, Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::numbers::MAX_SEQ;
+use search::index::{self, SessionIndex};
+use store::learn_due::mark_due;
+
+/// The parent of the first event of an append.
+#[derive(Debug)]
+pub enum Parent {
+    Leaf,
+    Root,
+    After(Id),
+}
+
+impl Parent {
+    /// Reads a field that may be absent, `null` or an id.
+    pub fn from_field(field: Option<Option<Id>>) -> Self {
+        match field {
+            None => Parent::Leaf,
+            Some(None) => Parent::Root,
+            Some(Some(id)) => Parent::After(id),
+        }
+    }
+}
+
+/// The result of appending one event.
+#[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+pub struct AppendedEvent {
+    pub id: String,
+    pub seq: i64,
+    /// `false`: the session already had an event with this id, and it is unchanged.
+    pub inserted: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct AppendOutcome {
+    pub events: Vec<AppendedEvent>,
+    pub leaf_id: Option<String>,
+    /// Whether and when the session is to be compacted, as it is stored.
+    #[serde(skip)]
+    pub settings: StoredSettings,
+    /// When the new events were written. A clock that goes back makes no event older than
+    /// the event before it.
+    #[serde(skip)]
+    pub written_at: i64,
+}
+
+/// Says when a session that grows is to be learnt from, by the settings that are stored.
+/// `None`: the agent does not learn.
+pub type FindDue<'a> = &'a dyn Fn(&StoredSettings) -> Option<i64>;
+
+/// Appends `events`, already checked, in their order.
+pub fn append(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    events: &[NewEvent],
+    parent: &Parent,
+    expected_leaf: Option<&Option<Id>>,
+) -> Result<AppendOutcome> {
+    let is_never = |_: &StoredSettings| None;
+    append_news(
+        db,
+        host,
+        session_id,
+        events,
+        (parent, expected_leaf),
+        &is_never,
+    )
+}
+
+/// As [`append`]. The same transaction notes that there is something to learn from.
+pub fn append_news(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    events: &[NewEvent],
+    (parent, expected_leaf): (&Parent, Option<&Option<Id>>),
+    find_due: FindDue<'_>,
+) -> Result<AppendOutcome> {
+    let named = named_ids(events, parent);
+    let single = match named.as_slice() {
+        [id] if id.find_seq().is_none() => Some(*id),
+        _ => None,
+    };
+    let AppendTip {
+        tip,
+        number,
+        known_seq,
+        search,
+        settings,
+    } = get_append_tip(db, session_id, single)?;
+    let known = match (single, named.as_slice()) {
+        (Some(id), _) => known_seq
+            .map(|seq| (id.as_str().to_owned(), seq))
+            .into_iter()
+            .collect(),
+        (None, []) => HashMap::new(),
+        (None, several) => find_seqs(db, session_id, several.iter().copied())?,
+    };
+    let is_new = |event: &NewEvent| {
+        event
+            .id
+            .as_ref()
+            .is_none_or(|id| !known.contains_key(id.as_str()))
+    };
+    // A retry whose first try was written asks for nothing new, so nothing can clash.
+    if events.iter().any(is_new) {
+        check_expected_leaf(&tip, expected_leaf)?;
+    }
+    let written_at = host.now_ms().max(tip.written_at);
+    let plan = plan(host, events, parent, tip, known)?;
+    if !plan.rows.is_empty() {
+        let place = index::place_of(db, number, search.as_deref())?;
+        let rows = &plan.rows;
+        match find_due(&settings) {
+            None => write(db, written_at, session_id, rows, place.as_ref())?,
+            Some(due_at) => atomically(db, || {
+                write(db, written_at, session_id, rows, place.as_ref())?;
+                mark_due(db, session_id, due_at)
+            })?,
+        }
+    }
+    Ok(AppendOutcome {
+        events: plan.outcomes,
+        leaf_id: plan.leaf.map(|leaf| leaf.id),
+        settings,
+        written_at,
+    })
+}
+
+/// The ids that this append names: of events that it follows, and of its own events.
+fn named_ids<'a>(events: &'a [NewEvent], parent: &'a Parent) -> Vec<&'a Id> {
+    let after = match parent {
+        Parent::After(id) => Some(id),
+        Parent::Leaf | Parent::Root => None,
+    };
+    let own_parents = events
+        .iter()
+        .filter_map(|event| event.parent_id.as_ref()?.as_ref());
+    let own_ids = events.iter().filter_map(|event| event.id.as_ref());
+    after
+        .into_iter()
+        .chain(own_parents)
+        .chain(own_ids)
+        .collect()
+}
+
+pub fn check_leaf(leaf: Option<&str>, expected: Option<&Option<Id>>) -> Result<()> {
+    let Some(expected) = expected else {
+        return Ok(());
+    };
+    if expected.as_ref().map(Id::as_str) == leaf {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::LeafMoved,
+        "The session's leaf is not the expected one: others have written meanwhile. Read the new events, then append after the new leaf.",
+    )
+    .with("leafId", leaf)
+    .with("expectedLeafId", expected.as_ref().map(Id::as_str)))
+}
+
+fn check_expected_leaf(tip: &LogTip, expected: Option<&Option<Id>>) -> Result<()> {
+    check_leaf(tip.leaf.as_ref().map(|leaf| leaf.id.as_str()), expected)
+}
+
+/// A row to write: an event and its place.
+struct PlannedRow<'a> {
+    event: &'a NewEvent,
+    seq: i64,
+    id: Id,
+    parent: Option<Leaf>,
+    is_branch: bool,
+}
+
+struct AppendPlan<'a> {
+    rows: Vec<PlannedRow<'a>>,
+    outcomes: Vec<AppendedEvent>,
+    leaf: Option<Leaf>,
+}
+
+/// Gives every new event its number, id and parent, without reading the database.
+fn plan<'a>(
+    host: &dyn Host,
+    events: &'a [NewEvent],
+    parent: &Parent,
+    tip: LogTip,
+    mut known: HashMap<String, i64>,
+) -> Result<AppendPlan<'a>> {
+    let find_parent = |known: &HashMap<String, i64>, field: &str, id: &Id| {
+        known
+            .get(id.as_str())
+            .map(|seq| Leaf {
+                seq: *seq,
+                id: id.as_str().to_owned(),
+            })
+            .ok_or_else(|| unknown_parent(field, id))
+    };
+    let mut follow = match parent {
+        Parent::Leaf => tip.leaf.clone(),
+        Parent::Root => None,
+        Parent::After(id) => Some(find_parent(&known, "parentId", id)?),
+    };
+    let mut newest_seq = tip.newest_seq;
+    let mut next_seq = tip.last_seq() + 1;
+    let mut plan = AppendPlan {
+        rows: Vec::with_capacity(events.len()),
+        outcomes: Vec::with_capacity(events.len()),
+        leaf: tip.leaf,
+    };
+    for (index, event) in events.iter().enumerate() {
+        if let Some((id, seq)) = event
+            .id
+            .as_ref()
+            .and_then(|id| Some((id, *known.get(id.as_str())?)))
+        {
+            // If the caller named a parent, the next event follows this known event.
+            if !matches!(parent, Parent::Leaf) {
+                follow = Some(Leaf {
+                    seq,
+                    id: id.as_str().to_owned(),
+                });
+            }
+            plan.outcomes.push(AppendedEvent {
+                id: id.as_str().to_owned(),
+                seq,
+                inserted: false,
+            });
+            continue;
+        }
+        let seq = next_seq;
+        if seq > MAX_SEQ {
+            return Err(no_seq_left(seq));
+        }
+        let id = event
+            .id
+            .clone()
+            .unwrap_or_else(|| Id::mint_event(host, seq));
+        let event_parent = match &event.parent_id {
+            None => follow.take(),
+            Some(None) => None,
+            Some(Some(id)) => Some(find_parent(
+                &known,
+                &format!("events[{index}].parentId"),
+                id,
+            )?),
+        };
+        let leaf = Leaf {
+            seq,
+            id: id.as_str().to_owned(),
+        };
+        plan.rows.push(PlannedRow {
+            event,
+            seq,
+            is_branch: event_parent.as_ref().map_or(0, |parent| parent.seq) != newest_seq,
+            parent: event_parent,
+            id,
+        });
+        plan.outcomes.push(AppendedEvent {
+            id: leaf.id.clone(),
+            seq,
+            inserted: true,
+        });
+        known.insert(leaf.id.clone(), seq);
+        plan.leaf = Some(leaf.clone());
+        follow = Some(leaf);
+        newest_seq = seq;
+        next_seq += 1;
+    }
+    Ok(plan)
+}
+
+fn no_seq_left(seq: i64) -> Error {
+    Error::new(
+        Code::PayloadTooLarge,
+        format!(
+            "This session has given out its last event number, {MAX_SEQ}, and takes no more events. Go on in a fork (`forkSession`), which numbers its events anew."
+        ),
+    )
+    .with("limit", MAX_SEQ)
+    .with("actual", seq)
+}
+
+fn unknown_parent(field: &str, id: &Id) -> Error {
+    Error::new(
+        Code::MessageNotFound,
+        format!("`{field}` names no event of this session. Leave it out to follow the leaf, or give `null` for a root."),
+    )
+    .with("field", field)
+    .with("id", id.as_str())
+}
+
+fn write(
+    db: &dyn Database,
+    written_at: i64,
+    session_id: &Id,
+    rows: &[PlannedRow<'_>],
+    place: Option<&SessionIndex>,
+) -> Result<()> {
+    let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
+    let notes: Vec<Option<String>> = rows
+        .iter()
+        .map(|row| row.event.note.as_ref()?.json())
+        .collect();
+    let cuts: Vec<Option<StrippedText<'_>>> = rows
+        .iter()
+        .map(|row| Some(media::cut(&row.event.message.as_ref()?.fields)))
+        .collect();
+    let rows = rows
+        .iter()
+        .zip(tools.iter().zip(notes.iter().zip(&cuts)))
+        .enumerate()
+        .map(|(index, (row, (tool, (note, cut))))| {
+            row.to_row(tool.as_deref(), note.as_deref(), cut.as_ref(), written_at)
+                .fit(&format!("events[{index}]"))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    write_rows(db, session_id, &rows, place)
+}
+
+impl PlannedRow<'_> {
+    fn to_row<'a>(
+        &'a self,
+        tool: Option<&'a str>,
+        note: Option<&'a str>,
+        cut: Option<&'a StrippedText<'a>>,
+        written_at: i64,
+    ) -> NewRow<'a> {
+        let event = self.event;
+        let message = event.message.as_ref();
+        NewRow {
+            seq: self.seq,
+            id: self.id.as_str(),
+            id_indexed: u8::from(!self.id.leads_to(self.seq)),
+            parent_seq: self.parent.as_ref().map_or(0, |parent| parent.seq),
+            parent_id: self.parent.as_ref().map(|parent| parent.id.as_str()),
+            is_branch: u8::from(self.is_branch),
+            action: event.action,
+            content: event.content.as_deref(),
+            tool,
+            metadata: event.metadata.as_ref().map(|metadata| metadata.as_str()),
+            message: cut.map(|cut| cut.text.as_ref()),
+            media: cut.and_then(|cut| cut.places.as_deref()),
+            message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
+            note,
+            ends_turn: event.ends_turn.as_deref(),
+            sliced_bytes: 0,
+            created_at: event
+                .created_at
+                .map_or(written_at, |created_at| created_at.0),
+            written_at,
+            sliced: Vec::new(),
+            payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),
+            cut_bytes: cut.map_or(0, |cut| cut.bytes),
+            text: "",
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Copies a stretch of a session's log into another session: its events, which get
+//! new numbers, and their slices.
+
+use super::{slices, write};
+use base::database::{Database, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+
+/// The events to copy, and the session that they go to.
+pub struct Stretch<'a> {
+    pub original_id: &'a Id,
+    /// Both ends are included.
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub id: &'a Id,
+    /// The first copied event gets the number after this one.
+    pub after_seq: i64,
+}
+
+impl Stretch<'_> {
+    fn params(&self) -> [SqlValue; 5] {
+        [
+            self.original_id.as_str().into(),
+            self.id.as_str().into(),
+            self.from_seq.into(),
+            self.to_seq.into(),
+            self.after_seq.into(),
+        ]
+    }
+
+    /// Copies the events into one line. A copy is as old as its original, so that retention
+    /// keeps no text longer because of a fork. An id whose embedded number no longer is its
+    /// event's number goes into the id index. Part of a transaction.
+    pub fn copy_rows(&self, db: &dyn Database) -> Result<()> {
+        let sql = format!(
+            "{INSERT}
+             SELECT ?2, place, id,
+                    NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
+                         AND octet_length(id) = length(place) + 18),
+                    place - 1, parent_id, 0, action, content, tool, metadata, message,
+                    message_dated, sliced_bytes, created_at, written_at, media, note, NULL
+               FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                       FROM cf_agents_events AS e
+                      WHERE e.session_id = ?1
+                        AND e.seq BETWEEN ?3 AND ?4)",
+            INSERT = write::INSERT
+        );
+        db.run(&sql, &self.params())
+    }
+
+    /// Copies the slices, in the same transaction as their rows.
+    pub fn copy_slices(&self, db: &dyn Database) -> Result<()> {
+        let sql = format!(
+            "{INSERT}
+             SELECT ?2, placed.place, slice.field, slice.part, slice.text
+               FROM (SELECT e.seq, e.sliced_bytes,
+                            CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                       FROM cf_agents_events AS e
+                      WHERE e.session_id = ?1
+                        AND e.seq BETWEEN ?3 AND ?4) AS placed
+              CROSS JOIN cf_agents_slices AS slice
+                 ON slice.session_id = ?1
+                AND slice.seq = placed.seq
+              WHERE placed.sliced_bytes > 0",
+            INSERT = slices::INSERT
+        );
+        db.run(&sql, &self.params())
+    }
+}

@@ -1,0 +1,125 @@
+//! The spending of a session's turns, one by one, as the events that ended them tell it.
+//!
+//! No index leads to these events, since an index would cost a row with every turn. A page
+//! looks at a bounded number of events instead, newest first.
+
+use base::columns::{FromRow, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use base::json::{self, MAX_INTEGER};
+use store::spending::TurnSpending;
+
+/// The most events that one page looks at.
+const MAX_LOOKED_AT: usize = 1_000;
+
+/// The place of an event among those of all sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventPlace {
+    pub session_id: String,
+    pub seq: i64,
+}
+
+/// A turn that is over.
+pub struct EndedTurn {
+    pub place: EventPlace,
+    pub event_id: String,
+    pub at: i64,
+    pub spent: TurnSpending,
+}
+
+pub struct EndedTurns {
+    pub turns: Vec<EndedTurn>,
+    /// The beginning of the next page; `None`: there is none.
+    pub next: Option<EventPlace>,
+}
+
+struct EventEnd {
+    place: EventPlace,
+    id: String,
+    at: i64,
+    spent: Option<TurnSpending>,
+}
+
+impl EventEnd {
+    const COLUMNS: &str = "e.session_id, e.seq, e.id, e.created_at, e.ends_turn";
+}
+
+impl FromRow<'_> for EventEnd {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            place: EventPlace {
+                session_id: row.text(0)?.to_owned(),
+                seq: row.integer(1)?,
+            },
+            id: row.text(2)?.to_owned(),
+            at: row.integer(3)?,
+            spent: row
+                .find_text(4)
+                .map(|json| json::decode(json).unwrap_or_default()),
+        })
+    }
+}
+
+/// Up to `limit` turns before a place, of one session or of all, that ended at `since` or
+/// later.
+pub fn load_ended_turns(
+    db: &dyn Database,
+    session_id: Option<&Id>,
+    before: Option<&EventPlace>,
+    since: i64,
+    limit: usize,
+) -> Result<EndedTurns> {
+    let mut params: Vec<SqlValue> = vec![(MAX_LOOKED_AT as i64).into()];
+    let condition = match (session_id, before) {
+        (Some(id), _) => {
+            params.push(id.as_str().into());
+            params.push(before.map_or(MAX_INTEGER, |before| before.seq).into());
+            "WHERE e.session_id = ?2 AND e.seq < ?3"
+        }
+        (None, Some(before)) => {
+            params.push(before.session_id.as_str().into());
+            params.push(before.seq.into());
+            "WHERE (e.session_id, e.seq) < (?2, ?3)"
+        }
+        (None, None) => "",
+    };
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+        {condition}
+          ORDER BY e.session_id DESC, e.seq DESC
+          LIMIT ?1",
+        EventEnd::COLUMNS
+    );
+    let ends: Vec<EventEnd> = load(db, &sql, &params)?;
+    let is_whole = ends.len() < MAX_LOOKED_AT;
+    let mut page = EndedTurns {
+        turns: Vec::new(),
+        next: None,
+    };
+    let mut last = None;
+    for end in ends {
+        if page.turns.len() == limit {
+            page.next = last;
+            return Ok(page);
+        }
+        last = Some(end.place.clone());
+        let Some(spent) = end.spent else {
+            continue;
+        };
+        if end.at >= since {
+            page.turns.push(EndedTurn {
+                place: end.place,
+                event_id: end.id,
+                at: end.at,
+                spent,
+            });
+        } else if session_id.is_some() {
+            // Turns of one session end one after the other.
+            return Ok(page);
+        }
+    }
+    page.next = last.filter(|_| !is_whole);
+    Ok(page)
+}

@@ -1,0 +1,114 @@
+//! A chat turn's note about an event, beside the event's content: the model's reasoning,
+//! approvals, the shape of an output. The message view shows the note; `loadEvents`
+//! doesn't.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use access::ModelReach;
+use base::database::{Database, find_row};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject};
+use base::part::PartApproval;
+
+/// Bytes of reasoning that are kept per step.
+pub const MAX_REASONING_BYTES: usize = 64 << 10;
+
+/// Bytes of [`Kept`] per step. What is longer is not kept.
+pub const MAX_KEPT_BYTES: usize = 64 << 10;
+
+/// What a provider wants back with a step of its model: signatures of thoughts and of calls,
+/// ids of its own. Only the provider understands it, and only the model that gave it is sent
+/// it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The model's name.
+    pub by: String,
+    pub parts: JsonObject,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Note {
+    /// The model's reasoning before its answer.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// With calls: the calls that wait for the user's approval, with the approval's id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<String, String>,
+    /// With calls that wait for the user's approval: the fingerprints of their tools when
+    /// the user was asked.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked_of: BTreeMap<String, String>,
+    /// With calls: the calls that the client answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub client_calls: Vec<String>,
+    /// With calls: the user's decisions on calls that have no result yet.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub decided: BTreeMap<String, Approval>,
+    /// With a result: the user's decision on its call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// With a result: `content` is the output as JSON, not as text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_json: bool,
+    /// With calls: arguments that are not a JSON object, as the model sent them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bad_arguments: BTreeMap<String, String>,
+    /// The reach of the model that wrote the event. A turn that continues from the event
+    /// reaches no further.
+    #[serde(skip_serializing_if = "ModelReach::is_agent")]
+    pub reach: ModelReach,
+    /// With a user's message that `runTurn` wrote: the id of the message that answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_answer: Option<String>,
+    /// With what a model said: what its provider wants back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    pub id: String,
+    pub approved: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl From<Approval> for PartApproval {
+    fn from(approval: Approval) -> Self {
+        Self {
+            id: Some(approval.id),
+            approved: Some(approval.approved),
+            reason: approval.reason,
+        }
+    }
+}
+
+impl Note {
+    pub fn parse(json: Option<&str>) -> Option<Self> {
+        json.map_or_else(|| Some(Self::default()), |json| json::decode(json).ok())
+    }
+
+    /// `None` if the note is empty: a plain event then stores no note.
+    pub fn json(&self) -> Option<String> {
+        if *self == Self::default() {
+            return None;
+        }
+        json::encode(self).ok()
+    }
+}
+
+/// The current note of an event.
+pub fn get_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Note> {
+    let sql = "SELECT note, id
+                 FROM cf_agents_events
+                WHERE session_id = ?1
+                  AND seq = ?2";
+    let row = find_row(db, sql, &[session_id.as_str().into(), seq.into()])?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
+    let (note, id): (Option<&str>, &str) = row.read()?;
+    Note::parse(note).ok_or_else(|| Error::corrupt_row(id, "note"))
+}

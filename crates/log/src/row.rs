@@ -1,0 +1,349 @@
+//! One row of the log, bodies included, and the statements that load it.
+//!
+//! Long bodies are in slices and inline media in rows of their own. Loading puts both back.
+
+use crate::event::{IS_RUN_MEMBER, is_run_member};
+use crate::media;
+use crate::note::Note;
+use crate::slices::load_slices;
+use crate::tool::RenderedTool;
+use base::action::{Action, StoredAction, result_action};
+use base::columns::{FromRow, find};
+use base::database::{Database, Row};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json;
+
+/// One row of a path, bodies included.
+#[derive(Clone, Debug)]
+pub struct EventRow {
+    pub seq: i64,
+    pub parent_seq: i64,
+    pub id: String,
+    pub action: StoredAction,
+    pub tool: Option<String>,
+    pub metadata: Option<String>,
+    pub is_dated: bool,
+    pub created_at: i64,
+    /// Bytes of this row's bodies that are in slices; 0: the row is complete.
+    pub sliced_bytes: i64,
+    /// The places where media was cut out of the message. They are kept when the media is
+    /// put back.
+    pub media: Option<String>,
+    /// JSON: see [`Note`].
+    pub note: Option<String>,
+    pub content: String,
+    pub message: Option<String>,
+    /// Whether this event begins a message although a run goes on here: see [`IS_PARTED`].
+    pub is_parted: bool,
+}
+
+/// Bytes of all that an event `e` holds, without its media's payloads.
+pub const ROW_BYTES: &str =
+    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
+    + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
+    + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
+
+/// SQL: 1 if event `e` is in a run that is parted above it, so that `e` begins a message,
+/// else 0. ?1 is the session's id. A run is parted
+///
+/// - above the children of an event that has several: its message is the same on each branch.
+///   But a tool's result that comes after a user went on belongs to the message that called;
+/// - where a summary begins or ends: a reader of a path sees the summary in between.
+///
+/// The two maxima are found once in a statement. Only events that are not below them are
+/// looked up. A session without branches and summaries has no such event. A `CASE` leaves
+/// out questions that need not be asked; an `AND` alone asks all of them.
+macro_rules! is_parted {
+    () => {
+        concat!(
+            "CASE
+               WHEN ",
+            is_run_member!("e"),
+            "
+                AND ((e.parent_seq <= (SELECT max(parent_seq)
+                                         FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
+                                        WHERE session_id = +?1
+                                          AND is_branch = 1)
+                      AND (EXISTS (SELECT 1
+                                     FROM cf_agents_events AS other INDEXED BY cf_agents_events_by_parent
+                                    WHERE other.session_id = e.session_id
+                                      AND other.parent_seq = e.parent_seq
+                                      AND other.is_branch = 1
+                                      AND other.seq <> e.seq
+                                      AND (e.action <> ",
+            result_action!(),
+            " OR ",
+            is_run_member!("other"),
+            "))
+                           OR (e.is_branch = 1
+                               AND EXISTS (SELECT 1
+                                             FROM cf_agents_events AS other
+                                            WHERE other.session_id = e.session_id
+                                              AND other.seq = (SELECT min(seq)
+                                                                 FROM cf_agents_events
+                                                                WHERE session_id = e.session_id
+                                                                  AND seq > e.parent_seq)
+                                              AND other.parent_seq = e.parent_seq
+                                              AND other.is_branch = 0
+                                              AND (e.action <> ",
+            result_action!(),
+            " OR ",
+            is_run_member!("other"),
+            ")))))
+                     OR (e.parent_seq <= (SELECT max(to_seq)
+                                            FROM cf_agents_compactions
+                                           WHERE session_id = +?1)
+                         AND EXISTS (SELECT 1
+                                       FROM cf_agents_compactions AS cut
+                                      WHERE cut.session_id = e.session_id
+                                        AND cut.to_seq >= e.parent_seq
+                                        AND (cut.to_seq = e.parent_seq OR cut.from_seq = e.seq))))
+               THEN 1
+               ELSE 0
+             END"
+        )
+    };
+}
+
+pub const IS_PARTED: &str = is_parted!();
+
+/// SQL: whether event `e` starts a message: it is not in a run, its parent is not in one,
+/// or the run is parted between them. [`EventRow::is_run_member`] and
+/// [`EventRow::is_parted`] say the same of a loaded row.
+pub const STARTS_MESSAGE: &str = concat!(
+    "NOT (",
+    is_run_member!("e"),
+    "
+         AND EXISTS (SELECT 1
+                       FROM cf_agents_events AS parent
+                      WHERE parent.session_id = e.session_id
+                        AND parent.seq = e.parent_seq
+                        AND ",
+    is_run_member!("parent"),
+    ")
+         AND 0 = ",
+    is_parted!(),
+    ")"
+);
+
+/// An event's place in its tree, without its bodies.
+pub struct EventLink {
+    pub seq: i64,
+    pub parent_seq: i64,
+    /// Whether the parent is another row than the one right before this event's.
+    pub is_branch: bool,
+    /// Whether this event is read together with its neighbours of the same kind.
+    pub is_run_member: bool,
+    /// Whether a run is parted above this event: see [`IS_PARTED`].
+    pub is_parted: bool,
+    pub id: String,
+}
+
+impl EventLink {
+    /// The columns of an event `e`.
+    pub fn columns() -> String {
+        format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, {IS_PARTED}, e.id")
+    }
+}
+
+impl FromRow<'_> for EventLink {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            is_branch: row.integer(2)? == 1,
+            is_run_member: row.integer(3)? == 1,
+            is_parted: row.integer(4)? == 1,
+            id: row.text(5)?.to_owned(),
+        })
+    }
+}
+
+impl EventRow {
+    /// The columns of an event `e`.
+    pub fn columns() -> String {
+        format!(
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
+             e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message, {IS_PARTED}"
+        )
+    }
+}
+
+impl FromRow<'_> for EventRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            id: row.text(3)?.to_owned(),
+            action: StoredAction::parse(row.text(4)?),
+            tool: text(5),
+            metadata: text(6),
+            is_dated: row.integer(7)? == 1,
+            created_at: row.integer(8)?,
+            sliced_bytes: row.integer(9)?,
+            media: text(10),
+            note: text(11),
+            content: text(12).unwrap_or_default(),
+            message: text(13),
+            is_parted: row.integer(14)? == 1,
+        })
+    }
+}
+
+impl EventRow {
+    /// Whether this event is read together with its neighbours of the same kind.
+    pub fn is_run_member(&self) -> bool {
+        self.message.is_none()
+            && matches!(self.action, StoredAction::Known(action) if action.is_agents())
+    }
+
+    pub fn body_bytes(&self) -> usize {
+        let texts = [
+            &self.tool,
+            &self.metadata,
+            &self.media,
+            &self.note,
+            &self.message,
+        ];
+        let others = texts.into_iter().flatten().map(String::len);
+        self.content.len() + others.sum::<usize>()
+    }
+
+    pub fn note(&self) -> Result<Note> {
+        Note::parse(self.note.as_deref()).ok_or_else(|| self.damaged())
+    }
+
+    /// The call that this event answers, if the event is a result.
+    pub fn answered_call(&self) -> Result<Option<String>> {
+        match self
+            .tool
+            .as_deref()
+            .filter(|_| self.action == Action::ToolResult)
+        {
+            Some(tool) => json::decode::<RenderedTool>(tool)
+                .map(|tool| tool.tool_call_id)
+                .map_err(|_| self.damaged()),
+            None => Ok(None),
+        }
+    }
+
+    /// The event's calls that the client or the user has to answer.
+    pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
+        let note = self.note()?;
+        Ok(note
+            .client_calls
+            .into_iter()
+            .chain(note.approvals.into_keys()))
+    }
+
+    pub fn damaged(&self) -> Error {
+        Error::corrupt_row(&self.id, "message")
+    }
+}
+
+/// Statements that read many events leave out longer bodies. Another statement reads a
+/// long event when its bodies are needed.
+pub const INLINE_BYTES: usize = 64 << 10;
+
+/// A row of a statement that reads many events: without bodies if the event is long.
+pub struct ShortRow {
+    event: EventRow,
+    is_short: bool,
+}
+
+impl ShortRow {
+    /// The columns of an event `e`: those of [`EventRow`], with NULL bodies if the event
+    /// is long, and whether the event is short.
+    pub fn columns() -> String {
+        Self::columns_within(&INLINE_BYTES.to_string())
+    }
+
+    /// As [`Self::columns`]. `max_bytes`, SQL: how long a short event may be.
+    pub fn columns_within(max_bytes: &str) -> String {
+        let short = |column: &str| format!("iif({ROW_BYTES} <= {max_bytes}, {column}, NULL)");
+        format!(
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {IS_PARTED}, {ROW_BYTES} <= {max_bytes}",
+            short("e.tool"),
+            short("e.metadata"),
+            short("e.media"),
+            short("e.note"),
+            short("e.content"),
+            short("e.message"),
+        )
+    }
+
+    /// The event, bodies included.
+    pub fn get(self, db: &dyn Database, session_id: &Id) -> Result<EventRow> {
+        match self.is_short {
+            true => complete(db, session_id, self.event),
+            false => get_event_row(db, session_id, self.event.seq),
+        }
+    }
+}
+
+impl FromRow<'_> for ShortRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            event: row.read()?,
+            is_short: row.integer(15)? == 1,
+        })
+    }
+}
+
+pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    find_event_text(db, session_id, seq)?
+        .map(|row| with_media(db, session_id, row))
+        .transpose()
+}
+
+/// Like [`find_event_row`], without media payloads, for readers that ignore media.
+pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?2",
+        EventRow::columns()
+    );
+    find(db, &sql, &[session_id.as_str().into(), seq.into()])?
+        .map(|row| with_slices(db, session_id, row))
+        .transpose()
+}
+
+/// Puts the slices and the media back into the row.
+pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
+    with_media(db, session_id, with_slices(db, session_id, row)?)
+}
+
+pub fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
+    if let (Some(places), Some(message)) = (&row.media, &row.message) {
+        let restored = media::restore(db, session_id, message, places)?;
+        row.message = Some(restored.ok_or_else(|| Error::corrupt_row(&row.id, "media"))?);
+    }
+    Ok(row)
+}
+
+/// Puts the slices back into the row.
+pub fn with_slices(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
+    if row.sliced_bytes == 0 {
+        return Ok(row);
+    }
+    let mut fields = load_slices(db, session_id.as_str(), row.seq, row.message.as_deref())?;
+    row.content = fields.remove("content").unwrap_or(row.content);
+    row.tool = fields.remove("tool").or(row.tool);
+    row.metadata = fields.remove("metadata").or(row.metadata);
+    row.message = fields.remove("message").or(row.message);
+    Ok(row)
+}
+
+pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
+    find_event_row(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
+pub fn get_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
+    find_event_text(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}

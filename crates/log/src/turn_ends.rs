@@ -1,0 +1,188 @@
+//! The events that ended a session's turns, newest first.
+//!
+//! No index leads to these events, since an index would cost a row with every turn. Each
+//! names the one before it instead (`before` in its record), and the session's row of its
+//! last turn names the newest. Where the named event is gone, or an older build named none, a
+//! bounded number of events is looked at.
+
+use serde::Deserialize;
+
+use base::columns::{FromRow, find, find_value};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use base::json::{self, MAX_INTEGER};
+use store::last_turns::ENDED_SEQ;
+
+/// The fewest events that one statement looks at, and the most.
+const FIRST_LOOK: i64 = 16;
+const LONGEST_LOOK: i64 = 512;
+
+/// An event that ended a turn.
+#[derive(Debug)]
+pub struct TurnEnd {
+    pub seq: i64,
+    pub event_id: String,
+    pub created_at: i64,
+    /// JSON: what the turn spent, and its record.
+    pub json: String,
+}
+
+impl TurnEnd {
+    const COLUMNS: &str = "e.seq, e.id, e.created_at, e.ends_turn";
+}
+
+impl FromRow<'_> for TurnEnd {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            seq: row.integer(0)?,
+            event_id: row.text(1)?.to_owned(),
+            created_at: row.integer(2)?,
+            json: row.text(3)?.to_owned(),
+        })
+    }
+}
+
+/// The part of a record that leads to the turn before.
+#[derive(Default, Deserialize)]
+struct Link {
+    #[serde(default)]
+    record: LinkedRecord,
+}
+
+#[derive(Default, Deserialize)]
+struct LinkedRecord {
+    #[serde(default)]
+    before: Option<i64>,
+}
+
+/// The event at `seq`, if it ended a turn.
+pub fn find_turn_end(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<TurnEnd>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = +?1
+            AND e.seq = +?2
+            AND e.ends_turn IS NOT NULL",
+        TurnEnd::COLUMNS
+    );
+    find(db, &sql, &[session_id.as_str().into(), seq.into()])
+}
+
+/// A walk from a session's newest turn to its oldest.
+#[derive(Debug)]
+pub struct TurnWalk {
+    session_id: Id,
+    /// The event that likely ended the next turn.
+    named: Option<i64>,
+    /// The next turn was ended by an event below this one.
+    below: i64,
+    is_over: bool,
+}
+
+/// The next turn of a walk.
+#[derive(Debug)]
+pub enum NextTurn {
+    Turn(TurnEnd),
+    /// There is no further turn.
+    Nothing,
+    /// So many events were looked at that the walk has to go on in another request.
+    Pause,
+}
+
+impl TurnWalk {
+    /// A walk from the newest turn on.
+    pub fn new(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        let sql = format!(
+            "SELECT {ENDED_SEQ}
+               FROM cf_agents_sessions AS s
+               LEFT JOIN cf_agents_last_turns AS t
+                 ON t.session_id = s.id
+              WHERE s.id = +?1"
+        );
+        let named: Option<Option<i64>> = find_value(db, &sql, &[session_id.as_str().into()])?;
+        Ok(Self {
+            session_id: session_id.clone(),
+            named: named.flatten(),
+            below: MAX_INTEGER,
+            is_over: false,
+        })
+    }
+
+    /// A walk that goes on below an event that a page ended with.
+    pub fn below(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Self> {
+        let end = find_turn_end(db, session_id, seq)?;
+        Ok(Self {
+            session_id: session_id.clone(),
+            named: end.and_then(|end| linked(&end)),
+            below: seq,
+            is_over: false,
+        })
+    }
+
+    /// Where a later request may go on.
+    pub fn place(&self) -> i64 {
+        self.below
+    }
+
+    /// Finds the next turn. `budget`: how many events may still be looked at.
+    pub fn next(&mut self, db: &dyn Database, budget: &mut i64) -> Result<NextTurn> {
+        if self.is_over {
+            return Ok(NextTurn::Nothing);
+        }
+        if let Some(named) = self.named.take().filter(|named| *named < self.below) {
+            *budget -= 1;
+            if let Some(end) = find_turn_end(db, &self.session_id, named)? {
+                return Ok(self.take(end));
+            }
+        }
+        let mut look = FIRST_LOOK;
+        while *budget > 0 {
+            let most = look.min(*budget);
+            let (looked_at, lowest, found) = self.look(db, most)?;
+            *budget -= looked_at;
+            if let Some(seq) = found
+                && let Some(end) = find_turn_end(db, &self.session_id, seq)?
+            {
+                return Ok(self.take(end));
+            }
+            if looked_at < most {
+                self.is_over = true;
+                return Ok(NextTurn::Nothing);
+            }
+            self.below = lowest;
+            look = (look * 2).min(LONGEST_LOOK);
+        }
+        Ok(NextTurn::Pause)
+    }
+
+    fn take(&mut self, end: TurnEnd) -> NextTurn {
+        self.below = end.seq;
+        self.named = linked(&end);
+        NextTurn::Turn(end)
+    }
+
+    /// Looks at up to `most` events: how many there were, the lowest of them, and the newest
+    /// that ended a turn.
+    fn look(&self, db: &dyn Database, most: i64) -> Result<(i64, i64, Option<i64>)> {
+        let sql = "SELECT count(*), coalesce(min(seq), 0), max(iif(ends, seq, NULL))
+                     FROM (SELECT e.seq, e.ends_turn IS NOT NULL AS ends
+                             FROM cf_agents_events AS e
+                            WHERE e.session_id = +?1
+                              AND e.seq < +?2
+                            ORDER BY e.seq DESC
+                            LIMIT ?3)";
+        let params: [SqlValue; 3] = [
+            self.session_id.as_str().into(),
+            self.below.into(),
+            most.into(),
+        ];
+        let looked: Option<(i64, i64, Option<i64>)> = find(db, sql, &params)?;
+        Ok(looked.unwrap_or_default())
+    }
+}
+
+/// The event that ended the turn before.
+fn linked(end: &TurnEnd) -> Option<i64> {
+    json::decode::<Link>(&end.json).ok()?.record.before
+}

@@ -1,0 +1,476 @@
+//! Writes rows into the log: with as few statements as possible, each within the
+//! engine's limits.
+
+use super::media::{self, Payload};
+use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
+use base::action::Action;
+use base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::rows::list_of;
+use search::document::EventText;
+use search::index::{self, SessionIndex};
+
+/// A row of the log, as the INSERT statement takes it.
+pub struct NewRow<'a> {
+    pub seq: i64,
+    pub id: &'a str,
+    pub id_indexed: u8,
+    pub parent_seq: i64,
+    pub parent_id: Option<&'a str>,
+    pub is_branch: u8,
+    pub action: Action,
+    pub content: Option<&'a str>,
+    pub tool: Option<&'a str>,
+    pub metadata: Option<&'a str>,
+    pub message: Option<&'a str>,
+    /// Positions in the message where media was cut out.
+    pub media: Option<&'a str>,
+    pub message_dated: u8,
+    pub note: Option<&'a str>,
+    pub ends_turn: Option<&'a str>,
+    pub sliced_bytes: usize,
+    pub created_at: i64,
+    pub written_at: i64,
+    pub sliced: Vec<Sliced<'a>>,
+    /// The media that was cut out of the message.
+    pub payloads: &'a [Payload<'a>],
+    /// How many bytes of media were cut out.
+    pub cut_bytes: usize,
+    /// A `content` that is left out of the row, since the message contains it.
+    pub text: &'a str,
+}
+
+pub(super) const INSERT: &str = "
+    INSERT INTO cf_agents_events
+           (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
+            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note,
+            ends_turn)";
+
+impl<'a> NewRow<'a> {
+    /// Moves texts that are too long for the row into slices. `field` names the event in
+    /// the request, for the error if the event is too large.
+    pub fn fit(mut self, field: &str) -> Result<Self> {
+        let total = self.sent_bytes();
+        if total > MAX_EVENT_BYTES {
+            return Err(
+                Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with("field", field),
+            );
+        }
+        // The message contains its text, so `content` is left out.
+        if self.body_bytes() > MAX_VALUE_BYTES
+            && self.message.is_some()
+            && let Some(content) = self.content.take()
+        {
+            self.sliced_bytes += content.len();
+            self.text = content;
+        }
+        while self.body_bytes() > MAX_VALUE_BYTES {
+            let Some((field, column)) = self.longest_body() else {
+                break;
+            };
+            if let Some(text) = column.take() {
+                // The empty string says that this event has a message.
+                *column = (field == "message").then_some("");
+                self.sliced_bytes += text.len();
+                self.sliced.push(Sliced { field, text });
+            }
+        }
+        Ok(self)
+    }
+
+    /// The event's text for the search index, bodies in slices included.
+    fn event_text(&self) -> EventText<'a> {
+        let sliced = |name: &str| {
+            self.sliced
+                .iter()
+                .find(|sliced| sliced.field == name)
+                .map(|sliced| sliced.text)
+        };
+        EventText {
+            role: self.action.role(),
+            content: sliced("content").or(self.content).unwrap_or(self.text),
+            tool: sliced("tool").or(self.tool),
+            metadata: sliced("metadata").or(self.metadata),
+            message: sliced("message").or(self.message),
+            created_at: self.created_at,
+            session_name: None,
+        }
+    }
+
+    /// Whether the row holds the whole event: no slices, no media.
+    fn is_whole(&self) -> bool {
+        self.sliced.is_empty() && self.payloads.is_empty()
+    }
+
+    fn longest_body(&mut self) -> Option<(&'static str, &mut Option<&'a str>)> {
+        [
+            ("content", &mut self.content),
+            ("tool", &mut self.tool),
+            ("metadata", &mut self.metadata),
+            ("message", &mut self.message),
+        ]
+        .into_iter()
+        .max_by_key(|(_, text)| text.map_or(0, str::len))
+    }
+
+    fn body_bytes(&self) -> usize {
+        [self.content, self.tool, self.metadata, self.message]
+            .iter()
+            .flatten()
+            .map(|text| text.len())
+            .sum()
+    }
+
+    /// Bytes as the caller sent them: the message includes its text and its media.
+    fn sent_bytes(&self) -> usize {
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        let said_twice = self.message.and(self.content);
+        self.body_bytes() - length(said_twice) + self.cut_bytes
+    }
+
+    /// The approximate size of the row in the table.
+    fn bytes(&self) -> usize {
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        self.body_bytes()
+            + self.id.len()
+            + length(self.note)
+            + length(self.ends_turn)
+            + length(self.parent_id)
+            + length(self.media)
+    }
+
+    fn values(&self, session_id: &Id) -> [SqlValue; 19] {
+        [
+            session_id.as_str().into(),
+            self.seq.into(),
+            self.id.into(),
+            u32::from(self.id_indexed).into(),
+            self.parent_seq.into(),
+            self.parent_id.into(),
+            u32::from(self.is_branch).into(),
+            self.action.name().into(),
+            self.content.into(),
+            self.tool.into(),
+            self.metadata.into(),
+            self.message.into(),
+            u32::from(self.message_dated).into(),
+            (self.sliced_bytes as i64).into(),
+            self.created_at.into(),
+            self.written_at.into(),
+            self.media.into(),
+            self.note.into(),
+            self.ends_turn.into(),
+        ]
+    }
+}
+
+impl NewRow<'_> {
+    /// The row as a JSON list without its session: first the values that every row has,
+    /// then those that few rows have. The list ends with the last value that is there.
+    fn list(&self, session_id: &Id) -> String {
+        let [
+            _,
+            seq,
+            id,
+            id_indexed,
+            parent_seq,
+            parent_id,
+            is_branch,
+            action,
+            content,
+            tool,
+            metadata,
+            message,
+            message_dated,
+            sliced_bytes,
+            created_at,
+            written_at,
+            media,
+            note,
+            ends_turn,
+        ] = self.values(session_id);
+        let values = [
+            seq,
+            id,
+            id_indexed,
+            parent_seq,
+            parent_id,
+            is_branch,
+            action,
+            content,
+            message_dated,
+            sliced_bytes,
+            created_at,
+            written_at,
+            tool,
+            metadata,
+            message,
+            media,
+            note,
+            ends_turn,
+        ];
+        let there = values.iter().rposition(|value| *value != SqlValue::Null);
+        let length = there.map_or(0, |last| last + 1);
+        list_of(values.get(..length).unwrap_or_default())
+    }
+}
+
+/// Writes all rows or none. `place`: the session's place in the search index.
+pub fn write_rows(
+    db: &dyn Database,
+    session_id: &Id,
+    rows: &[NewRow<'_>],
+    place: Option<&SessionIndex>,
+) -> Result<()> {
+    let batches = batches(rows);
+    match batches.as_slice() {
+        [] => Ok(()),
+        // A single statement is atomic without a transaction.
+        [batch] if place.is_none() && batch.iter().all(NewRow::is_whole) => {
+            write_batch(db, session_id, batch)
+        }
+        several => atomically(db, || {
+            for batch in several {
+                write_batch(db, session_id, batch)?;
+                for row in *batch {
+                    write_slices(db, session_id, row.seq, &row.sliced)?;
+                    media::write(db, session_id, row.seq, row.payloads)?;
+                }
+            }
+            if let (Some(place), Some(first)) = (place, rows.first())
+                && place.admit(db, first.seq)?
+            {
+                let mut writer = index::IndexWriter::new(db);
+                for row in rows {
+                    writer.add(place.number, row.seq, &row.event_text())?;
+                }
+                writer.flush()?;
+            }
+            Ok(())
+        }),
+    }
+}
+
+/// Replaces the bodies of a stored event. `media`: the places where media was cut out of
+/// its old message. Part of a transaction.
+pub fn rewrite_bodies(
+    db: &dyn Database,
+    session_id: &Id,
+    row: &NewRow<'_>,
+    media: Option<&str>,
+) -> Result<()> {
+    delete_slices(db, session_id, &[row.seq])?;
+    db.run(
+        "UPDATE cf_agents_events
+            SET action = ?3,
+                content = ?4,
+                tool = ?5,
+                metadata = ?6,
+                message = ?7,
+                message_dated = ?8,
+                sliced_bytes = ?9,
+                created_at = ?10,
+                media = ?11,
+                note = NULL
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[
+            session_id.as_str().into(),
+            row.seq.into(),
+            row.action.name().into(),
+            row.content.into(),
+            row.tool.into(),
+            row.metadata.into(),
+            row.message.into(),
+            u32::from(row.message_dated).into(),
+            (row.sliced_bytes as i64).into(),
+            row.created_at.into(),
+            row.media.into(),
+        ],
+    )?;
+    write_slices(db, session_id, row.seq, &row.sliced)?;
+    replace_media(db, session_id, row, media)?;
+    if let Some(place) = index::find_place(db, session_id.as_str())? {
+        index::remove(db, &place, &[row.seq])?;
+        if place.holds(row.seq) {
+            let mut writer = index::IndexWriter::new(db);
+            writer.add(place.number, row.seq, &row.event_text())?;
+            writer.flush()?;
+        }
+    }
+    Ok(())
+}
+
+fn replace_media(
+    db: &dyn Database,
+    session_id: &Id,
+    row: &NewRow<'_>,
+    before: Option<&str>,
+) -> Result<()> {
+    if before == row.media {
+        return Ok(());
+    }
+    // Write the new media first, so that unchanged media is not deleted and rewritten.
+    media::write(db, session_id, row.seq, row.payloads)?;
+    let kept: Vec<&str> = row
+        .payloads
+        .iter()
+        .map(|payload| payload.hash.as_str())
+        .collect();
+    media::forget(
+        db,
+        session_id,
+        before.map(|places| (row.seq, places)).as_slice(),
+        &kept,
+    )
+}
+
+/// Splits rows into batches of one statement each. A batch's JSON stays below the
+/// engine's value limit. A row too long for a batch is written alone, column by column.
+fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
+    let mut batches = Vec::new();
+    let mut start = 0;
+    let mut bytes = 0;
+    for (index, row) in rows.iter().enumerate() {
+        // Escaping takes at most six bytes per byte; names and numbers take 300 bytes.
+        let size = row.bytes() * 6 + 300;
+        if bytes + size > MAX_LIST_BYTES && index > start {
+            batches.extend(rows.get(start..index));
+            start = index;
+            bytes = 0;
+        }
+        bytes += size;
+    }
+    batches.extend(rows.get(start..).filter(|rest| !rest.is_empty()));
+    batches
+}
+
+fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
+    if let [row] = batch {
+        let sql = format!(
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+        );
+        return db.run(&sql, &row.values(session_id));
+    }
+    if let Some((sql, params)) = as_values(session_id, batch) {
+        return db.run(&sql, &params);
+    }
+    let lists: Vec<String> = batch.iter().map(|row| row.list(session_id)).collect();
+    let json = format!("[{}]", lists.join(","));
+    let sql = format!(
+        "{INSERT}
+         SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+                value ->> 5, value ->> 6, value ->> 7, value ->> 12, value ->> 13,
+                value ->> 14, value ->> 8, value ->> 9, value ->> 10, value ->> 11,
+                value ->> 15, value ->> 16, value ->> 17
+           FROM json_each(?2)"
+    );
+    db.run(&sql, &[session_id.as_str().into(), json.into()])
+}
+
+/// The most rows that one statement takes as values. Each number of rows is a statement of
+/// its own, which the engine prepares once. A row takes up to five parameters, and all rows
+/// share eight: less than the hundred that the engine allows.
+const MAX_ROWS_AS_VALUES: usize = 16;
+
+/// The statement that writes usual rows, and its parameters; `None`: some row is unusual.
+/// Usual rows follow each other, and share the values that most rows have alike. The
+/// engine takes values in half the time in which it reads the rows from JSON.
+fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlValue>)> {
+    let first = batch.first()?;
+    let follows = batch.windows(2).all(|pair| match pair {
+        [before, row] => row.follows(before),
+        _ => false,
+    });
+    let is_usual = |row: &NewRow<'_>| row.is_usual() && row.is_alike(first);
+    if batch.len() > MAX_ROWS_AS_VALUES || !follows || !batch.iter().all(is_usual) {
+        return None;
+    }
+    let is_there = [
+        batch.iter().any(|row| row.tool.is_some()),
+        batch.iter().any(|row| row.metadata.is_some()),
+    ];
+    let per_row = 3 + is_there.iter().filter(|is_there| **is_there).count();
+    let mut sql = format!("{INSERT} VALUES ");
+    let mut params = vec![
+        session_id.as_str().into(),
+        first.seq.into(),
+        u32::from(first.id_indexed).into(),
+        first.parent_seq.into(),
+        first.parent_id.into(),
+        u32::from(first.is_branch).into(),
+        first.created_at.into(),
+        first.written_at.into(),
+    ];
+    for (index, row) in batch.iter().enumerate() {
+        let id = params.len() + 1;
+        let parent = match index.checked_sub(1) {
+            None => "?4, ?5, ?6".to_owned(),
+            Some(before) => format!("?2 + {before}, ?{}, 0", id - per_row),
+        };
+        let mut next = id + 2;
+        let columns = is_there.map(|is_there| match is_there {
+            false => "NULL".to_owned(),
+            true => {
+                next += 1;
+                format!("?{next}")
+            }
+        });
+        let comma = if index == 0 { "" } else { ", " };
+        sql.push_str(&format!(
+            "{comma}(?1, ?2 + {index}, ?{id}, ?3, {parent}, ?{}, ?{}, {}, NULL, 0, 0, ?7, ?8, NULL, NULL, NULL)",
+            id + 1,
+            id + 2,
+            columns.join(", "),
+        ));
+        params.extend([row.id.into(), row.action.name().into(), row.content.into()]);
+        let bodies = [row.tool, row.metadata].into_iter().zip(is_there);
+        let there = bodies.filter(|(_, is_there)| *is_there);
+        params.extend(there.map(|(body, _)| SqlValue::from(body)));
+    }
+    Some((sql, params))
+}
+
+impl NewRow<'_> {
+    /// Whether the row directly follows the row `before`, and no branch begins here.
+    fn follows(&self, before: &NewRow<'_>) -> bool {
+        self.seq == before.seq + 1
+            && self.parent_seq == before.seq
+            && self.parent_id == Some(before.id)
+            && self.is_branch == 0
+    }
+
+    /// Whether the row has nothing that few rows have.
+    fn is_usual(&self) -> bool {
+        self.message.is_none()
+            && self.sliced_bytes == 0
+            && self.media.is_none()
+            && self.note.is_none()
+            && self.ends_turn.is_none()
+    }
+
+    /// Whether the values that rows of one append usually have alike are those of
+    /// `other`.
+    fn is_alike(&self, other: &NewRow<'_>) -> bool {
+        self.id_indexed == other.id_indexed
+            && self.created_at == other.created_at
+            && self.written_at == other.written_at
+    }
+}
+
+/// Replaces an event's note. Part of a transaction.
+pub fn rewrite_note(
+    db: &dyn Database,
+    session_id: &Id,
+    seq: i64,
+    note: Option<&str>,
+) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_events
+            SET note = ?3
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[session_id.as_str().into(), seq.into(), note.into()],
+    )
+}

@@ -1,0 +1,242 @@
+//! A block as the API and the prompt show it: its definition, and its content
+//! fetched from its home.
+
+use serde::{Deserialize, Serialize};
+
+use super::Memory;
+use super::content::find_newest;
+use super::counts::count_entries;
+use super::definition::{Definition, WhenChanged};
+use super::homes::agent::{self, RemoteBlock};
+use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
+use super::skills;
+use super::source::{BlockHome, BlockSource};
+use crate::kind::BlockKind;
+use base::error::{Error, Result};
+use base::json::json;
+use base::tags::{Metadata, Tags};
+use base::tokens;
+use store::retention::BlockRetention;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Block {
+    pub label: String,
+    pub kind: BlockKind,
+    pub description: Option<String>,
+    pub max_tokens: Option<i64>,
+    /// The block's text in the prompt. A searchable block shows its number of
+    /// entries, a loadable block the list of its documents.
+    pub content: String,
+    /// Estimated tokens of the content.
+    pub tokens: i64,
+    /// Counts the writes of the block's text. 0: the text was never written.
+    pub version: i64,
+    #[cfg_attr(feature = "testing", schemars(extend("enum" = ["agent", "session"])))]
+    pub scope: String,
+    /// Where the content lives. `null`: in this agent.
+    pub source: Option<BlockSource>,
+    pub when_changed: WhenChanged,
+    /// Whether the model may write the block with its tools.
+    #[serde(default)]
+    pub model_writes: bool,
+    /// How long what the block held is kept, where the block has rules of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<BlockRetention>,
+    /// What callers wrote on the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
+    /// `null`: the block is deployed with the Worker and was never written.
+    pub updated_at: Option<i64>,
+    /// Why the content is missing: the block's home did not provide it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+/// A block's content, and its version.
+pub struct BlockContent {
+    pub content: String,
+    pub version: i64,
+    pub updated_at: Option<i64>,
+    pub unavailable: Option<String>,
+}
+
+impl BlockContent {
+    fn text(content: String) -> Self {
+        Self {
+            content,
+            version: 0,
+            updated_at: None,
+            unavailable: None,
+        }
+    }
+
+    pub fn away(reason: String) -> Self {
+        Self {
+            unavailable: Some(reason),
+            ..Self::text(String::new())
+        }
+    }
+}
+
+impl Block {
+    pub fn new(definition: &Definition, held: BlockContent) -> Self {
+        Self {
+            label: definition.label.as_str().to_owned(),
+            kind: definition.kind,
+            description: definition.description.clone(),
+            max_tokens: definition.max_tokens,
+            tokens: tokens::estimate(&held.content),
+            content: held.content,
+            version: held.version,
+            scope: if definition.is_sessions() {
+                "session"
+            } else {
+                "agent"
+            }
+            .to_owned(),
+            source: definition.source.clone(),
+            when_changed: definition.when_changed,
+            model_writes: definition.model_may_write(),
+            retention: definition.retention.clone(),
+            metadata: definition.metadata.clone(),
+            tags: definition.tags.clone(),
+            updated_at: held.updated_at.max(definition.defined_at),
+            unavailable: held.unavailable,
+        }
+    }
+}
+
+/// Reads a block. If its home is unavailable, the block says why. A home that
+/// isn't configured is an error.
+pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
+    let held = match hold(memory, block).await {
+        Err(error) => match find_unavailable(&error) {
+            Some(reason) => BlockContent::away(reason.to_owned()),
+            None => return Err(error),
+        },
+        held => held?,
+    };
+    Ok(Block::new(block, held))
+}
+
+/// Like [`read`], but no home can cause an error: only this object's storage can.
+pub async fn read_or_omit(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
+    let held = match hold(memory, block).await {
+        Err(error) => BlockContent::away(why_omitted(error)?),
+        held => held?,
+    };
+    Ok(Block::new(block, held))
+}
+
+fn why_omitted(error: Error) -> Result<String> {
+    match why_away(&error) {
+        Some(reason) => Ok(reason),
+        None if error.code.status() < 500 => Ok(error.into_message()),
+        None => Err(error),
+    }
+}
+
+async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
+    match block.home() {
+        BlockHome::Object => hold_here(memory, block),
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            hold_elsewhere(memory, block, home).await
+        }
+        BlockHome::Bucket { key } => {
+            let content = match bucket::get_text(memory, key).await? {
+                Some(stored) => stored.content,
+                None => block.default_content().to_owned(),
+            };
+            Ok(BlockContent {
+                content,
+                ..newest_of(memory, block)?
+            })
+        }
+        BlockHome::Service { binding } if block.kind != BlockKind::Loadable => {
+            let told = service::get(memory, block, binding).await?;
+            let content = told
+                .content
+                .unwrap_or_else(|| block.default_content().to_owned());
+            Ok(BlockContent {
+                content,
+                ..newest_of(memory, block)?
+            })
+        }
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Service { .. } | BlockHome::BucketPrefix { .. } => {
+            let listing = skills::list(memory, block).await?;
+            Ok(BlockContent::text(introduced(block, &listing.render())))
+        }
+    }
+}
+
+/// The content of a block that lives in this object.
+pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
+    match block.kind {
+        BlockKind::Readonly | BlockKind::Writable => newest_of(memory, block),
+        BlockKind::Searchable => {
+            let count = count_entries(memory.db, &block.scope, &block.content_key())?;
+            let noun = if count == 1 { "entry" } else { "entries" };
+            let summary = format!("{count} {noun} indexed.");
+            Ok(BlockContent::text(introduced(block, &summary)))
+        }
+        BlockKind::Loadable => {
+            let listing = skills::list_here(memory.db, block)?;
+            Ok(BlockContent::text(introduced(block, &listing.render())))
+        }
+    }
+}
+
+/// The block's default content, then a summary of the block's own content.
+fn introduced(block: &Definition, summary: &str) -> String {
+    match block.default_content() {
+        "" => summary.to_owned(),
+        introduction => format!("{introduction}\n{summary}"),
+    }
+}
+
+/// The newest version that was written here, or the default content.
+pub fn newest_of(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
+    Ok(match find_newest(memory.db, block)? {
+        Some(newest) => BlockContent {
+            content: newest.content,
+            version: newest.version,
+            updated_at: Some(newest.written_at),
+            unavailable: None,
+        },
+        None => BlockContent::text(block.default_content().to_owned()),
+    })
+}
+
+async fn hold_elsewhere(
+    memory: &Memory<'_>,
+    block: &Definition,
+    home: RemoteBlock<'_>,
+) -> Result<BlockContent> {
+    let found: Option<Block> = agent::call(memory, block, home, "getBlock", json!({})).await?;
+    let Some(found) = found else {
+        // The first write creates the block in the other agent.
+        return Ok(match block.kind {
+            BlockKind::Readonly | BlockKind::Writable => {
+                BlockContent::text(block.default_content().to_owned())
+            }
+            BlockKind::Searchable => BlockContent::text("0 entries indexed.".to_owned()),
+            BlockKind::Loadable => {
+                BlockContent::text(skills::SkillListing::Skills(Vec::new()).render())
+            }
+        });
+    };
+    Ok(BlockContent {
+        content: found.content,
+        version: found.version,
+        updated_at: found.updated_at,
+        unavailable: found
+            .unavailable
+            .map(|reason| format!("Agent `{}`: {reason}", home.name)),
+    })
+}

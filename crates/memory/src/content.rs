@@ -1,0 +1,308 @@
+//! A block's text and its versions. The newest version is the content. A write adds
+//! one row, and older versions stay for a while.
+
+use serde::{Deserialize, Serialize};
+
+use super::Memory;
+use super::definition::Definition;
+use super::label::Label;
+use super::origin::Origin;
+use super::told::ToldChange;
+use super::validity::Validity;
+use super::writer::MemoryWriter;
+use base::columns::{FromRow, find, find_value};
+use base::database::{Database, Row, SqlValue};
+use base::error::{Code, Error, Result};
+use base::numbers::BEYOND_PLACES;
+use base::tags::{Metadata, Tags};
+use base::tokens;
+
+/// How many versions of a block are kept, and how many bytes of them. The newest
+/// version is always kept.
+pub const MAX_VERSIONS: i64 = 50;
+pub const MAX_VERSIONS_BYTES: i64 = 8 << 20;
+
+/// The most characters of a reason.
+const MAX_REASON_CHARS: usize = 500;
+
+/// One version of a block's text, or of an entry's or a document's.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    pub version: i64,
+    pub content: String,
+    pub tokens: i64,
+    /// An entry's title, or a document's description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether the entry or the document was deleted with this version.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// `tool`: a model wrote the text. `operation`: a caller of the API did.
+    #[cfg_attr(feature = "testing", schemars(extend("enum" = [WrittenBy::Tool.name(), WrittenBy::Operation.name()])))]
+    pub written_by: String,
+    /// The session in which the text was written.
+    pub session_id: Option<String>,
+    pub turn_id: Option<String>,
+    /// The answer in which a model wrote the text: the id of the answer's first event. The
+    /// log has no such event if the turn ended without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    pub reason: Option<String>,
+    pub written_at: i64,
+    /// Who the text of an entry or a document comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// The events that the text of an entry or a document comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// What stood on the entry or the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
+    #[serde(flatten)]
+    pub validity: Validity,
+}
+
+/// The writer of a version: a model with its tools, or a caller of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WrittenBy {
+    Tool,
+    Operation,
+}
+
+impl WrittenBy {
+    pub fn parse(name: &str) -> Self {
+        match name {
+            "tool" => Self::Tool,
+            _ => Self::Operation,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Operation => "operation",
+        }
+    }
+}
+
+/// A text to write as the next version.
+pub struct NewVersion<'a> {
+    pub content: &'a str,
+    pub reason: Option<&'a str>,
+    pub writer: MemoryWriter<'a>,
+}
+
+pub fn check_reason(reason: Option<&str>) -> Result<()> {
+    match reason {
+        Some(reason) if reason.chars().count() > MAX_REASON_CHARS => Err(Error::invalid(
+            "reason",
+            format!("`reason` must have at most {MAX_REASON_CHARS} characters."),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a write that expects another version than the newest.
+pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Result<()> {
+    match expected {
+        Some(expected) if expected != version => Err(Error::new(
+            Code::VersionConflict,
+            format!(
+                "Block `{label}` is at version {version}, not at the expected one. Read the block, then write your change again."
+            ),
+        )
+        .with("label", label.as_str())
+        .with("expectedVersion", expected)
+        .with("version", version)),
+        _ => Ok(()),
+    }
+}
+
+impl Version {
+    const COLUMNS: &str =
+        "version, content, written_by, session_id, turn_id, reason, written_at, event_id";
+}
+
+impl FromRow<'_> for Version {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column| row.find_text(column).map(str::to_owned);
+        let content = row.text(1)?.to_owned();
+        Ok(Self {
+            version: row.integer(0)?,
+            tokens: tokens::estimate(&content),
+            content,
+            written_by: row.text(2)?.to_owned(),
+            session_id: text(3),
+            turn_id: text(4),
+            reason: text(5),
+            written_at: row.integer(6)?,
+            event_id: text(7),
+            ..Self::default()
+        })
+    }
+}
+
+fn place(block: &Definition) -> [SqlValue; 2] {
+    [block.scope.as_str().into(), block.content_key().into()]
+}
+
+/// The newest version; `None`: the block was never written.
+pub fn find_newest(db: &dyn Database, block: &Definition) -> Result<Option<Version>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_block_versions
+          WHERE scope = +?1
+            AND key = +?2
+          ORDER BY version DESC
+          LIMIT 1",
+        Version::COLUMNS
+    );
+    find(db, &sql, &place(block))
+}
+
+pub fn find_version(
+    db: &dyn Database,
+    block: &Definition,
+    version: i64,
+) -> Result<Option<Version>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3",
+        Version::COLUMNS
+    );
+    let [scope, key] = place(block);
+    find(db, &sql, &[scope, key, version.into()])
+}
+
+/// Up to `limit` versions, newest first. A statement reads one version: texts that cross
+/// together stand in JavaScript and in Rust at the same time.
+pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Result<Vec<Version>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+            AND version < ?3
+          ORDER BY version DESC
+          LIMIT 1",
+        Version::COLUMNS
+    );
+    let mut versions: Vec<Version> = Vec::new();
+    for _ in 0..limit {
+        let below = versions.last().map_or(BEYOND_PLACES, |older| older.version);
+        let [scope, key] = place(block);
+        let Some(version) = find(db, &sql, &[scope, key, below.into()])? else {
+            break;
+        };
+        versions.push(version);
+    }
+    Ok(versions)
+}
+
+/// Writes a version's row unchanged. Part of a transaction.
+pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Version) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_block_versions
+                (scope, key, version, content, written_by, session_id, turn_id, reason, written_at,
+                 event_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        &[
+            scope.into(),
+            key.into(),
+            version.version.into(),
+            version.content.as_str().into(),
+            version.written_by.as_str().into(),
+            version.session_id.as_deref().into(),
+            version.turn_id.as_deref().into(),
+            version.reason.as_deref().into(),
+            version.written_at.into(),
+            version.event_id.as_deref().into(),
+        ],
+    )
+}
+
+/// When a version was written; 0: it is not kept. A clock that goes back makes no version
+/// older than the one before it.
+fn find_written_at(db: &dyn Database, block: &Definition, version: i64) -> Result<i64> {
+    let [scope, key] = place(block);
+    let sql = "SELECT written_at
+                 FROM cf_agents_block_versions
+                WHERE scope = ?1
+                  AND key = ?2
+                  AND version = ?3";
+    let written_at = find_value(db, sql, &[scope, key, version.into()])?;
+    Ok(written_at.unwrap_or(0))
+}
+
+/// Writes the version after `newest`, and deletes the oldest. Part of a transaction.
+pub fn write_version(
+    memory: &Memory<'_>,
+    block: &Definition,
+    newest: i64,
+    new: &NewVersion<'_>,
+) -> Result<Version> {
+    let (db, host) = (memory.db, memory.host);
+    let version = Version {
+        version: newest + 1,
+        content: new.content.to_owned(),
+        tokens: tokens::estimate(new.content),
+        written_by: match new.writer.is_tool {
+            true => WrittenBy::Tool.name().to_owned(),
+            false => WrittenBy::Operation.name().to_owned(),
+        },
+        session_id: new.writer.session_id.map(|id| id.as_str().to_owned()),
+        turn_id: new.writer.turn_id.map(str::to_owned),
+        event_id: new.writer.event_id.map(str::to_owned),
+        reason: new.reason.map(str::to_owned),
+        written_at: host.now_ms().max(find_written_at(db, block, newest)?),
+        ..Version::default()
+    };
+    insert_version(db, &block.scope, &block.content_key(), &version)?;
+    let [scope, key] = place(block);
+    db.run(
+        "DELETE FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+            AND version < ?3
+            AND (version <= ?3 - ?4
+                 OR version <= (SELECT max(version)
+                                  FROM (SELECT version,
+                                               sum(octet_length(content)) OVER (ORDER BY version DESC) AS bytes
+                                          FROM cf_agents_block_versions
+                                         WHERE scope = ?1
+                                           AND key = ?2)
+                                 WHERE bytes > ?5))",
+        &[
+            scope,
+            key,
+            version.version.into(),
+            MAX_VERSIONS.into(),
+            MAX_VERSIONS_BYTES.into(),
+        ],
+    )?;
+    ToldChange::of_text(block, version.version).tell(memory, new.writer)?;
+    Ok(version)
+}
+
+/// How often a write is tried on a home where others write at the same time.
+pub const MAX_TRIES: usize = 4;
+
+/// The error when another writer was faster at every try.
+pub fn overtaken(block: &Definition) -> Error {
+    Error::new(
+        Code::VersionConflict,
+        format!(
+            "Others wrote block `{}` {MAX_TRIES} times during this write. Nothing was written: read the block, and try again.",
+            block.label
+        ),
+    )
+    .with("label", block.label.as_str())
+}

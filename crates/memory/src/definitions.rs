@@ -1,0 +1,461 @@
+//! The blocks that exist: blocks of the deployed configuration, and blocks that
+//! operations defined. An operation's definition takes precedence. Defining a block again
+//! never deletes its content.
+
+use super::block::{Block, BlockContent, hold_here, read_or_omit};
+use super::content::find_newest;
+use super::definition::{Definition, WhenChanged, unplaced};
+use super::homes::nowhere;
+use super::label::Label;
+use super::source::{BlockHome, BlockPlace, BlockSource};
+use super::{BlockScope, Memory};
+use crate::kind::BlockKind;
+use access::needs_secret;
+use base::columns::{FromRow, find_value};
+use base::database::{Database, Row, SqlValue, atomically, find_row};
+use base::error::{Code, Error, Result};
+use base::json;
+use base::tags::{Metadata, Tags};
+use store::retention::note_block_rules;
+use store::tables;
+
+/// The most blocks of an agent, and of each session.
+pub const MAX_BLOCKS: i64 = 100;
+
+/// A block's row.
+struct DefinitionRow<'r> {
+    row: &'r Row,
+    number: i64,
+    /// The label in lower case, by which the row is found.
+    key: &'r str,
+    /// Whether this row hides a block of the deployed configuration.
+    is_removed: bool,
+}
+
+impl DefinitionRow<'_> {
+    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key, retention, metadata, tags";
+
+    /// The definition, not placed yet.
+    fn definition(&self) -> Result<Definition> {
+        self.row.read()
+    }
+}
+
+impl<'r> FromRow<'r> for DefinitionRow<'r> {
+    fn from_row(row: &'r Row) -> Result<Self> {
+        Ok(Self {
+            row,
+            number: row.integer(11)?,
+            key: row.text(12)?,
+            is_removed: row.find_integer(9) == Some(1),
+        })
+    }
+}
+
+impl FromRow<'_> for Definition {
+    /// Reads the columns of [`DefinitionRow`].
+    fn from_row(row: &Row) -> Result<Self> {
+        let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
+        let source = row
+            .find_text(6)
+            .map(json::decode::<BlockSource>)
+            .transpose()
+            .map_err(|_| damaged())?;
+        Ok(Definition {
+            scope: row.text(0)?.to_owned(),
+            label: Label::parse(row.text(1)?).map_err(|_| damaged())?,
+            kind: BlockKind::parse(row.text(2)?).ok_or_else(damaged)?,
+            description: row.find_text(3).map(str::to_owned),
+            max_tokens: row.find_integer(4),
+            default_content: row.find_text(5).map(str::to_owned),
+            source,
+            place: unplaced(),
+            when_changed: match row.text(7)? {
+                "remind" => WhenChanged::Remind,
+                _ => WhenChanged::Wait,
+            },
+            model_writes: row.find_integer(10).map(|writes| writes == 1),
+            retention: row
+                .find_text(13)
+                .map(json::decode)
+                .transpose()
+                .map_err(|_| damaged())?,
+            metadata: Metadata::read(row.find_text(14), row.text(1)?)?,
+            tags: Tags::read(row.find_text(15), row.text(1)?)?,
+            defined_at: Some(row.integer(8)?),
+        })
+    }
+}
+
+/// A definition's row as a file shows it.
+pub struct DefinedBlock {
+    pub number: i64,
+    /// Not placed.
+    pub block: Definition,
+    /// The row hides a block of the deployed configuration.
+    pub is_removed: bool,
+}
+
+/// Up to `limit` definitions of a session, or of the agent, with numbers above this
+/// number, ordered by number.
+pub fn load_rows_after(
+    db: &dyn Database,
+    scope: &str,
+    after_number: i64,
+    limit: i64,
+) -> Result<Vec<DefinedBlock>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_blocks
+          WHERE scope = ?1
+            AND number > ?2
+          ORDER BY number
+          LIMIT ?3",
+        DefinitionRow::COLUMNS
+    );
+    let params = [scope.into(), after_number.into(), limit.into()];
+    let rows = db.rows(&sql, &params)?;
+    rows.iter()
+        .map(|row| {
+            let row: DefinitionRow = row.read()?;
+            Ok(DefinedBlock {
+                number: row.number,
+                is_removed: row.is_removed,
+                block: row.definition()?,
+            })
+        })
+        .collect()
+}
+
+/// All blocks of a scope: first the deployed blocks in the configuration's order,
+/// then the other blocks in the order of their definition.
+pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_blocks
+          WHERE scope = +?1
+          ORDER BY number
+          LIMIT ?2 + 0",
+        DefinitionRow::COLUMNS
+    );
+    let rows = memory
+        .db
+        .rows(&sql, &[scope.column().into(), (2 * MAX_BLOCKS).into()])?;
+    let mut rows: Vec<DefinitionRow> = rows.iter().map(Row::read).collect::<Result<_>>()?;
+    let mut blocks = Vec::new();
+    if scope == BlockScope::Agent {
+        for block in &memory.deployed.blocks {
+            let key = block.label.key();
+            match rows.iter().position(|row| row.key == key) {
+                None => blocks.push(block.clone()),
+                Some(index) => {
+                    let row = rows.remove(index);
+                    if !row.is_removed {
+                        blocks.push(row.definition()?);
+                    }
+                }
+            }
+        }
+    }
+    for row in rows.iter().filter(|row| !row.is_removed) {
+        blocks.push(row.definition()?);
+    }
+    let blocks = blocks.into_iter();
+    Ok(blocks.map(|block| block.placed(memory.agent)).collect())
+}
+
+pub fn find_definition(
+    memory: &Memory<'_>,
+    scope: BlockScope<'_>,
+    label: &Label,
+) -> Result<Option<Definition>> {
+    find_in(memory, scope.column(), label)
+}
+
+/// The block of this label in a scope as rows store it.
+pub fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Definition>> {
+    match find_row_of(memory.db, scope, label)? {
+        Some(row) => match row.read::<DefinitionRow>()? {
+            row if row.is_removed => Ok(None),
+            row => Ok(Some(row.definition()?.placed(memory.agent))),
+        },
+        None => Ok(find_default(memory, scope, label)),
+    }
+}
+
+pub fn get_definition(
+    memory: &Memory<'_>,
+    scope: BlockScope<'_>,
+    label: &Label,
+) -> Result<Definition> {
+    find_definition(memory, scope, label)?.ok_or_else(|| block_not_found(label))
+}
+
+pub fn block_not_found(label: &Label) -> Error {
+    Error::new(
+        Code::BlockNotFound,
+        format!(
+            "There is no block `{label}` here. `defineBlock` makes one; `getBlocks` lists the existing ones. For a session's block, give its `sessionId`."
+        ),
+    )
+    .with("label", label.as_str())
+}
+
+fn find_row_of(db: &dyn Database, scope: &str, label: &Label) -> Result<Option<Row>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_blocks
+          WHERE scope = ?1
+            AND key = ?2",
+        DefinitionRow::COLUMNS
+    );
+    find_row(db, &sql, &[scope.into(), label.key().into()])
+}
+
+/// The deployed block of this label, which every agent has.
+fn find_default(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Definition> {
+    if scope != BlockScope::Agent.column() {
+        return None;
+    }
+    let found = memory.deployed.find_block(&label.key())?;
+    Some(found.placed(memory.agent))
+}
+
+/// Defines a block, or changes its definition. `may_reach_out`: the caller may
+/// choose the block's home.
+pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool) -> Result<Block> {
+    let (block, held) = write_definition(memory, block, may_reach_out)?;
+    match held {
+        Some(held) => Ok(Block::new(&block, held)),
+        None => read_or_omit(memory, &block).await,
+    }
+}
+
+/// Writes the definition. Returns the content too if the block lives in this object.
+fn write_definition(
+    memory: &Memory<'_>,
+    block: Definition,
+    may_reach_out: bool,
+) -> Result<(Definition, Option<BlockContent>)> {
+    let mut block = block.placed(memory.agent);
+    check_place(&block)?;
+    if let Some(binding) = block.home().binding()
+        && !memory.outbound.is_bound(binding)
+    {
+        return Err(base::outbound::CallFailure::not_configured(binding));
+    }
+    atomically(memory.db, || {
+        let before = find_in(memory, &block.scope, &block.label)?;
+        let had_source = before
+            .as_ref()
+            .is_some_and(|before| before.source.is_some());
+        if (block.source.is_some() || had_source) && !may_reach_out {
+            return Err(reaches_out(&block.label));
+        }
+        let ruled = before.as_ref().and_then(|before| before.retention.clone());
+        if !may_reach_out {
+            if block.retention.is_some() && block.retention != ruled {
+                return Err(needs_secret("retention"));
+            }
+            block.retention = ruled;
+        }
+        check_retention(&block)?;
+        let defined_at = before.as_ref().and_then(|before| before.defined_at);
+        block.defined_at = defined_at;
+        // Agents may define their blocks at every start: an equal definition writes no row.
+        if defined_at.is_none() || before.as_ref() != Some(&block) {
+            if find_row_of(memory.db, &block.scope, &block.label)?.is_none() {
+                check_room(memory.db, &block.scope)?;
+            }
+            check_kind(memory.db, &block)?;
+            block.defined_at = Some(memory.host.now_ms()).max(defined_at);
+            write(memory.db, &block)?;
+        }
+        let held = match block.home() {
+            BlockHome::Object => Some(hold_here(memory, &block)?),
+            BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Agent { .. }
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => None,
+        };
+        Ok((block, held))
+    })
+}
+
+/// Refuses a source that leads nowhere although it is not a template. A template may lead
+/// nowhere for one agent: the same definition is sent to many.
+pub fn check_place(block: &Definition) -> Result<()> {
+    match &block.place {
+        BlockPlace::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
+        BlockPlace::Here(_) | BlockPlace::There(_) | BlockPlace::Nowhere(_) => Ok(()),
+    }
+}
+
+/// Refuses rules for content that is not in this object.
+pub fn check_retention(block: &Definition) -> Result<()> {
+    if block.retention.is_none() || block.home().is_this_object() || block.has_template() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "retention",
+        "The content of this block lives outside this agent, so this agent can't delete it. Set `retention` where the content lives.",
+    ))
+}
+
+fn reaches_out(label: &Label) -> Error {
+    Error::new(
+        Code::Forbidden,
+        "Only the Worker's secret may define a block with a `source`; a minted token may not. A block without a `source` lives in this agent: define one of another label.",
+    )
+    .with("field", "source")
+    .with("label", label.as_str())
+}
+
+fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
+    let sql = "SELECT count(*) FROM cf_agents_blocks WHERE scope = ?1";
+    let count: i64 = find_value(db, sql, &[scope.into()])?.unwrap_or(0);
+    if count >= MAX_BLOCKS {
+        return Err(Error::invalid(
+            "label",
+            format!(
+                "There are {MAX_BLOCKS} blocks already, and no room for more. Remove one first."
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a kind that would make the label's existing content unreadable.
+fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
+    let holds = |table: &str, column: &str| -> Result<bool> {
+        let sql = format!("SELECT 1 FROM {table} WHERE scope = ?1 AND {column} = ?2 LIMIT 1");
+        let params = [block.scope.as_str().into(), block.content_key().into()];
+        Ok(find_row(db, &sql, &params)?.is_some())
+    };
+    let lost = if !block.kind.has_content() && holds("cf_agents_block_versions", "key")? {
+        "a text"
+    } else if block.kind != BlockKind::Searchable && holds("cf_agents_entries", "block")? {
+        "entries"
+    } else if block.kind != BlockKind::Loadable && holds("cf_agents_skills", "block")? {
+        "documents"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(
+        "kind",
+        format!(
+            "Block `{}` holds {lost}, which a {} block can't show. Nothing was changed: keep its `kind`, or remove it with `purge` first.",
+            block.label,
+            block.kind.name()
+        ),
+    ))
+}
+
+/// Writes a definition's row unchanged. Part of a transaction.
+pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
+    let source = block.source.as_ref().map(json::encode).transpose()?;
+    let retention = block.retention.as_ref().map(json::encode).transpose()?;
+    let when_changed = match block.when_changed {
+        WhenChanged::Wait => "wait",
+        WhenChanged::Remind => "remind",
+    };
+    db.run(
+        "INSERT INTO cf_agents_blocks
+                (scope, key, label, kind, description, max_tokens, default_content, source, when_changed, defined_at,
+                 model_writes, retention, metadata, tags)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             ON CONFLICT (scope, key) DO UPDATE
+            SET label = excluded.label,
+                kind = excluded.kind,
+                description = excluded.description,
+                max_tokens = excluded.max_tokens,
+                default_content = excluded.default_content,
+                source = excluded.source,
+                when_changed = excluded.when_changed,
+                is_removed = 0,
+                model_writes = excluded.model_writes,
+                retention = excluded.retention,
+                metadata = excluded.metadata,
+                tags = excluded.tags,
+                defined_at = excluded.defined_at",
+        &[
+            block.scope.as_str().into(),
+            block.label.key().into(),
+            block.label.as_str().into(),
+            block.kind.name().into(),
+            block.description.as_deref().into(),
+            block.max_tokens.into(),
+            block.default_content.as_deref().into(),
+            source.into(),
+            when_changed.into(),
+            block.defined_at.into(),
+            block.model_writes.map_or(SqlValue::Null, SqlValue::from),
+            retention.into(),
+            block.metadata.as_ref().map(Metadata::as_str).into(),
+            block.tags.to_column()?.into(),
+        ],
+    )?;
+    match block.retention {
+        Some(_) => note_block_rules(db, &block.scope),
+        None => Ok(()),
+    }
+}
+
+/// Marks a row as one that hides a deployed block. Part of a transaction.
+pub fn hide(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_blocks SET is_removed = 1 WHERE scope = ?1 AND key = ?2",
+        &[scope.into(), label.key().into()],
+    )
+}
+
+/// Removes a block's definition; `false` if there is none. Content in this object
+/// stays for a later block of the same label, unless `purge` is set. Content
+/// elsewhere always stays. `may_reach_out`: as in [`define`]. Without this check, a
+/// caller who may not choose a home could remove the block and define another one.
+pub fn remove(
+    memory: &Memory<'_>,
+    scope: BlockScope<'_>,
+    label: &Label,
+    purge: bool,
+    may_reach_out: bool,
+) -> Result<bool> {
+    atomically(memory.db, || {
+        let was_there = find_definition(memory, scope, label)?;
+        let has_source = |block: &Definition| block.source.is_some();
+        if was_there.as_ref().is_some_and(has_source) && !may_reach_out {
+            return Err(reaches_out(label));
+        }
+        let has_rules = |block: &Definition| block.retention.is_some();
+        if was_there.as_ref().is_some_and(has_rules) && !may_reach_out {
+            return Err(needs_secret("retention"));
+        }
+        match find_default(memory, scope.column(), label) {
+            // This row hides the deployed block, which the next read would show again.
+            Some(deployed) if was_there.is_some() => {
+                let defined_at = Some(memory.host.now_ms());
+                write(
+                    memory.db,
+                    &Definition {
+                        defined_at,
+                        ..deployed
+                    },
+                )?;
+                hide(memory.db, scope.column(), label)?;
+            }
+            Some(_) => {}
+            None => memory.db.run(
+                "DELETE FROM cf_agents_blocks WHERE scope = ?1 AND key = ?2",
+                &[scope.column().into(), label.key().into()],
+            )?,
+        }
+        let purged = purge && tables::delete_content(memory.db, scope.column(), &label.key())?;
+        Ok(was_there.is_some() || purged)
+    })
+}
+
+/// The newest version of a block's text; 0: the text was never written.
+pub fn version_of(db: &dyn Database, block: &Definition) -> Result<i64> {
+    Ok(find_newest(db, block)?.map_or(0, |newest| newest.version))
+}

@@ -1,0 +1,59 @@
+//! Blocks that are deployed with the Worker: every agent has them. An agent's own
+//! definition replaces the deployed definition of the same label.
+//!
+//! A block that is written wrong is left out and reported. The other blocks still hold,
+//! and no conversation fails because of it.
+
+use std::collections::HashSet;
+
+use std::rc::Rc;
+
+use super::definition::{DefineBlock, Definition};
+use base::deployed::PartReader;
+use base::error::{Error, Result};
+use base::json::{self, RawValue};
+use store::config::DeployedConfig;
+
+/// The most deployed blocks.
+const MAX_DEPLOYED: i64 = 100;
+
+/// The deployed part of every agent's memory, and the configuration.
+#[derive(Default)]
+pub struct DeployedMemory {
+    pub config: Rc<DeployedConfig>,
+    /// In the order in which they were written. They are not placed yet: each agent reads
+    /// the same ones.
+    pub blocks: Vec<Definition>,
+}
+
+/// Reads a JSON list of inputs of `defineBlock`.
+pub fn read_blocks(reader: &mut PartReader<'_>, list: &RawValue) -> Vec<Definition> {
+    let mut keys = HashSet::new();
+    reader.items(list, MAX_DEPLOYED, |item| read_block(item, &mut keys))
+}
+
+fn read_block(item: &RawValue, keys: &mut HashSet<String>) -> Result<Definition> {
+    let block: DefineBlock = json::parse(item.get().as_bytes())?;
+    if block.session_id.is_some() {
+        return Err(Error::invalid(
+            "sessionId",
+            "A deployed block belongs to the agent: leave `sessionId` out.",
+        ));
+    }
+    let block = block.into_definition()?;
+    if !keys.insert(block.label.key()) {
+        return Err(Error::invalid(
+            "label",
+            "Another block has this `label` already.",
+        ));
+    }
+    Ok(block)
+}
+
+impl DeployedMemory {
+    /// The deployed block with this key. It is not placed.
+    pub fn find_block(&self, key: &str) -> Option<Definition> {
+        let mut blocks = self.blocks.iter();
+        blocks.find(|block| block.label.key() == key).cloned()
+    }
+}

@@ -1,0 +1,320 @@
+//! Entries of a searchable block: a key, a title, a text. The same transaction
+//! writes an entry and its place in the search index.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use super::Memory;
+use super::counts::CountChange;
+use super::definition::Definition;
+use super::entry::{Entry, find_written_at};
+use super::entry_index::{index_entry, unindex_entry};
+use super::entry_rows::{EntryRow, find_row, insert, update_row};
+use super::entry_text::EntryText;
+use super::homes::agent::{self, RemoteBlock};
+use super::homes::{nowhere, service};
+use super::item_note::ItemNote;
+use super::kind::BlockKind;
+use super::origin::texts_of;
+use super::past::{
+    self, ItemDeleted, ItemDeletion, MAX_ENTRY_VERSIONS, insert_deletion, insert_past,
+    next_version, place,
+};
+use super::replacing::{forget_replacement, give_back, note_replacement, replace};
+use super::source::BlockHome;
+use super::told::ToldChange;
+use super::validity::Validity;
+use super::writer::MemoryWriter;
+use base::database::atomically;
+use base::error::{Error, Result};
+use base::json::json;
+
+pub fn check_searchable(block: &Definition) -> Result<()> {
+    if block.kind == BlockKind::Searchable {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "label",
+        format!(
+            "Block `{}` is {}; only a searchable block has entries.",
+            block.label,
+            block.kind.name()
+        ),
+    ))
+}
+
+/// Whether this object holds the block's entries.
+pub fn lives_here(block: &Definition) -> bool {
+    match block.home() {
+        BlockHome::Agent { .. } | BlockHome::Service { .. } | BlockHome::Nowhere { .. } => false,
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
+    }
+}
+
+/// Writes an entry. It replaces an entry of the same key.
+pub async fn set(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &EntryText<'_>,
+    writer: MemoryWriter<'_>,
+) -> Result<Entry> {
+    check_searchable(block)?;
+    text.check()?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let mut input = Map::new();
+            for (name, value) in text.fields().into_iter().chain(writer.fields()) {
+                input.insert(name.to_owned(), value);
+            }
+            agent::call(memory, block, home, "setEntry", input.into()).await
+        }
+        BlockHome::Service { binding } => {
+            let fields = [text.fields(), writer.fields()].concat();
+            service::set(memory, block, binding, &fields).await?;
+            ToldChange::of_item(block, text.key, None).tell(memory, writer)?;
+            let now_ms = memory.host.now_ms();
+            let marks = text.marks.apply(None);
+            Ok(Entry {
+                key: text.key.to_owned(),
+                title: text.title.map(str::to_owned),
+                content: text.content.to_owned(),
+                created_at: now_ms,
+                updated_at: now_ms,
+                metadata: marks.metadata,
+                tags: marks.tags,
+                source: writer.origin(),
+                events: texts_of(writer.events),
+                validity: Validity {
+                    valid_from: text.valid_from,
+                    valid_until: text.valid_until,
+                    supersedes: text.supersedes.unwrap_or_default().to_vec(),
+                    ..Validity::default()
+                },
+            })
+        }
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            write_here(memory, block, text, writer)
+        }
+    }
+}
+
+/// Writes an entry here. It holds from now on, also if another one had replaced it. So of
+/// entries that replace each other in a circle, the newest holds.
+pub fn write_here(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &EntryText<'_>,
+    writer: MemoryWriter<'_>,
+) -> Result<Entry> {
+    let (db, host) = (memory.db, memory.host);
+    atomically(db, || {
+        let content_key = block.content_key();
+        let item = place(block, &content_key, text.key);
+        let before = find_row(db, block, text.key)?;
+        let replaced = before.as_ref().map(|before| &before.entry.validity);
+        let replaced = replaced.map_or_else(Vec::new, |validity| validity.supersedes.clone());
+        let supersedes = match text.supersedes {
+            Some(given) => given.to_vec(),
+            None => replaced.clone(),
+        };
+        // A clock that went back makes no text older than the one that it takes the place of.
+        let mut now_ms = host.now_ms();
+        let replacing = before
+            .as_ref()
+            .and_then(|before| before.entry.validity.superseded_by.as_ref());
+        for key in text.supersedes.unwrap_or_default().iter().chain(replacing) {
+            now_ms = now_ms.max(find_written_at(db, block, key)?);
+        }
+        let next = match &before {
+            Some(before) => (before.note.version + 1, before.entry.updated_at),
+            None => next_version(db, &item)?,
+        };
+        let (version, last_written_at) = next;
+        let now_ms = now_ms.max(last_written_at);
+        let marks_before = before.as_ref().map(|before| before.note.marks());
+        let marks = text.marks.apply(marks_before.as_ref());
+        let validity = Validity {
+            valid_from: text.valid_from,
+            valid_until: text.valid_until,
+            supersedes,
+            ..Validity::default()
+        };
+        let note = ItemNote::new(version, writer, validity, marks);
+        let mut entry = Entry {
+            key: text.key.to_owned(),
+            title: text.title.map(str::to_owned),
+            content: text.content.to_owned(),
+            created_at: now_ms,
+            updated_at: now_ms,
+            metadata: note.metadata.clone(),
+            tags: note.tags.clone(),
+            source: note.origin(),
+            events: note.source_events(),
+            validity: note.validity.clone(),
+        };
+        match before {
+            Some(before) if is_same(&before.entry, &entry, writer) => return Ok(before.entry),
+            Some(before) => {
+                entry.created_at = before.entry.created_at;
+                let is_indexed =
+                    before.entry.title == entry.title && before.entry.content == entry.content;
+                insert_past(
+                    db,
+                    &item,
+                    MAX_ENTRY_VERSIONS,
+                    &before.entry.into_past(before.note),
+                )?;
+                update_row(db, before.number, &entry, &note)?;
+                if !is_indexed {
+                    unindex_entry(db, before.number)?;
+                    index_entry(db, before.number, &entry)?;
+                }
+            }
+            None => {
+                let number = insert(db, block, &entry, &note)?;
+                index_entry(db, number, &entry)?;
+            }
+        }
+        let at_ms = text.valid_from.unwrap_or(now_ms);
+        for key in replaced
+            .iter()
+            .filter(|key| !entry.validity.supersedes.contains(key))
+        {
+            forget_replacement(db, &item, key)?;
+            give_back(db, &item, key)?;
+        }
+        for key in text.supersedes.unwrap_or_default() {
+            replace(db, block, key, text.key, at_ms)?;
+            note_replacement(db, &item, key)?;
+        }
+        ToldChange::of_item(block, text.key, Some(version)).tell(memory, writer)?;
+        Ok(entry)
+    })
+}
+
+/// Whether the write changes nothing. Where the text comes from is compared only if the writer
+/// says it: to say the same again is no news.
+fn is_same(before: &Entry, entry: &Entry, writer: MemoryWriter<'_>) -> bool {
+    before.title == entry.title
+        && before.content == entry.content
+        && before.metadata == entry.metadata
+        && before.tags == entry.tags
+        && before.validity == entry.validity
+        && (writer.source.is_none() || before.source == entry.source)
+        && (writer.events.is_empty() || before.events == entry.events)
+}
+
+/// Deletes an entry. The entries that it replaced count again.
+pub async fn delete(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<ItemDeleted> {
+    check_searchable(block)?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            agent::delete(memory, block, home, "deleteEntry", key).await
+        }
+        BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            delete_here(memory, block, key, writer)
+        }
+    }
+}
+
+/// Deletes an entry that lives in this object.
+pub fn delete_here(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<ItemDeleted> {
+    let (db, host) = (memory.db, memory.host);
+    atomically(db, || {
+        let Some(EntryRow {
+            number,
+            entry,
+            note,
+        }) = find_row(db, block, key)?
+        else {
+            return Ok(ItemDeleted::default());
+        };
+        let content_key = block.content_key();
+        let item = place(block, &content_key, key);
+        let deletion = ItemDeletion {
+            now_ms: host.now_ms().max(entry.updated_at),
+            last: entry.into_past(note.clone()),
+            writer,
+            counts: CountChange::without(db, &block.scope, &content_key, number)?,
+        };
+        insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
+        ToldChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
+        unindex_entry(db, number)?;
+        db.run(
+            "DELETE FROM cf_agents_entries WHERE number = ?1",
+            &[number.into()],
+        )?;
+        for replaced in &note.validity.supersedes {
+            forget_replacement(db, &item, replaced)?;
+            give_back(db, &item, replaced)?;
+        }
+        ItemDeleted::with_versions(db, &item)
+    })
+}
+
+pub(super) fn kept_by(block: &Definition, binding: &str) -> Error {
+    Error::invalid(
+        "label",
+        format!(
+            "The service `{binding}` keeps the entries of `{}`. This agent can search and set them, but not list, read or delete them.",
+            block.label
+        ),
+    )
+}
+
+/// An entry, and how much of its past is kept.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EntryDetails {
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// Counts the entry's texts, the first being 1.
+    pub version: i64,
+    /// How many of its earlier texts `getBlockVersions` shows.
+    pub versions_kept: i64,
+}
+
+/// An entry by its key, wherever its block lives.
+pub async fn get(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+) -> Result<Option<EntryDetails>> {
+    check_searchable(block)?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            agent::call(memory, block, home, "getEntry", json!({"key": key})).await
+        }
+        BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            let Some(EntryRow { entry, note, .. }) = find_row(memory.db, block, key)? else {
+                return Ok(None);
+            };
+            let content_key = block.content_key();
+            let item = place(block, &content_key, key);
+            Ok(Some(EntryDetails {
+                entry,
+                version: note.version,
+                versions_kept: past::count_kept(memory.db, &item)?,
+            }))
+        }
+    }
+}

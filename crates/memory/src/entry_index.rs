@@ -1,0 +1,55 @@
+//! The search index over entries: the words and stems of each entry. Words and stems work as
+//! in the log's search, over another table.
+
+use super::entry::Entry;
+use base::database::Database;
+use base::error::Result;
+use search::document::EVERY_DOCUMENT;
+use search::stem::stem;
+use search::words::words;
+
+/// Adds an entry to the index. Part of the transaction that writes the entry.
+pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {
+    let text = text_of(entry.title.as_deref(), &entry.content);
+    let words = words(&text);
+    let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
+    let mut about = about(&entry.key, entry.title.as_deref());
+    about.push(EVERY_DOCUMENT.to_owned());
+    db.run(
+        "INSERT INTO cf_agents_entries_search (rowid, stems, words, about)
+         VALUES (?1, ?2, ?3, ?4)",
+        &[
+            number.into(),
+            stems.join(" ").into(),
+            words.join(" ").into(),
+            about.join(" ").into(),
+        ],
+    )
+}
+
+/// Removes an entry and its vector from the index. Part of the transaction that
+/// deletes or changes the entry.
+pub fn unindex_entry(db: &dyn Database, number: i64) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_entries_search WHERE rowid = ?1",
+        &[number.into()],
+    )?;
+    db.run(
+        "DELETE FROM cf_agents_entry_vectors WHERE number = ?1",
+        &[number.into()],
+    )
+}
+
+pub fn text_of(title: Option<&str>, content: &str) -> String {
+    match title {
+        Some(title) => format!("{title}\n{content}"),
+        None => content.to_owned(),
+    }
+}
+
+/// Stems of the entry's key and title, which count in addition to its text.
+pub fn about(key: &str, title: Option<&str>) -> Vec<String> {
+    let mut found = words(key);
+    found.extend(words(title.unwrap_or_default()));
+    found.iter().map(|word| stem(word)).collect()
+}

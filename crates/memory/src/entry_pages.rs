@@ -1,0 +1,199 @@
+//! Lists of a block's entries, page by page.
+
+use serde::{Deserialize, Serialize};
+
+use super::Memory;
+use super::definition::Definition;
+use super::entries::{check_searchable, kept_by};
+use super::entry::Entry;
+use super::entry_rows::{EntryRow, find_row};
+use super::homes::agent::{self, RemoteBlock};
+use super::homes::nowhere;
+use super::source::BlockHome;
+use base::budget::AnswerRoom;
+use base::columns::{FromRow, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::filter::{Filter, FilteredColumns};
+use base::json::json;
+
+/// The most bytes of a page of entries: 64 of the longest entries fit.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct EntryPage {
+    pub entries: Vec<Entry>,
+    /// Where the page ended. `null` on the last page.
+    pub cursor: Option<String>,
+}
+
+/// A page of entries, in the order of their keys.
+pub async fn list(
+    memory: &Memory<'_>,
+    block: &Definition,
+    limit: i64,
+    cursor: Option<&str>,
+    filter: Option<&Filter>,
+) -> Result<EntryPage> {
+    check_searchable(block)?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let mut input = json!({"limit": limit, "cursor": cursor});
+            if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
+                input.insert("where".to_owned(), filter.to_json());
+            }
+            agent::call(memory, block, home, "listEntries", input).await
+        }
+        BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            match filter {
+                Some(filter) => load_filtered(memory.db, block, limit, cursor, filter),
+                None => load_page(memory.db, block, limit, cursor),
+            }
+        }
+    }
+}
+
+fn load_page(
+    db: &dyn Database,
+    block: &Definition,
+    limit: i64,
+    after: Option<&str>,
+) -> Result<EntryPage> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key > ?3
+          ORDER BY key
+          LIMIT ?4",
+        EntryRow::COLUMNS
+    );
+    let params: [SqlValue; 4] = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        after.unwrap_or_default().into(),
+        (limit + 1).into(),
+    ];
+    let rows = db.rows(&sql, &params)?;
+    let mut entries = Vec::new();
+    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
+    for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
+        let entry = row.read::<EntryRow>()?.entry;
+        if !room.takes(entry.written_bytes()) {
+            break;
+        }
+        entries.push(entry);
+    }
+    let has_more = rows.len() > entries.len();
+    let cursor = entries
+        .last()
+        .filter(|_| has_more)
+        .map(|last| last.key.clone());
+    Ok(EntryPage { entries, cursor })
+}
+
+/// How many entries a page with a filter looks at, and how many bytes of their texts lie
+/// before the notes that it reads.
+const MAX_FILTERED: i64 = 1_000;
+const MAX_FILTERED_BYTES: i64 = 8 << 20;
+
+/// An entry that a filter looked at.
+struct LookedAt {
+    key: String,
+    passes: bool,
+}
+
+impl FromRow<'_> for LookedAt {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            key: row.text(0)?.to_owned(),
+            passes: row.integer(1)? == 1,
+        })
+    }
+}
+
+/// A page of the entries that pass a filter. It may show fewer than `limit`, or none, and
+/// have a cursor, because it looks at a bounded number of rows.
+fn load_filtered(
+    db: &dyn Database,
+    block: &Definition,
+    limit: i64,
+    after: Option<&str>,
+    filter: &Filter,
+) -> Result<EntryPage> {
+    let sql = format!(
+        "SELECT e.key, {}
+           FROM (SELECT number, key, sum(bytes) OVER (ORDER BY key) - bytes AS before
+                   FROM (SELECT number, key, octet_length(content) AS bytes
+                           FROM cf_agents_entries
+                          WHERE scope = ?1
+                            AND block = ?2
+                            AND key > ?3
+                          ORDER BY key
+                          LIMIT ?4)) AS near
+          CROSS JOIN cf_agents_entries AS e
+             ON e.number = near.number
+          WHERE near.before < {MAX_FILTERED_BYTES}
+          ORDER BY near.key",
+        filter.condition(&FilteredColumns::of_note("e.note"), "?5")
+    );
+    let params: [SqlValue; 5] = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        after.unwrap_or_default().into(),
+        MAX_FILTERED.into(),
+        filter.param().into(),
+    ];
+    let mut looked_at: Vec<LookedAt> = load(db, &sql, &params)?;
+    let is_last = is_last_page(db, block, looked_at.last())?;
+    let most = usize::try_from(limit).unwrap_or(0);
+    let full = looked_at
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.passes)
+        .nth(most.saturating_sub(1))
+        .map(|(index, _)| index + 1);
+    let has_more = !is_last || full.is_some_and(|end| end < looked_at.len());
+    looked_at.truncate(full.unwrap_or(looked_at.len()));
+    let mut end = looked_at.last().map(|last| last.key.clone());
+    let mut entries = Vec::new();
+    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
+    let mut is_cut = false;
+    for one in looked_at.iter().filter(|one| one.passes) {
+        let Some(EntryRow { entry, .. }) = find_row(db, block, &one.key)? else {
+            continue;
+        };
+        if !room.takes(entry.written_bytes()) {
+            end = entries.last().map(|last: &Entry| last.key.clone());
+            is_cut = true;
+            break;
+        }
+        entries.push(entry);
+    }
+    let cursor = end.filter(|_| has_more || is_cut);
+    Ok(EntryPage { entries, cursor })
+}
+
+/// Whether no entry of the block comes after this one.
+fn is_last_page(db: &dyn Database, block: &Definition, last: Option<&LookedAt>) -> Result<bool> {
+    let Some(last) = last else {
+        return Ok(true);
+    };
+    let sql = "SELECT 1
+                 FROM cf_agents_entries
+                WHERE scope = ?1
+                  AND block = ?2
+                  AND key > ?3
+                LIMIT 1";
+    let params = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        last.key.as_str().into(),
+    ];
+    Ok(db.rows(sql, &params)?.is_empty())
+}

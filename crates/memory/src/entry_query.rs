@@ -1,0 +1,28 @@
+//! What a search of entries looks for, and the time that it asks about.
+
+use base::filter::Filter;
+
+/// What a search of entries looks for.
+#[derive(Clone, Copy)]
+pub struct EntryQuery<'a> {
+    pub queries: &'a [String],
+    pub limit: i64,
+    /// A time: what held then is searched. `None`: now.
+    pub as_of: Option<i64>,
+    /// What an entry must have.
+    pub filter: Option<&'a Filter>,
+}
+
+impl EntryQuery<'_> {
+    pub fn most(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(0)
+    }
+}
+
+/// The time that a search asks about.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    pub now_ms: i64,
+    /// `None`: now.
+    pub as_of: Option<i64>,
+}

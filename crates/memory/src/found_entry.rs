@@ -1,0 +1,69 @@
+//! What a search of entries finds: the entries that hold, and those that hold no longer.
+
+use serde::{Deserialize, Serialize};
+
+use super::origin::Origin;
+use super::validity::Validity;
+use base::json::RawValue;
+use base::tags::{Metadata, Tags};
+use search::snippet::Highlight;
+
+/// An entry that a search found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FoundEntry {
+    /// The block that the entry is in, if several were searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    pub key: Option<String>,
+    pub title: Option<String>,
+    pub content: String,
+    /// About 240 characters of the content, unchanged.
+    pub snippet: String,
+    /// Start and end of each found word in the snippet, in UTF-16 units, as
+    /// JavaScript counts.
+    pub highlights: Vec<Highlight>,
+    /// Comparable only with other scores of the same search.
+    pub score: f64,
+    /// What callers wrote on the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
+    /// Who the text comes from. Absent: a service keeps the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// The events that the text comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// When the text was written. Absent: a service keeps the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
+    #[serde(flatten)]
+    pub validity: Validity,
+}
+
+/// A fact that matches the query and holds no longer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct PastEntry {
+    /// The block that the entry is in, if several were searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    pub key: String,
+    pub title: Option<String>,
+    #[serde(flatten)]
+    pub validity: Validity,
+}
+
+/// The entries that a search in another home found.
+#[derive(Debug, Deserialize)]
+pub struct FoundElsewhere {
+    /// Best first.
+    pub results: Vec<FoundEntry>,
+    #[serde(default)]
+    pub past: Vec<PastEntry>,
+    /// How the home's vector search took part, as the home reports it.
+    pub vectors: Option<Box<RawValue>>,
+}

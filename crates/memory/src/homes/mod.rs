@@ -1,0 +1,137 @@
+//! Homes outside this object. Every call to a home has limits. A failed call gives
+//! one of two errors: an error of the API that the home itself returned, or an error
+//! that says why the home is unavailable.
+
+pub mod agent;
+pub mod bucket;
+pub mod service;
+
+use super::Memory;
+use base::error::{Code, Error, ErrorKind, Result};
+use base::outbound::{
+    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, WriteLock, in_time,
+    send_and_read,
+};
+
+/// How long a call waits before it is sent, and how long its answer may then take.
+pub const PATIENCE_MS: i64 = 10_000;
+
+/// The most bytes of an answer, and of an object of the bucket.
+pub const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+pub const LIMITS: CallLimits = CallLimits {
+    wait_ms: PATIENCE_MS,
+    silence_ms: PATIENCE_MS,
+    mute_ms: None,
+    total_ms: PATIENCE_MS,
+    max_bytes: MAX_ANSWER_BYTES,
+};
+
+/// Marks an error as one of a block's home: a prompt says the reason in the block's place, and
+/// the caller finds it in the error's details.
+fn away(error: Error, reason: String) -> Error {
+    error
+        .with("unavailable", reason.as_str())
+        .of_kind(ErrorKind::HomeAway(reason))
+}
+
+/// The error for a home that gave no usable answer. `who` names the home.
+pub fn unavailable(who: &str, reason: &str) -> Error {
+    let error = Error::storage(reason).with_message(format!(
+        "{who} is unavailable: {reason}. Nothing is lost; try again when it is back."
+    ));
+    away(error, format!("{who}: {reason}"))
+}
+
+/// The error for a block whose source leads nowhere for this agent.
+pub fn nowhere(reason: &str) -> Error {
+    let error = Error::invalid(
+        "source",
+        format!(
+            "This block's `source` leads nowhere: {reason}. Define the block anew, or give it an agent of another name."
+        ),
+    );
+    away(error, reason.to_owned())
+}
+
+/// Why the block's home is unavailable, if this error says so.
+pub fn find_unavailable(error: &Error) -> Option<&str> {
+    match &error.kind {
+        Some(ErrorKind::HomeAway(reason)) => Some(reason),
+        _ => None,
+    }
+}
+
+/// Like [`find_unavailable`], but a home that isn't configured is unavailable, too.
+pub fn why_away(error: &Error) -> Option<String> {
+    match find_unavailable(error) {
+        Some(reason) => Some(reason.to_owned()),
+        None if error.code == Code::NotConfigured => Some(error.message.clone()),
+        None => None,
+    }
+}
+
+fn failed(who: &str, failure: &CallFailure) -> Error {
+    match failure {
+        CallFailure::NotConfigured { binding } => CallFailure::not_configured(binding),
+        failure => unavailable(who, &failure.reason()),
+    }
+}
+
+/// Begins a write to this place. No other request of this object writes there until
+/// the lock is dropped. `who` names the home in errors.
+pub async fn begin_write<'a>(
+    memory: &Memory<'a>,
+    who: &str,
+    place: &str,
+    bytes: usize,
+) -> Result<WriteLock<'a>> {
+    let outbound = memory.outbound;
+    let entering = outbound.writers().enter(place, bytes);
+    let entered = in_time(outbound.sleep(PATIENCE_MS), entering).await;
+    let entered = entered.unwrap_or(Err(CallFailure::Crowded));
+    entered.map_err(|failure| failed(who, &failure))
+}
+
+/// The error for a write without an answer: the home may have done the write.
+fn unsure(error: Error) -> Error {
+    match find_unavailable(&error) {
+        Some(reason) => {
+            let message = format!(
+                "{reason}. Whether the text was written is not known: read it before you write it again."
+            );
+            error.with_message(message)
+        }
+        None => error,
+    }
+}
+
+/// A home's answer: a status, and a body that is UTF-8 text of limited length.
+struct HomeResponse {
+    status: u16,
+    body: String,
+}
+
+/// Sends a request to a home and reads the whole answer.
+async fn ask(
+    memory: &Memory<'_>,
+    who: &str,
+    place: Endpoint,
+    headers: Vec<(String, String)>,
+    body: String,
+) -> Result<HomeResponse> {
+    let call = OutboundRequest {
+        purpose: CallPurpose::Memory,
+        place,
+        headers,
+        body,
+        limits: LIMITS,
+    };
+    let sent = send_and_read(memory.outbound, call).await;
+    let answer = sent.map_err(|failure| failed(who, &failure))?;
+    let body = String::from_utf8(answer.body);
+    Ok(HomeResponse {
+        status: answer.status,
+        body: body.map_err(|_| unavailable(who, "its answer is not UTF-8 text"))?,
+    })
+}

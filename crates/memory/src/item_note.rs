@@ -1,0 +1,151 @@
+//! The facts about a version of an entry or a document that stand beside its text: its
+//! writer, where it comes from, what callers wrote on it, and when it held.
+
+use serde::{Deserialize, Serialize};
+
+use super::content::WrittenBy;
+use super::origin::{Marks, Origin, texts_of};
+use super::validity::Validity;
+use super::writer::MemoryWriter;
+use base::error::{Error, Result};
+use base::json;
+use base::tags::{Metadata, Tags};
+
+/// The facts about its newest version that an item's row holds beside the text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemNote {
+    pub version: i64,
+    pub written_by: WrittenBy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// Who the text comes from, if `written_by` does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    /// The events that the text comes from, if `event_id` does not say it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// What callers wrote on the item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
+    #[serde(flatten)]
+    pub validity: Validity,
+}
+
+impl Default for ItemNote {
+    /// The note of an item that was written before there were notes.
+    fn default() -> Self {
+        Self {
+            version: 1,
+            written_by: WrittenBy::Operation,
+            session_id: None,
+            turn_id: None,
+            event_id: None,
+            source: None,
+            events: Vec::new(),
+            metadata: None,
+            tags: Tags::default(),
+            validity: Validity::default(),
+        }
+    }
+}
+
+impl ItemNote {
+    pub fn new(version: i64, writer: MemoryWriter<'_>, validity: Validity, marks: Marks) -> Self {
+        let written_by = match writer.is_tool {
+            true => WrittenBy::Tool,
+            false => WrittenBy::Operation,
+        };
+        Self {
+            version,
+            written_by,
+            session_id: writer.session_id.map(|id| id.as_str().to_owned()),
+            turn_id: writer.turn_id.map(str::to_owned),
+            event_id: writer.event_id.map(str::to_owned),
+            source: Some(writer.origin()).filter(|origin| *origin != usual_origin(written_by)),
+            events: texts_of(writer.events),
+            metadata: marks.metadata,
+            tags: marks.tags,
+            validity,
+        }
+    }
+
+    /// Who the text comes from. A text that was written before this was kept comes from a
+    /// model if a tool wrote it, and else from the operator.
+    pub fn origin(&self) -> Origin {
+        self.source.unwrap_or_else(|| usual_origin(self.written_by))
+    }
+
+    /// The events that the text comes from: those that its writer named, or the answer in
+    /// which a model wrote it.
+    pub fn source_events(&self) -> Vec<String> {
+        match self.events.is_empty() {
+            true => self.event_id.iter().cloned().collect(),
+            false => self.events.clone(),
+        }
+    }
+
+    /// This note, as of a text from there.
+    pub fn with_origin(self, origin: Origin) -> Self {
+        Self {
+            source: Some(origin).filter(|origin| *origin != usual_origin(self.written_by)),
+            ..self
+        }
+    }
+
+    pub fn marks(&self) -> Marks {
+        Marks {
+            metadata: self.metadata.clone(),
+            tags: self.tags.clone(),
+        }
+    }
+
+    /// Reads the column `note` of the item `key`.
+    pub fn read(column: Option<&str>, key: &str) -> Result<Self> {
+        match column {
+            Some(text) => json::decode(text).map_err(|_| Error::corrupt_row(key, "note")),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// The column `note` of an item's row.
+    pub fn to_column(&self) -> Result<Option<String>> {
+        match *self == Self::default() {
+            true => Ok(None),
+            false => self.to_json().map(Some),
+        }
+    }
+
+    pub fn to_json(&self) -> Result<String> {
+        json::encode(self)
+    }
+}
+
+/// Who a text comes from, where nothing else is known than how it was written.
+fn usual_origin(written_by: WrittenBy) -> Origin {
+    match written_by {
+        WrittenBy::Tool => Origin::Agent,
+        WrittenBy::Operation => Origin::Operator,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_was_never_written_is_the_first_version_of_an_operation() {
+        assert_eq!(ItemNote::read(None, "a").unwrap(), ItemNote::default());
+        let note = ItemNote::default();
+        let json = note.to_json().unwrap();
+        assert_eq!(json, r#"{"version":1,"writtenBy":"operation"}"#);
+        assert_eq!(ItemNote::read(Some(&json), "a").unwrap(), note);
+        assert!(ItemNote::read(Some("{"), "a").is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! The four kinds of blocks.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum BlockKind {
+    /// A text that the model reads and can't change.
+    Readonly,
+    /// A scratchpad that the model keeps, always in the prompt.
+    Writable,
+    /// Entries that the model finds by searching.
+    Searchable,
+    /// Documents that the model loads whole, by their keys.
+    Loadable,
+}
+
+impl BlockKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockKind::Readonly => "readonly",
+            BlockKind::Writable => "writable",
+            BlockKind::Searchable => "searchable",
+            BlockKind::Loadable => "loadable",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [
+            BlockKind::Readonly,
+            BlockKind::Writable,
+            BlockKind::Searchable,
+            BlockKind::Loadable,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+    }
+
+    /// Whether a block of this kind holds one text, which the prompt contains.
+    pub fn has_content(self) -> bool {
+        matches!(self, BlockKind::Readonly | BlockKind::Writable)
+    }
+}

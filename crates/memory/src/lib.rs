@@ -1,0 +1,106 @@
+//! Context memory: labelled blocks that become the system prompt. A definition
+//! describes each block. The block's content lives in one of four homes: this
+//! object, the bucket, another agent or a service. Code that reads or writes a
+//! block need not know its home.
+//!
+//! Two rules hold. When a home is unavailable, the prompt lacks that block's content, but
+//! the prompt is still made. A text that a model or a stranger writes into a block stays
+//! inside that block's section of the prompt.
+
+pub mod block;
+pub mod budget;
+pub mod content;
+pub mod copy;
+pub mod counts;
+pub mod definition;
+pub mod definitions;
+pub mod deployed;
+pub mod entries;
+pub mod entry;
+pub mod entry_index;
+pub mod entry_matches;
+pub mod entry_number;
+pub mod entry_pages;
+pub mod entry_query;
+pub mod entry_rows;
+pub mod entry_search;
+pub mod entry_search_elsewhere;
+pub mod entry_text;
+pub mod found_entry;
+pub mod frozen;
+pub mod homes;
+pub mod item_note;
+pub mod kind;
+pub mod label;
+pub mod log_copies;
+pub mod number_range;
+pub mod numbered_entries;
+pub mod origin;
+pub mod past;
+pub mod past_search;
+pub mod prompt;
+pub mod proposals;
+pub mod purge;
+pub mod replacing;
+pub mod skills;
+pub mod source;
+pub mod template;
+pub mod told;
+pub mod validity;
+pub mod view;
+pub mod write;
+pub mod writer;
+
+use crate::deployed::DeployedMemory;
+use base::database::Database;
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::outbound::Outbound;
+use log::sessions::session_exists;
+use store::callbacks::NewCallbacks;
+use store::clearing::PageClearing;
+
+/// An agent's memory, and the parts that are needed to reach every home.
+#[derive(Clone, Copy)]
+pub struct Memory<'a> {
+    /// The agent's name.
+    pub agent: &'a str,
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub outbound: &'a dyn Outbound,
+    pub deployed: &'a DeployedMemory,
+    /// Notes that a change has written a call (`onMemoryChange`).
+    pub new_callbacks: &'a NewCallbacks,
+    /// The purges of this life of the object.
+    pub pages: &'a PageClearing,
+    /// The agents that this request came through, in order. Each has a block that
+    /// the next agent keeps.
+    pub via: &'a [String],
+}
+
+/// The owner of a block: the agent or one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockScope<'a> {
+    Agent,
+    Session(&'a Id),
+}
+
+impl<'a> BlockScope<'a> {
+    /// The scope of this session, which must exist. `None`: the agent's scope.
+    pub fn get(db: &dyn Database, session_id: Option<&'a Id>) -> Result<Self> {
+        match session_id {
+            None => Ok(BlockScope::Agent),
+            Some(id) if session_exists(db, id)? => Ok(BlockScope::Session(id)),
+            Some(id) => Err(Error::session_not_found(id.as_str())),
+        }
+    }
+
+    /// The scope as rows store it.
+    pub fn column(self) -> &'a str {
+        match self {
+            BlockScope::Agent => "",
+            BlockScope::Session(id) => id.as_str(),
+        }
+    }
+}

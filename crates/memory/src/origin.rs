@@ -1,0 +1,139 @@
+//! Who a text in memory comes from, and what callers wrote on it.
+//!
+//! The rule this file protects: nobody claims more trust than they have. What the operator
+//! writes is the operator's; a caller with a minted token speaks for a user; a model's tools
+//! write what the model says.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use access::Caller;
+use base::action::Role;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json;
+use base::tags::{Metadata, Tags};
+
+/// The most events that a text says it comes from.
+pub const MAX_SOURCE_EVENTS: usize = 50;
+
+/// Who a text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// A user, or a caller with a minted token.
+    User,
+    /// A model, by its tools.
+    Agent,
+    /// The result of a tool.
+    Tool,
+    /// A file, or another system.
+    Import,
+    /// Who holds the secret.
+    Operator,
+}
+
+impl Origin {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => Role::User.name(),
+            Self::Agent => "agent",
+            Self::Tool => "tool",
+            Self::Import => "import",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// Whether a model reads even a document of it as quoted data. Documents of the others are
+    /// skills, which it may follow.
+    pub fn is_quoted(self) -> bool {
+        matches!(self, Self::Tool | Self::Import)
+    }
+
+    /// What an import makes of it whose sender does not trust the file.
+    pub fn imported(self) -> Self {
+        match self {
+            Self::Tool => Self::Tool,
+            Self::User | Self::Agent | Self::Import | Self::Operator => Self::Import,
+        }
+    }
+
+    /// Checks that this caller may say that a text comes from here.
+    pub fn permit(self, caller: &Caller) -> Result<()> {
+        let may = match self {
+            Self::User | Self::Tool | Self::Import => true,
+            Self::Agent => caller.may_write_agent_messages(),
+            Self::Operator => *caller == Caller::Owner,
+        };
+        if may {
+            return Ok(());
+        }
+        let message = match self {
+            Self::Agent => {
+                "This token may not write what the agent said: mint it with `allow: {agentMessages: true}`, or leave `source` out."
+            }
+            _ => "Only who holds the Worker's secret writes as the operator. Leave `source` out.",
+        };
+        Err(Error::new(Code::Forbidden, message).with("field", "source"))
+    }
+}
+
+/// What callers wrote on an entry or a document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Marks {
+    pub metadata: Option<Metadata>,
+    pub tags: Tags,
+}
+
+/// A change of the marks. What is left out stays.
+#[derive(Clone, Debug, Default)]
+pub struct MarksChange {
+    /// `Some(None)`: the metadata is taken away.
+    pub metadata: Option<Option<Metadata>>,
+    pub tags: Option<Tags>,
+}
+
+impl MarksChange {
+    /// The change that leaves exactly these marks.
+    pub fn to(marks: Marks) -> Self {
+        Self {
+            metadata: Some(marks.metadata),
+            tags: Some(marks.tags),
+        }
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        self.metadata.is_none() && self.tags.is_none()
+    }
+
+    /// The fields of a request to another home. A field that stays is left out.
+    pub fn fields(&self) -> Vec<(&'static str, Json)> {
+        let mut fields = Vec::new();
+        if let Some(metadata) = &self.metadata {
+            let metadata = metadata.as_ref().map(Metadata::as_str);
+            let metadata = metadata.and_then(|text| json::decode_tree(text).ok());
+            fields.push(("metadata", metadata.unwrap_or_default()));
+        }
+        if let Some(tags) = &self.tags {
+            fields.push(("tags", tags.iter().collect::<Vec<_>>().into()));
+        }
+        fields
+    }
+
+    pub fn apply(&self, before: Option<&Marks>) -> Marks {
+        let kept = before.cloned().unwrap_or_default();
+        Marks {
+            metadata: match &self.metadata {
+                Some(given) => given.clone().and_then(Metadata::unless_empty),
+                None => kept.metadata,
+            },
+            tags: self.tags.clone().unwrap_or(kept.tags),
+        }
+    }
+}
+
+/// The texts of ids.
+pub fn texts_of(ids: &[Id]) -> Vec<String> {
+    ids.iter().map(|id| id.as_str().to_owned()).collect()
+}

@@ -1,0 +1,356 @@
+//! The past of entries and documents: the writer and the text of each version, and the
+//! time when a fact held.
+//!
+//! The newest version is the item's own row, with a note. A version moves into the table of
+//! the past when another one takes its place, or when the item is deleted.
+
+use serde::{Deserialize, Serialize};
+
+use super::content::Version;
+use super::counts::{CountChange, DeletedItem, count_deleted, find_oldest_deleted};
+use super::definition::Definition;
+use super::item_note::ItemNote;
+use super::origin::Marks;
+use super::validity::Validity;
+use super::writer::MemoryWriter;
+use base::columns::{FromRow, find, find_value, load_values};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::tokens;
+
+/// How many earlier versions of an entry and of a document are kept. An entry has at most
+/// 64 KiB and a document 1 MiB, so a key's past has at most 1.25 MiB or 10 MiB.
+pub const MAX_ENTRY_VERSIONS: i64 = 20;
+pub const MAX_SKILL_VERSIONS: i64 = 10;
+
+/// How many deleted items of a block can be brought back.
+pub const MAX_DELETED: i64 = 1_000;
+
+/// An entry or a document, by its place.
+pub struct ItemPlace<'a> {
+    pub scope: &'a str,
+    /// The key of the block that holds it.
+    pub block: &'a str,
+    pub key: &'a str,
+}
+
+impl ItemPlace<'_> {
+    pub fn params(&self) -> [SqlValue; 3] {
+        [self.scope.into(), self.block.into(), self.key.into()]
+    }
+}
+
+/// A version that is over, as its row keeps it.
+pub struct PastVersion {
+    pub version: i64,
+    pub title: Option<String>,
+    /// `None`: the item was deleted.
+    pub content: Option<String>,
+    pub note: ItemNote,
+    pub written_at: i64,
+}
+
+impl PastVersion {
+    pub const COLUMNS: &str = "version, title, content, note, written_at";
+
+    pub fn show(self) -> Version {
+        let deleted = self.content.is_none();
+        let content = self.content.unwrap_or_default();
+        Version {
+            version: self.version,
+            tokens: tokens::estimate(&content),
+            content,
+            title: self.title,
+            deleted,
+            written_by: self.note.written_by.name().to_owned(),
+            source: (!deleted).then(|| self.note.origin()),
+            events: self.note.source_events(),
+            metadata: self.note.metadata,
+            tags: self.note.tags,
+            session_id: self.note.session_id,
+            turn_id: self.note.turn_id,
+            event_id: self.note.event_id,
+            written_at: self.written_at,
+            validity: self.note.validity,
+            ..Version::default()
+        }
+    }
+}
+
+impl FromRow<'_> for PastVersion {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            version: row.integer(0)?,
+            title: row.find_text(1).map(str::to_owned),
+            content: row.find_text(2).map(str::to_owned),
+            note: ItemNote::read(row.find_text(3), "version")?,
+            written_at: row.integer(4)?,
+        })
+    }
+}
+
+/// Writes a version's row. It takes the place of the oldest of `kept` versions. Part of a
+/// transaction.
+pub fn insert_past(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    kept: i64,
+    past: &PastVersion,
+) -> Result<()> {
+    insert_row(db, item, kept, past)?.write(db, item.scope, item.block)
+}
+
+/// Like [`keep`]; leaves the block's counts to the caller.
+fn insert_row(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    kept: i64,
+    past: &PastVersion,
+) -> Result<CountChange> {
+    let [scope, block, key] = item.params();
+    let slot = past.version % kept;
+    let overwritten: Option<bool> = find_value(
+        db,
+        "SELECT content IS NULL
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND slot = ?4",
+        &[scope.clone(), block.clone(), key.clone(), slot.into()],
+    )?;
+    db.run(
+        "INSERT INTO cf_agents_item_versions
+                (scope, block, key, slot, version, title, content, note, written_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT (scope, block, key, slot) DO UPDATE
+            SET version = excluded.version,
+                title = excluded.title,
+                content = excluded.content,
+                note = excluded.note,
+                written_at = excluded.written_at",
+        &[
+            scope,
+            block,
+            key,
+            slot.into(),
+            past.version.into(),
+            past.title.as_deref().into(),
+            past.content.as_deref().into(),
+            past.note.to_json()?.into(),
+            past.written_at.into(),
+        ],
+    )?;
+    let was_deletion = overwritten.unwrap_or(false);
+    Ok(CountChange {
+        deleted: i64::from(past.content.is_none()) - i64::from(was_deletion),
+        ..CountChange::default()
+    })
+}
+
+/// What became of an entry or a document that was to be deleted.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ItemDeleted {
+    /// `false`: there was none.
+    pub deleted: bool,
+    /// How many of its earlier texts `getBlockVersions` still shows, so that it can be
+    /// brought back. The same deletion with `purge` erases them. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions_kept: Option<i64>,
+    /// When `retention` takes them, in milliseconds since the epoch. Absent: no rule does, and
+    /// they stay until a purge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions_until: Option<i64>,
+}
+
+impl ItemDeleted {
+    /// An item that was deleted and leaves nothing here.
+    pub const WITHOUT_TRACE: Self = Self {
+        deleted: true,
+        versions_kept: None,
+        versions_until: None,
+    };
+
+    /// An item that was deleted here and leaves its versions.
+    pub fn with_versions(db: &dyn Database, item: &ItemPlace<'_>) -> Result<Self> {
+        let versions = count_kept(db, item)?;
+        Ok(Self {
+            deleted: true,
+            versions_kept: Some(versions).filter(|count| *count > 0),
+            versions_until: None,
+        })
+    }
+}
+
+/// How many earlier texts of an item are kept.
+pub fn count_kept(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
+    let sql = "SELECT count(*)
+                 FROM cf_agents_item_versions
+                WHERE scope = ?1
+                  AND block = ?2
+                  AND key = ?3
+                  AND content IS NOT NULL";
+    Ok(find_value(db, sql, &item.params())?.unwrap_or(0))
+}
+
+/// The item that is deleted, and when.
+pub struct ItemDeletion<'a> {
+    pub last: PastVersion,
+    pub writer: MemoryWriter<'a>,
+    pub now_ms: i64,
+    /// The other changes that the deletion makes to the block's counts.
+    pub counts: CountChange,
+}
+
+/// Keeps the last version of an item and that it was deleted after that version, and forgets
+/// the deleted item that is one too many. Part of a transaction.
+pub fn insert_deletion(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    kept: i64,
+    deletion: ItemDeletion<'_>,
+) -> Result<()> {
+    let mut counts = deletion.counts;
+    // The newest deletion is the last to be forgotten, also if the clock has gone back.
+    let newest: Option<Option<i64>> = find_value(
+        db,
+        "SELECT max(written_at)
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND content IS NULL",
+        &[item.scope.into(), item.block.into()],
+    )?;
+    let written_at = deletion.now_ms.max(newest.flatten().unwrap_or(0));
+    let version = deletion.last.version + 1;
+    let note = ItemNote::new(
+        version,
+        deletion.writer,
+        Validity::default(),
+        Marks::default(),
+    );
+    let deleted = PastVersion {
+        version,
+        title: None,
+        content: None,
+        note,
+        written_at,
+    };
+    for past in [&deletion.last, &deleted] {
+        counts.deleted += insert_row(db, item, kept, past)?.deleted;
+    }
+    if count_deleted(db, item.scope, item.block)? + counts.deleted > MAX_DELETED
+        && let Some(oldest) = find_oldest_deleted(db, item.scope, item.block)?
+    {
+        counts.deleted -= forget(db, item, &oldest)?;
+    }
+    counts.write(db, item.scope, item.block)
+}
+
+/// Forgets the versions of a deleted item up to its deletion. Returns how many deletions
+/// are forgotten.
+fn forget(db: &dyn Database, item: &ItemPlace<'_>, oldest: &DeletedItem) -> Result<i64> {
+    let [scope, block, _] = item.params();
+    let gone: Vec<bool> = load_values(
+        db,
+        "DELETE FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND version <= ?4
+      RETURNING content IS NULL",
+        &[
+            scope,
+            block,
+            oldest.key.as_str().into(),
+            oldest.version.into(),
+        ],
+    )?;
+    Ok(gone.into_iter().filter(|is_deletion| *is_deletion).count() as i64)
+}
+
+/// The next version of an item that is not there, and the time when its last version was
+/// written (0: it had none). The versions go on where those of the deleted item ended.
+pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<(i64, i64)> {
+    let sql = "SELECT coalesce(max(version), 0) + 1, coalesce(max(written_at), 0)
+                 FROM cf_agents_item_versions
+                WHERE scope = ?1
+                  AND block = ?2
+                  AND key = ?3";
+    Ok(find(db, sql, &item.params())?.unwrap_or((1, 0)))
+}
+
+/// Up to `limit` earlier versions, newest first. A statement reads one text: texts that
+/// cross together stand in JavaScript and in Rust at the same time.
+fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<PastVersion>> {
+    let [scope, block, key] = item.params();
+    let versions: Vec<i64> = load_values(
+        db,
+        "SELECT version
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+          ORDER BY version DESC
+          LIMIT ?4",
+        &[scope.clone(), block.clone(), key.clone(), limit.into()],
+    )?;
+    let mut past = Vec::with_capacity(versions.len());
+    for version in versions {
+        past.extend(find_past(db, item, version)?);
+    }
+    Ok(past)
+}
+
+/// An earlier version, if it is kept.
+fn find_past(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Option<PastVersion>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND version = ?4",
+        PastVersion::COLUMNS
+    );
+    let [scope, block, key] = item.params();
+    find(db, &sql, &[scope, block, key, version.into()])
+}
+
+/// One version of an item: the newest, if it is there, or an earlier one.
+pub fn find_version(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    newest: Option<PastVersion>,
+    version: i64,
+) -> Result<Option<Version>> {
+    let found = match newest {
+        Some(newest) if newest.version == version => Some(newest),
+        Some(_) | None => find_past(db, item, version)?,
+    };
+    Ok(found.map(PastVersion::show))
+}
+
+/// The newest version of an item, if it is there, and the earlier ones, newest first.
+pub fn load_all(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    newest: Option<PastVersion>,
+    limit: i64,
+) -> Result<Vec<Version>> {
+    let past = load_past(db, item, limit)?;
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let versions = newest.into_iter().chain(past).take(limit);
+    Ok(versions.map(PastVersion::show).collect())
+}
+
+/// The place of an item of a block that lives in this object.
+pub fn place<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemPlace<'a> {
+    ItemPlace {
+        scope: &block.scope,
+        block: content_key,
+        key,
+    }
+}

@@ -1,0 +1,117 @@
+//! The texts that entries and documents had at a time in the past, for a search as of then.
+
+use super::past::{ItemPlace, PastVersion};
+use base::columns::{FromRow, find, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::filter::{Filter, FilteredColumns};
+
+/// SQL: the time since when a version's text has been true.
+const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
+
+/// The newest version that held at this time; `None`: it is not kept, or no version held.
+///
+/// A version that does not pass the filter is as one that is not kept.
+pub fn find_at(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    at_ms: i64,
+    filter: Option<&Filter>,
+) -> Result<Option<PastVersion>> {
+    let passes = filter.map_or_else(String::new, |filter| {
+        let columns = FilteredColumns::of_note("note");
+        format!("WHERE {}", filter.condition(&columns, "?5"))
+    });
+    let columns = PastVersion::COLUMNS;
+    let sql = format!(
+        "SELECT {columns}
+           FROM (SELECT {columns}
+                   FROM cf_agents_item_versions
+                  WHERE scope = ?1
+                    AND block = ?2
+                    AND key = ?3
+                    AND {BEGINS} <= ?4
+                  ORDER BY version DESC
+                  LIMIT 1)
+          {passes}"
+    );
+    let [scope, block, key] = item.params();
+    let mut params = vec![scope, block, key, at_ms.into()];
+    params.extend(filter.map(|filter| SqlValue::from(filter.param())));
+    find(db, &sql, &params)
+}
+
+/// A text that an item had at some time, and that is not its newest.
+pub struct SaidThen {
+    pub key: String,
+    pub past: PastVersion,
+    /// The number of the entry, if it is still there.
+    pub number: Option<i64>,
+}
+
+impl FromRow<'_> for SaidThen {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            past: PastVersion::from_row(row)?,
+            key: row.text(5)?.to_owned(),
+            number: row.find_integer(6),
+        })
+    }
+}
+
+/// How many earlier versions of a block's entries a search in the past looks at, and how
+/// many bytes of their texts it reads.
+const MAX_SEARCHED: i64 = 5_000;
+const MAX_SEARCHED_BYTES: i64 = 2 << 20;
+
+/// The texts at this time of a block's entries that are deleted by now, or have another
+/// text. The texts that were written last come first.
+pub fn load_said_then(
+    db: &dyn Database,
+    scope: &str,
+    block: &str,
+    at_ms: i64,
+    filter: Option<&Filter>,
+) -> Result<Vec<SaidThen>> {
+    let passes = filter.map_or_else(String::new, |filter| {
+        let columns = FilteredColumns::of_note("v.note");
+        format!("AND {}", filter.condition(&columns, "?6"))
+    });
+    let sql = format!(
+        "SELECT v.version, v.title, v.content, v.note, v.written_at, v.key, said.number
+           FROM (SELECT key, version, number, sum(bytes) OVER (ORDER BY written_at DESC, key) AS bytes
+                   FROM (SELECT p.key, max(p.version) AS version, p.bytes, p.written_at, e.number
+                           FROM (SELECT key, version, octet_length(content) AS bytes, written_at
+                                   FROM cf_agents_item_versions
+                                  WHERE scope = ?1
+                                    AND block = ?2
+                                    AND {BEGINS} <= ?3
+                                  LIMIT ?4) AS p
+                           LEFT JOIN cf_agents_entries AS e
+                             ON e.scope = ?1
+                            AND e.block = ?2
+                            AND e.key = p.key
+                          WHERE e.number IS NULL
+                             OR coalesce(e.note ->> '$.validFrom', e.updated_at) > ?3
+                          GROUP BY p.key)
+                  WHERE bytes IS NOT NULL) AS said
+           JOIN cf_agents_item_versions AS v
+             ON v.scope = ?1
+            AND v.block = ?2
+            AND v.key = said.key
+            AND v.version = said.version
+          WHERE said.bytes <= ?5
+            {passes}
+          ORDER BY v.written_at DESC, v.key"
+    );
+    let params: [SqlValue; 5] = [
+        scope.into(),
+        block.into(),
+        at_ms.into(),
+        MAX_SEARCHED.into(),
+        MAX_SEARCHED_BYTES.into(),
+    ];
+    let filter = filter.map(|filter| SqlValue::from(filter.param()));
+    let params: Vec<SqlValue> = params.into_iter().chain(filter).collect();
+    load(db, &sql, &params)
+}

@@ -1,0 +1,171 @@
+//! Applies one change to memory. A part of the transaction that stores what became of the
+//! change.
+
+use super::{ChangeAction, ChangeStatus, MemoryChange, StandingText};
+use crate::block::newest_of;
+use crate::definition::Definition;
+use crate::definitions::get_definition;
+use crate::entries::{self, check_searchable, lives_here};
+use crate::entry_text::EntryText;
+use crate::label::Label;
+use crate::numbered_entries::find_with_version;
+use crate::write::{NewContent, Placement, write_in_object};
+use crate::writer::MemoryWriter;
+use crate::{BlockScope, Memory};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+
+/// The reason that the versions of a profile give.
+const WRITE_REASON: &str = "Put in order by `consolidate`.";
+
+/// The agent's block that a change is about. Its content must live in this object, so that
+/// the change and what is stored of it are one transaction.
+pub fn block_of(memory: &Memory<'_>, label: &str) -> Result<Definition> {
+    let label = Label::parse(label)
+        .map_err(|problem| Error::invalid("label", format!("`label` {problem}.")))?;
+    let block = get_definition(memory, BlockScope::Agent, &label)?;
+    if !lives_here(&block) {
+        return Err(Error::invalid(
+            "label",
+            format!(
+                "Block `{label}` lives elsewhere. What is learnt goes to a block whose content is in this agent."
+            ),
+        ));
+    }
+    Ok(block)
+}
+
+/// The block of entries that facts go to.
+pub fn entries_of(memory: &Memory<'_>, label: &str) -> Result<Definition> {
+    let block = block_of(memory, label)?;
+    check_searchable(&block)?;
+    Ok(block)
+}
+
+/// The text that a change is about, as it stands now. `None`: there is none.
+pub fn find_standing(memory: &Memory<'_>, change: &MemoryChange) -> Result<Option<StandingText>> {
+    let block = match block_of(memory, &change.label) {
+        Ok(block) => block,
+        // The block was removed since.
+        Err(error) if error.code == Code::BlockNotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Some(key) = &change.key else {
+        let newest = newest_of(memory, &block)?;
+        return Ok(Some(StandingText {
+            version: newest.version,
+            title: None,
+            content: newest.content,
+        }));
+    };
+    let found = find_with_version(memory.db, &block, key)?;
+    Ok(found.map(|(entry, version)| StandingText {
+        version,
+        title: entry.title,
+        content: entry.content,
+    }))
+}
+
+/// The version that stands now; 0: there is none.
+pub fn standing_version(memory: &Memory<'_>, change: &MemoryChange) -> Result<i64> {
+    Ok(find_standing(memory, change)?.map_or(0, |standing| standing.version))
+}
+
+/// Applies a change, and notes the version that it wrote. `session_id`: where it was learnt.
+pub fn apply(
+    memory: &Memory<'_>,
+    session_id: Option<&Id>,
+    change: &mut MemoryChange,
+) -> Result<()> {
+    let stands = standing_version(memory, change)?;
+    if stands != change.made_for {
+        return Err(written_since(change, stands));
+    }
+    let block = block_of(memory, &change.label)?;
+    let events = ids_of(change)?;
+    let writer = MemoryWriter {
+        session_id,
+        source: Some(change.source),
+        events: &events,
+        is_proposed: true,
+        ..MemoryWriter::default()
+    };
+    let content = change.content.as_deref().unwrap_or_default();
+    let key = change.key.as_deref().unwrap_or_default();
+    match change.action {
+        ChangeAction::Add | ChangeAction::Replace => {
+            let supersedes = Some(change.supersedes.as_slice()).filter(|keys| !keys.is_empty());
+            let text = EntryText {
+                supersedes,
+                ..EntryText::holding_from_now(key, change.title.as_deref(), content)
+            };
+            entries::write_here(memory, &block, &text, writer)?;
+        }
+        ChangeAction::Retire => retire(memory, &block, key, writer)?,
+        ChangeAction::Forget => {
+            entries::delete_here(memory, &block, key, writer)?;
+        }
+        ChangeAction::Write => {
+            let text = NewContent {
+                content,
+                placement: Placement::Whole,
+                expected_version: None,
+                reason: Some(WRITE_REASON),
+                writer,
+            };
+            write_in_object(memory, &block, &text)?;
+        }
+    }
+    change.version = Some(match change.action {
+        ChangeAction::Forget => change.made_for + 1,
+        _ => standing_version(memory, change)?,
+    });
+    change.status = ChangeStatus::Applied;
+    change.reason = None;
+    Ok(())
+}
+
+/// Has an entry hold no longer.
+fn retire(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<()> {
+    let Some((entry, _)) = find_with_version(memory.db, block, key)? else {
+        return Ok(());
+    };
+    // A fact that was to begin later ends as it begins.
+    let begins = entry.validity.valid_from.map_or(0, |from| from + 1);
+    let text = EntryText {
+        valid_from: entry.validity.valid_from,
+        valid_until: Some(memory.host.now_ms().max(begins)),
+        ..EntryText::holding_from_now(key, entry.title.as_deref(), &entry.content)
+    };
+    entries::write_here(memory, block, &text, writer)?;
+    Ok(())
+}
+
+/// The events that a change comes from.
+fn ids_of(change: &MemoryChange) -> Result<Vec<Id>> {
+    let ids = change.events.iter().map(|event| event.id.clone());
+    ids.map(|id| Id::parse(id).map_err(Error::storage))
+        .collect()
+}
+
+fn written_since(change: &MemoryChange, stands: i64) -> Error {
+    let what = match &change.key {
+        Some(key) => format!("`{key}` of block `{}`", change.label),
+        None => format!("Block `{}`", change.label),
+    };
+    let error = Error::new(
+        Code::VersionConflict,
+        format!(
+            "{what} was written since this was proposed. Reject the change, or leave it out of `changes`."
+        ),
+    );
+    error
+        .with("label", change.label.as_str())
+        .with("expectedVersion", change.made_for)
+        .with("version", stands)
+}

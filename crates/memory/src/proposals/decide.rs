@@ -1,0 +1,150 @@
+//! Approves or rejects the changes of a proposal that wait: all those that are meant, or
+//! none.
+
+use super::apply::apply;
+use super::rows::{StoredProposal, get, update};
+use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind};
+use crate::Memory;
+use crate::budget::check_content;
+use crate::entry_text::check_entry;
+use crate::origin::Origin;
+use base::database::atomically;
+use base::error::{Error, Result};
+use base::ids::Id;
+use store::config::load_config;
+use store::consolidation::ask_when_idle;
+use store::learn_settings::LearnSettings;
+
+/// What a caller says of a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Approve,
+    Reject,
+}
+
+/// A change that is meant, and another text for it.
+pub struct ChosenChange {
+    pub index: i64,
+    pub title: Option<String>,
+    pub content: Option<String>,
+}
+
+/// Decides on these changes, or on all that wait, in one transaction.
+pub fn decide(
+    memory: &Memory<'_>,
+    id: &str,
+    verdict: Verdict,
+    chosen: Option<&[ChosenChange]>,
+) -> Result<StoredProposal> {
+    atomically(memory.db, || {
+        let mut proposal = get(memory.db, id)?;
+        let session_id = session_of(&proposal)?;
+        let places = find_places(&proposal, chosen)?;
+        for place in places {
+            let Some(change) = proposal.changes.get_mut(place) else {
+                continue;
+            };
+            let edit = chosen
+                .into_iter()
+                .flatten()
+                .find(|chosen| chosen.index == change.index);
+            match verdict {
+                Verdict::Reject => {
+                    change.status = ChangeStatus::Rejected;
+                    change.reason = None;
+                }
+                Verdict::Approve => {
+                    if let Some(edit) = edit {
+                        edit_change(change, edit)?;
+                    }
+                    apply(memory, session_id.as_ref(), change)
+                        .map_err(|error| error.with("index", change.index))?;
+                }
+            }
+        }
+        proposal.note.decided_at = Some(memory.host.now_ms());
+        proposal.note.decided_by = Some(DecidedBy::Operator);
+        update(memory.db, &proposal)?;
+        proposal.tell(memory)?;
+        if verdict == Verdict::Approve && proposal.kind == ProposalKind::Learn {
+            let config = load_config(memory.db, &memory.deployed.config)?;
+            let now_ms = memory.host.now_ms();
+            // The block that is learnt into alone is put in order by itself.
+            let is_into = |learn: &&LearnSettings| learn.is_into(&proposal.label);
+            if let Some(learn) = config.learn.as_ref().filter(is_into)
+                && ask_when_idle(memory.db, learn, now_ms)?
+            {
+                memory.new_callbacks.note();
+            }
+        }
+        Ok(proposal)
+    })
+}
+
+/// The session that a proposal was learnt from.
+pub fn session_of(proposal: &StoredProposal) -> Result<Option<Id>> {
+    match proposal.session_id.as_str() {
+        "" => Ok(None),
+        id => Id::parse(id.to_owned()).map(Some).map_err(Error::storage),
+    }
+}
+
+/// The places of the changes that are meant. An error: one of them does not wait.
+fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Result<Vec<usize>> {
+    let waits = |change: &MemoryChange| change.status == ChangeStatus::Pending;
+    let changes = proposal.changes.iter().enumerate();
+    let Some(chosen) = chosen else {
+        let places: Vec<usize> = changes
+            .filter(|(_, change)| waits(change))
+            .map(|(place, _)| place)
+            .collect();
+        return match places.is_empty() {
+            true => Err(Error::invalid(
+                "id",
+                "No change of this proposal waits for a decision. `revertProposal` takes back what was applied.",
+            )),
+            false => Ok(places),
+        };
+    };
+    let mut places = Vec::new();
+    for (at, one) in chosen.iter().enumerate() {
+        let found = changes
+            .clone()
+            .find(|(_, change)| change.index == one.index && waits(change));
+        let Some((place, _)) = found.filter(|(place, _)| !places.contains(place)) else {
+            let field = format!("changes[{at}].index");
+            let message = format!("`{field}` must name a change that waits, and each once.");
+            return Err(Error::invalid(&field, message));
+        };
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// Gives a change the caller's text: it is the caller's word then.
+fn edit_change(change: &mut MemoryChange, edit: &ChosenChange) -> Result<()> {
+    if edit.title.is_none() && edit.content.is_none() {
+        return Ok(());
+    }
+    match change.action {
+        ChangeAction::Add | ChangeAction::Replace => {}
+        ChangeAction::Write if edit.title.is_none() => {}
+        ChangeAction::Write | ChangeAction::Retire | ChangeAction::Forget => {
+            let message = "Only a change that writes a text takes another one.";
+            return Err(Error::invalid("changes", message));
+        }
+    }
+    if let Some(title) = &edit.title {
+        change.title = Some(title.clone()).filter(|title| !title.is_empty());
+    }
+    if let Some(content) = &edit.content {
+        change.content = Some(content.clone());
+    }
+    let content = change.content.as_deref().unwrap_or_default();
+    match &change.key {
+        Some(key) => check_entry(key, change.title.as_deref(), content)?,
+        None => check_content("content", content)?,
+    }
+    change.source = Origin::Operator;
+    Ok(())
+}

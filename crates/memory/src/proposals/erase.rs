@@ -1,0 +1,114 @@
+//! Purging: what proposals hold of a purged entry, block or event goes, too. A proposal
+//! keeps its other changes; one that holds nothing else goes as a whole.
+
+use std::collections::BTreeSet;
+
+use super::rows::{StoredProposal, update};
+use super::{ChangeStatus, MemoryChange};
+use base::columns::{find, load_values};
+use base::database::{Database, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use base::json;
+use store::erasing::{ErasingDatabase, overwritten};
+
+const TABLE: &str = "cf_agents_proposals";
+
+/// Erases what proposals hold of an entry of the agent's block with this label in lower
+/// case. `key` is left out: of the whole block. Part of a transaction.
+pub fn erase_of_block(db: &ErasingDatabase<'_>, label: &str, key: Option<&str>) -> Result<()> {
+    let is_meant = |change: &MemoryChange| {
+        let is_key = |wanted: &str| {
+            change.key.as_deref() == Some(wanted)
+                || change.supersedes.iter().any(|other| other == wanted)
+        };
+        change.label.to_lowercase() == label && key.is_none_or(is_key)
+    };
+    let condition = "(?1 IS NULL
+                      OR EXISTS (SELECT 1
+                                   FROM json_each(changes) AS change
+                                  WHERE change.value ->> '$.key' = ?1
+                                     OR EXISTS (SELECT 1
+                                                  FROM json_each(change.value, '$.supersedes') AS other
+                                                 WHERE other.value = ?1)))";
+    erase_where(db, condition, &[key.into()], &is_meant)
+}
+
+/// Erases what proposals hold that comes from these events of a session. Part of a
+/// transaction.
+pub fn erase_of_events(
+    db: &ErasingDatabase<'_>,
+    session_id: &Id,
+    seqs: &BTreeSet<i64>,
+) -> Result<()> {
+    let is_meant = |change: &MemoryChange| {
+        let mut events = change.events.iter();
+        events.any(|event| event.session_id == session_id.as_str() && seqs.contains(&event.seq))
+    };
+    let condition = "EXISTS (SELECT 1
+                               FROM json_each(changes) AS change,
+                                    json_each(change.value, '$.events') AS event
+                              WHERE event.value ->> '$.sessionId' = ?1
+                                AND event.value ->> '$.seq' IN (SELECT value FROM json_each(?2)))";
+    let params = [
+        session_id.as_str().into(),
+        SqlValue::Text(json::encode(seqs)?),
+    ];
+    erase_where(db, condition, &params, &is_meant)
+}
+
+/// One proposal at a time, because all together may be long. There are 1,500 at most.
+fn erase_where(
+    db: &ErasingDatabase<'_>,
+    condition: &str,
+    params: &[SqlValue],
+    is_meant: &dyn Fn(&MemoryChange) -> bool,
+) -> Result<()> {
+    let sql = format!("SELECT number FROM {TABLE} WHERE {condition} ORDER BY number");
+    let numbers: Vec<i64> = load_values(db, &sql, params)?;
+    for number in numbers {
+        let sql = format!(
+            "SELECT {}
+               FROM {TABLE}
+              WHERE number = ?1",
+            StoredProposal::COLUMNS
+        );
+        let Some(mut proposal): Option<StoredProposal> = find(db, &sql, &[number.into()])? else {
+            continue;
+        };
+        let mut is_changed = false;
+        for change in proposal
+            .changes
+            .iter_mut()
+            .filter(|change| is_meant(change))
+        {
+            blank(change);
+            is_changed = true;
+        }
+        let is_empty = |change: &MemoryChange| change.status == ChangeStatus::Erased;
+        if proposal.changes.iter().all(is_empty) {
+            let sql = format!("DELETE FROM {TABLE} WHERE number = ?1");
+            db.run(&sql, &[number.into()])?;
+        } else if is_changed {
+            db.touch(TABLE);
+            db.count(|erased| erased.proposals += 1);
+            let sql = format!(
+                "UPDATE {TABLE} SET {} WHERE number = ?1",
+                overwritten("changes")
+            );
+            db.run(&sql, &[number.into()])?;
+            update(db, &proposal)?;
+        }
+    }
+    Ok(())
+}
+
+fn blank(change: &mut MemoryChange) {
+    change.key = None;
+    change.title = None;
+    change.content = None;
+    change.supersedes.clear();
+    change.events.clear();
+    change.reason = None;
+    change.status = ChangeStatus::Erased;
+}

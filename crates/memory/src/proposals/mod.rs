@@ -1,0 +1,229 @@
+//! Proposals: changes of memory that a model wants, each with the events it comes from.
+//! A proposal is stored before anything else is done with it, and remembers what became of
+//! each of its changes. So whoever looks at a fact finds its evidence, and one call takes
+//! the whole proposal back.
+//!
+//! The rule this file protects: a change names the version that it was made for. It is
+//! never applied to, nor taken back from, a text that somebody has written since.
+
+pub mod apply;
+pub mod decide;
+pub mod erase;
+pub mod revert;
+pub mod rows;
+
+use serde::{Deserialize, Serialize};
+
+use crate::origin::Origin;
+
+/// The most changes of one proposal.
+pub const MAX_CHANGES: usize = 32;
+
+/// What a proposal comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProposalKind {
+    /// A conversation.
+    Learn,
+    /// The memory itself, which was put in order.
+    Consolidate,
+}
+
+impl ProposalKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Learn => "learn",
+            Self::Consolidate => "consolidate",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Learn, Self::Consolidate]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+}
+
+/// What became of a proposal, as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProposalStatus {
+    /// At least one change waits for a decision.
+    Pending,
+    /// No change waits, and at least one was applied.
+    Applied,
+    /// No change was applied.
+    Rejected,
+    /// What was applied was taken back.
+    Reverted,
+}
+
+impl ProposalStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Applied => "applied",
+            Self::Rejected => "rejected",
+            Self::Reverted => "reverted",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Pending, Self::Applied, Self::Rejected, Self::Reverted]
+            .into_iter()
+            .find(|status| status.name() == name)
+    }
+
+    /// The status of a proposal with these changes.
+    pub fn of(changes: &[MemoryChange]) -> Self {
+        let has = |status| changes.iter().any(|change| change.status == status);
+        if has(ChangeStatus::Pending) {
+            Self::Pending
+        } else if has(ChangeStatus::Applied) {
+            Self::Applied
+        } else if has(ChangeStatus::Reverted) {
+            Self::Reverted
+        } else {
+            Self::Rejected
+        }
+    }
+}
+
+/// What a change does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeAction {
+    /// Writes a new entry.
+    Add,
+    /// Gives an entry another text. The old one stays as a version.
+    Replace,
+    /// Has an entry hold no longer. It stays in the past.
+    Retire,
+    /// Deletes an entry. Its versions stay.
+    Forget,
+    /// Writes the text of a writable block.
+    Write,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeStatus {
+    Pending,
+    Applied,
+    Rejected,
+    Reverted,
+    /// Its text was purged.
+    Erased,
+}
+
+/// An event that a change comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceEvent {
+    pub session_id: String,
+    pub id: String,
+    pub seq: i64,
+}
+
+/// One change, as it is stored and shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryChange {
+    /// Its place in the proposal, from 0.
+    pub index: i64,
+    pub action: ChangeAction,
+    /// The block that it changes.
+    pub label: String,
+    /// The entry that it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The entries that this one replaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supersedes: Vec<String>,
+    /// The events that it comes from.
+    pub events: Vec<EvidenceEvent>,
+    /// Who it comes from: the least trusted of those whose words bear it out.
+    pub source: Origin,
+    pub status: ChangeStatus,
+    /// Why it waits, or why it was not taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The version that it was made for; 0: there was none.
+    pub made_for: i64,
+    /// The version that it wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+    /// The text that the change is about, as it stands now. Shown while the change waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<StandingText>,
+}
+
+/// The text that a waiting change would change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StandingText {
+    pub version: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub content: String,
+}
+
+/// Who decided on a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DecidedBy {
+    /// The rules of trust, when it was learnt.
+    Trust,
+    /// A caller of `decideProposal` or `revertProposal`.
+    Operator,
+}
+
+/// The facts about a proposal beside its changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProposalNote {
+    pub created_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<DecidedBy>,
+    /// How many changes of the model's answer broke a rule, and are not here.
+    pub refused: i64,
+}
+
+/// A proposal, as callers see it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct Proposal {
+    pub id: String,
+    pub kind: ProposalKind,
+    pub status: ProposalStatus,
+    /// The block that it is about.
+    pub label: String,
+    /// The session that it was learnt from. `null`: from memory itself.
+    pub session_id: Option<String>,
+    /// The model that proposed it.
+    pub model: Option<String>,
+    pub created_at: i64,
+    pub decided_at: Option<i64>,
+    pub decided_by: Option<DecidedBy>,
+    /// How many changes of the model's answer broke a rule, and are not here.
+    pub refused: i64,
+    pub changes: Vec<MemoryChange>,
+}

@@ -1,0 +1,244 @@
+//! The table of proposals. A proposal's id is its number: when it was made, or one more
+//! than the last one's, so that ids are in the order of time.
+
+use super::{
+    ChangeStatus, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalStatus, StandingText,
+};
+use crate::Memory;
+use crate::told::ToldChange;
+use crate::writer::MemoryWriter;
+use base::columns::{FromRow, find, find_value, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::{Code, Error, Result};
+use base::json;
+
+/// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
+/// stays.
+const MAX_DECIDED: i64 = 1_000;
+
+/// How many proposals may wait. Beyond them the agent learns no more until some are decided.
+const MAX_PENDING: i64 = 500;
+
+/// One proposal, as its row holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredProposal {
+    pub number: i64,
+    /// Empty: from memory itself.
+    pub session_id: String,
+    pub kind: ProposalKind,
+    pub label: String,
+    pub note: ProposalNote,
+    pub changes: Vec<MemoryChange>,
+}
+
+impl StoredProposal {
+    pub const COLUMNS: &str = "number, session_id, kind, label, note, changes";
+
+    /// Tells a service that the proposal is new, decided or taken back (`onMemoryChange`).
+    /// Part of the transaction that writes it.
+    pub fn tell(&self, memory: &Memory<'_>) -> Result<()> {
+        let status = ProposalStatus::of(&self.changes).name();
+        ToldChange::of_proposal(self.number, &self.label, status)
+            .tell(memory, MemoryWriter::default())
+    }
+
+    /// As callers see it. A change that waits shows the text that stands there.
+    pub fn show(
+        mut self,
+        stands: &dyn Fn(&MemoryChange) -> Result<Option<StandingText>>,
+    ) -> Result<Proposal> {
+        for change in &mut self.changes {
+            if change.status == ChangeStatus::Pending {
+                change.before = stands(change)?;
+            }
+        }
+        Ok(Proposal {
+            id: self.number.to_string(),
+            kind: self.kind,
+            status: ProposalStatus::of(&self.changes),
+            label: self.label,
+            session_id: Some(self.session_id).filter(|id| !id.is_empty()),
+            model: self.note.model,
+            created_at: self.note.created_at,
+            decided_at: self.note.decided_at,
+            decided_by: self.note.decided_by,
+            refused: self.note.refused,
+            changes: self.changes,
+        })
+    }
+}
+
+impl FromRow<'_> for StoredProposal {
+    fn from_row(row: &Row) -> Result<Self> {
+        let number = row.integer(0)?;
+        let damaged = || Error::corrupt_row(&number.to_string(), "proposal");
+        Ok(Self {
+            number,
+            session_id: row.text(1)?.to_owned(),
+            kind: ProposalKind::parse(row.text(2)?).ok_or_else(damaged)?,
+            label: row.text(3)?.to_owned(),
+            note: json::decode(row.text(4)?).map_err(|_| damaged())?,
+            changes: json::decode(row.text(5)?).map_err(|_| damaged())?,
+        })
+    }
+}
+
+/// Writes a new proposal, and gives it its number. Part of a transaction.
+pub fn insert(memory: &Memory<'_>, mut proposal: StoredProposal) -> Result<StoredProposal> {
+    let (db, host) = (memory.db, memory.host);
+    let last: Option<Option<i64>> =
+        find_value(db, "SELECT max(number) FROM cf_agents_proposals", &[])?;
+    let after_last = last.flatten().map_or(1, |last| last + 1);
+    proposal.number = host.now_ms().max(after_last);
+    restore(db, &proposal)?;
+    forget_old(db)?;
+    proposal.tell(memory)?;
+    Ok(proposal)
+}
+
+/// Writes a proposal's row as it is.
+pub fn restore(db: &dyn Database, proposal: &StoredProposal) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_proposals (number, session_id, kind, status, label, note, changes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        &[
+            proposal.number.into(),
+            proposal.session_id.as_str().into(),
+            proposal.kind.name().into(),
+            ProposalStatus::of(&proposal.changes).name().into(),
+            proposal.label.as_str().into(),
+            json::encode(&proposal.note)?.into(),
+            json::encode(&proposal.changes)?.into(),
+        ],
+    )
+}
+
+/// Writes what became of a proposal. Part of a transaction.
+pub fn update(db: &dyn Database, proposal: &StoredProposal) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_proposals
+            SET status = ?2,
+                note = ?3,
+                changes = ?4
+          WHERE number = ?1",
+        &[
+            proposal.number.into(),
+            ProposalStatus::of(&proposal.changes).name().into(),
+            json::encode(&proposal.note)?.into(),
+            json::encode(&proposal.changes)?.into(),
+        ],
+    )
+}
+
+/// Forgets the oldest decided proposal that is one too many.
+fn forget_old(db: &dyn Database) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_proposals
+          WHERE number IN (SELECT number
+                             FROM cf_agents_proposals
+                            WHERE status <> 'pending'
+                            ORDER BY number DESC
+                            LIMIT 10 OFFSET ?1)",
+        &[MAX_DECIDED.into()],
+    )
+}
+
+/// Forgets proposals that were made before this time, 500 at most. A proposal's number is
+/// the time when it was made.
+pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_proposals
+          WHERE number IN (SELECT number
+                             FROM cf_agents_proposals
+                            WHERE number <= ?1
+                              AND (?2 = 0 OR status <> 'pending')
+                            ORDER BY number
+                            LIMIT 500)",
+        &[time_ms.into(), keeps_pending.into()],
+    )
+}
+
+/// Refuses another proposal while as many wait as may wait.
+pub fn check_room(db: &dyn Database) -> Result<()> {
+    let sql = "SELECT count(*)
+                 FROM (SELECT 1
+                         FROM cf_agents_proposals
+                        WHERE status = 'pending'
+                        LIMIT ?1)";
+    let waiting: i64 = find_value(db, sql, &[MAX_PENDING.into()])?.unwrap_or(0);
+    if waiting < MAX_PENDING {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::PayloadTooLarge,
+        format!(
+            "{MAX_PENDING} proposals wait for a decision, as many as may wait. Approve or reject some with `decideProposal`; then the agent goes on learning."
+        ),
+    )
+    .with("limit", MAX_PENDING)
+    .with("actual", waiting))
+}
+
+/// The proposal of this id.
+pub fn get(db: &dyn Database, id: &str) -> Result<StoredProposal> {
+    let unknown = || {
+        Error::invalid(
+            "id",
+            "There is no proposal with this `id`. `getProposals` lists those there are.",
+        )
+    };
+    let number: i64 = id.parse().map_err(|_| unknown())?;
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_proposals
+          WHERE number = ?1",
+        StoredProposal::COLUMNS
+    );
+    find(db, &sql, &[number.into()])?.ok_or_else(unknown)
+}
+
+/// What a page of proposals is restricted to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProposalFilter<'a> {
+    pub status: Option<ProposalStatus>,
+    pub session_id: Option<&'a str>,
+}
+
+/// Up to `limit` proposals with lower numbers than `below`, newest first.
+pub fn load_page(
+    db: &dyn Database,
+    filter: ProposalFilter<'_>,
+    below: i64,
+    limit: i64,
+) -> Result<Vec<StoredProposal>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_proposals
+          WHERE number < ?1
+            AND (?2 IS NULL OR status = ?2)
+            AND (?3 IS NULL OR session_id = ?3)
+          ORDER BY number DESC
+          LIMIT ?4",
+        StoredProposal::COLUMNS
+    );
+    let params: [SqlValue; 4] = [
+        below.into(),
+        filter.status.map(ProposalStatus::name).into(),
+        filter.session_id.into(),
+        limit.into(),
+    ];
+    load(db, &sql, &params)
+}
+
+/// Up to `limit` proposals with higher numbers, in their order, as a file shows them.
+pub fn load_after(db: &dyn Database, after: i64, limit: i64) -> Result<Vec<StoredProposal>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_proposals
+          WHERE number > ?1
+          ORDER BY number
+          LIMIT ?2",
+        StoredProposal::COLUMNS
+    );
+    load(db, &sql, &[after.into(), limit.into()])
+}

@@ -1,0 +1,455 @@
+//! Purging entries, documents and blocks: their texts, earlier versions and copies leave
+//! this object. What a home elsewhere holds is deleted there first. So if the object dies
+//! in between, the caller has no receipt, and the same request finishes the work.
+//!
+//! What was said in conversations stays: `findMentions` finds it there. The exception is a
+//! document that `load_context` put into a log, since the log then holds the document.
+
+use serde::{Deserialize, Serialize};
+
+use super::counts::CountChange;
+use super::definition::Definition;
+use super::definitions::remove;
+use super::entries::check_searchable;
+use super::entry_index::unindex_entry;
+use super::entry_rows;
+use super::homes::agent::{self, RemoteBlock};
+use super::homes::{bucket, nowhere, service};
+use super::item_note::ItemNote;
+use super::label::Label;
+use super::log_copies::{CopiedDocument, erase_copies};
+use super::proposals::erase::erase_of_block;
+use super::replacing::{forget_replacement, give_back};
+use super::skills::{check_loadable, check_skill_key};
+use super::source::BlockHome;
+use super::told::{Told, forget_calls};
+use super::{BlockScope, Memory};
+use crate::past::ItemPlace;
+use base::columns::{FromRow, find, find_value};
+use base::database::{Database, Row, SqlValue, atomically};
+use base::error::Result;
+use base::json::{self, json};
+use search;
+use store::erased::{Erased, Erasure};
+use store::erasing::{ENTRY_INDEX, ErasingDatabase, overwritten};
+use store::schema::free_space::renew;
+
+/// What a purge found and erased.
+pub struct Purged {
+    /// Whether the entry, the document or the block was there.
+    pub was_there: bool,
+    pub erasure: Erasure,
+    pub home: Option<HomeReceipt>,
+}
+
+/// The answer of the home that holds a block, when it was asked to delete a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HomeReceipt {
+    pub kind: HomeKind,
+    /// The agent's name, the service's binding, or the object's key in the bucket.
+    pub name: String,
+    /// `false`: the home had no such text, or it is a service that deletes nothing.
+    pub deleted: bool,
+    /// What the other agent erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+    /// The digest of the other agent's receipt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum HomeKind {
+    Agent,
+    Bucket,
+    Service,
+}
+
+/// What another agent answers to a deletion that purges.
+#[derive(Deserialize)]
+struct RemotePurge {
+    deleted: bool,
+    erased: Option<Erased>,
+    digest: Option<String>,
+}
+
+impl HomeReceipt {
+    fn of(kind: HomeKind, name: &str, deleted: bool) -> Self {
+        Self {
+            kind,
+            name: name.to_owned(),
+            deleted,
+            erased: None,
+            digest: None,
+        }
+    }
+}
+
+async fn ask_agent(
+    memory: &Memory<'_>,
+    block: &Definition,
+    home: RemoteBlock<'_>,
+    operation: &str,
+    key: &str,
+) -> Result<HomeReceipt> {
+    let name = home.name;
+    let input = json!({"key": key, "purge": true});
+    let answer: RemotePurge = agent::call(memory, block, home, operation, input).await?;
+    Ok(HomeReceipt {
+        erased: answer.erased,
+        digest: answer.digest,
+        ..HomeReceipt::of(HomeKind::Agent, name, answer.deleted)
+    })
+}
+
+async fn ask_service(
+    memory: &Memory<'_>,
+    block: &Definition,
+    binding: &str,
+    key: &str,
+) -> Result<HomeReceipt> {
+    let deleted = service::delete(memory, block, binding, key).await?;
+    Ok(HomeReceipt::of(HomeKind::Service, binding, deleted))
+}
+
+/// Erases an entry, its earlier versions, and the frozen prompts that may show it.
+pub async fn purge_entry(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<Purged> {
+    check_searchable(block)?;
+    let home = match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            Some(ask_agent(memory, block, home, "deleteEntry", key).await?)
+        }
+        BlockHome::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => None,
+    };
+    let is_elsewhere = home.is_some();
+    erase(memory, home, |db| {
+        let was_there = erase_entry_at(db, &ItemKeys::of(block, key))?;
+        // A key that nothing has, such as a model's mistake, costs no conversation its prompt:
+        // prompts say how many entries there are, and nothing of an entry.
+        if was_there || is_elsewhere || db.has_erased() {
+            forget_prompts(db, &block.scope)?;
+        }
+        Ok(was_there)
+    })
+}
+
+/// Erases a document, its earlier versions, and its copies in contexts and logs.
+pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<Purged> {
+    check_loadable(block)?;
+    check_skill_key(key)?;
+    let home = match block.home() {
+        BlockHome::BucketPrefix { prefix } => {
+            let found = bucket::find_document(memory, prefix, key).await?;
+            if let Some(found) = &found {
+                bucket::delete_document(memory, &found.object_key).await?;
+            }
+            let name = format!("{prefix}{key}");
+            Some(HomeReceipt::of(HomeKind::Bucket, &name, found.is_some()))
+        }
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            Some(ask_agent(memory, block, home, "deleteSkill", key).await?)
+        }
+        BlockHome::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } => None,
+    };
+    erase(memory, home, |db| {
+        let was_there = erase_document_at(db, &ItemKeys::of(block, key))?;
+        let copied = CopiedDocument {
+            scope: &block.scope,
+            label: &block.label,
+            key: Some(key),
+        };
+        erase_copies(db, memory.host, &copied)?;
+        forget_prompts(db, &block.scope)?;
+        Ok(was_there)
+    })
+}
+
+/// Removes a block, and erases all that this object holds of it. Content elsewhere stays:
+/// others may share it.
+pub fn purge_block(
+    memory: &Memory<'_>,
+    scope: BlockScope<'_>,
+    label: &Label,
+    may_reach_out: bool,
+) -> Result<Purged> {
+    erase(memory, None, |db| {
+        let memory = Memory { db, ..*memory };
+        let was_there = remove(&memory, scope, label, true, may_reach_out)?;
+        // A row that hides a deployed block is still there.
+        erase_definition(db, scope.column(), label)?;
+        let copied = CopiedDocument {
+            scope: scope.column(),
+            label,
+            key: None,
+        };
+        erase_copies(db, memory.host, &copied)?;
+        if scope == BlockScope::Agent {
+            erase_of_block(db, &label.key(), None)?;
+        }
+        db.merge_index(ENTRY_INDEX);
+        forget_calls(db, scope.column(), &label.key(), None, Told::All)?;
+        match was_there || db.has_erased() {
+            true => forget_prompts(db, scope.column())?,
+            false => forget_prompts_of(db, scope.column(), label)?,
+        }
+        Ok(was_there)
+    })
+}
+
+/// Erases a definition's description and default text. The block stays.
+pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) -> Result<bool> {
+    let place = [SqlValue::from(scope), label.key().into()];
+    db.touch("cf_agents_blocks");
+    let sql = format!(
+        "UPDATE cf_agents_blocks
+            SET {}, {}, {}, {}
+          WHERE scope = ?1
+            AND key = ?2
+      RETURNING 1",
+        overwritten("description"),
+        overwritten("default_content"),
+        overwritten("metadata"),
+        overwritten("tags")
+    );
+    if db.rows(&sql, &place)?.is_empty() {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_blocks
+            SET description = NULL,
+                default_content = NULL,
+                metadata = NULL,
+                tags = NULL
+          WHERE scope = ?1
+            AND key = ?2",
+        &place,
+    )?;
+    Ok(true)
+}
+
+/// Runs deletions in one transaction that leaves no text behind.
+fn erase(
+    memory: &Memory<'_>,
+    home: Option<HomeReceipt>,
+    delete: impl FnOnce(&ErasingDatabase<'_>) -> Result<bool>,
+) -> Result<Purged> {
+    atomically(memory.db, || {
+        let db = ErasingDatabase::of_purge(memory.db)?;
+        let was_here = delete(&db)?;
+        Ok(Purged {
+            was_there: was_here || home.as_ref().is_some_and(|home| home.deleted),
+            erasure: db.finish()?,
+            home,
+        })
+    })
+}
+
+/// Writes tables anew that a purge touched, if they are small: nothing of the purged text is
+/// left in their pages then.
+pub fn renew_tables(db: &dyn Database, tables: &[&'static str]) -> Result<()> {
+    renew(db, tables, &|index| match index {
+        ENTRY_INDEX => entry_rows::index_all(db),
+        _ => search::build::refill(db),
+    })
+}
+
+/// Forgets the frozen prompts of a scope: they show its blocks. The agent's blocks may
+/// stand in the prompts of all sessions.
+pub fn forget_prompts(db: &dyn Database, scope: &str) -> Result<()> {
+    match scope {
+        "" => db.run("DELETE FROM cf_agents_prompts", &[]),
+        session => db.run(
+            "DELETE FROM cf_agents_prompts WHERE scope = ?1",
+            &[session.into()],
+        ),
+    }
+}
+
+/// How many prompts one statement forgets.
+const PROMPTS_AT_ONCE: i64 = 1_000;
+
+/// Forgets the frozen prompts of a scope that name a block which is not there: it may have been
+/// removed after they were frozen. They are found first: what is erased is overwritten before it
+/// is deleted, and no condition on its text would still hold then.
+fn forget_prompts_of(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
+    let heading = label.as_str().to_uppercase();
+    loop {
+        let found = db.rows(
+            "SELECT scope
+               FROM cf_agents_prompts
+              WHERE ?1 IN ('', scope)
+                AND instr(prompt, ?2)
+              LIMIT ?3",
+            &[
+                scope.into(),
+                heading.as_str().into(),
+                PROMPTS_AT_ONCE.into(),
+            ],
+        )?;
+        let scopes: Vec<String> = found.iter().map(Row::value).collect::<Result<_>>()?;
+        if scopes.is_empty() {
+            return Ok(());
+        }
+        db.run(
+            "DELETE FROM cf_agents_prompts
+              WHERE scope IN (SELECT value FROM json_each(?1))",
+            &[SqlValue::Text(json::encode(&scopes)?)],
+        )?;
+    }
+}
+
+/// The fields that are read of an entry before it is erased.
+struct DoomedEntry {
+    number: i64,
+    note: ItemNote,
+}
+
+impl FromRow<'_> for DoomedEntry {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            number: row.integer(0)?,
+            // A damaged note must not keep its entry from being erased.
+            note: ItemNote::read(row.find_text(1), "").unwrap_or_default(),
+        })
+    }
+}
+
+/// An entry or a document, by its keys as rows store them.
+pub struct ItemKeys<'a> {
+    scope: &'a str,
+    block: String,
+    key: &'a str,
+}
+
+impl<'a> ItemKeys<'a> {
+    pub fn new(scope: &'a str, label: &Label, key: &'a str) -> Self {
+        Self {
+            scope,
+            block: label.key(),
+            key,
+        }
+    }
+
+    fn of(block: &'a Definition, key: &'a str) -> Self {
+        Self {
+            scope: &block.scope,
+            block: block.content_key(),
+            key,
+        }
+    }
+
+    fn place(&self) -> ItemPlace<'_> {
+        ItemPlace {
+            scope: self.scope,
+            block: &self.block,
+            key: self.key,
+        }
+    }
+}
+
+/// `false`: the entry was not there. Its earlier versions go in any case.
+pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
+    let item = keys.place();
+    db.merge_index(ENTRY_INDEX);
+    if item.scope.is_empty() {
+        erase_of_block(db, item.block, Some(item.key))?;
+    }
+    let sql = "SELECT number, note
+                 FROM cf_agents_entries
+                WHERE scope = ?1
+                  AND block = ?2
+                  AND key = ?3";
+    let entry: Option<DoomedEntry> = find(db, sql, &params_of(&item))?;
+    let mut counts = CountChange::default();
+    if let Some(entry) = &entry {
+        counts = CountChange::without(db, item.scope, item.block, entry.number)?;
+        unindex_entry(db, entry.number)?;
+        db.run(
+            "DELETE FROM cf_agents_entries WHERE number = ?1",
+            &[entry.number.into()],
+        )?;
+    }
+    erase_versions(db, &item, counts)?;
+    for replaced in entry
+        .iter()
+        .flat_map(|entry| &entry.note.validity.supersedes)
+    {
+        forget_replacement(db, &item, replaced)?;
+        give_back(db, &item, replaced)?;
+    }
+    Ok(entry.is_some())
+}
+
+/// As [`erase_entry_at`], for a document.
+pub fn erase_document_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
+    let item = keys.place();
+    let gone = db.rows(
+        "DELETE FROM cf_agents_skills
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+      RETURNING 1",
+        &params_of(&item),
+    )?;
+    db.run(
+        "DELETE FROM cf_agents_skill_listings
+          WHERE scope = ?1
+            AND block = ?2",
+        &[item.scope.into(), item.block.into()],
+    )?;
+    erase_versions(db, &item, CountChange::default())?;
+    Ok(!gone.is_empty())
+}
+
+/// Erases one earlier version of an entry or a document; `false`: it is not kept.
+pub fn erase_version(db: &dyn Database, keys: &ItemKeys<'_>, version: i64) -> Result<bool> {
+    let [scope, block, key] = params_of(&keys.place());
+    let gone = db.rows(
+        "DELETE FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND version = ?4
+            AND content IS NOT NULL
+      RETURNING 1",
+        &[scope, block, key, version.into()],
+    )?;
+    Ok(!gone.is_empty())
+}
+
+fn erase_versions(db: &dyn Database, item: &ItemPlace<'_>, mut counts: CountChange) -> Result<()> {
+    let deletions: Option<i64> = find_value(
+        db,
+        "SELECT count(*)
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND content IS NULL",
+        &params_of(item),
+    )?;
+    db.run(
+        "DELETE FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3",
+        &params_of(item),
+    )?;
+    forget_calls(db, item.scope, item.block, Some(item.key), Told::All)?;
+    counts.deleted -= deletions.unwrap_or(0);
+    counts.write(db, item.scope, item.block)
+}
+
+fn params_of(item: &ItemPlace<'_>) -> [SqlValue; 3] {
+    [item.scope.into(), item.block.into(), item.key.into()]
+}

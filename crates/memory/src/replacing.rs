@@ -1,0 +1,150 @@
+//! The entries of a block that replace others. An entry names those that it replaces, and
+//! each of them notes the one that replaced it. If a replacement is deleted, or no longer
+//! names an entry, that entry counts again, unless another one replaced it, too.
+
+use super::definition::Definition;
+use super::entry::find_by_key;
+use super::item_note::ItemNote;
+use super::past::ItemPlace;
+use base::columns::{FromRow, find};
+use base::database::{Database, Row, SqlValue};
+use base::error::{Error, Result};
+
+/// The fields that are read of an entry that is replaced.
+struct ReplacedRow {
+    number: i64,
+    updated_at: i64,
+    note: ItemNote,
+}
+
+impl ReplacedRow {
+    const COLUMNS: &str = "number, updated_at, note, key";
+
+    fn write(&self, db: &dyn Database) -> Result<()> {
+        db.run(
+            "UPDATE cf_agents_entries SET note = ?2 WHERE number = ?1",
+            &[self.number.into(), self.note.to_column()?.into()],
+        )
+    }
+}
+
+impl FromRow<'_> for ReplacedRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            number: row.integer(0)?,
+            updated_at: row.integer(1)?,
+            note: ItemNote::read(row.find_text(2), row.text(3)?)?,
+        })
+    }
+}
+
+/// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.
+pub fn replace(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    by: &str,
+    at_ms: i64,
+) -> Result<()> {
+    let Some(mut row): Option<ReplacedRow> = find_by_key(db, ReplacedRow::COLUMNS, block, key)?
+    else {
+        let message = format!(
+            "`supersedes` names an entry that block `{}` does not have. Nothing was written.",
+            block.label
+        );
+        return Err(Error::invalid("supersedes", message));
+    };
+    row.note.validity.superseded_by = Some(by.to_owned());
+    row.note.validity.superseded_at = Some(at_ms);
+    row.write(db)
+}
+
+/// Takes back that the entry at `by` replaced the entry `key` of its block. Part of a
+/// transaction, after `by` was deleted or written anew.
+pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3",
+        ReplacedRow::COLUMNS
+    );
+    let params = [by.scope.into(), by.block.into(), key.into()];
+    let Some(mut row): Option<ReplacedRow> = find(db, &sql, &params)? else {
+        return Ok(());
+    };
+    let validity = &mut row.note.validity;
+    if validity.superseded_by.as_deref() != Some(by.key) {
+        return Ok(());
+    }
+    let other = find_other(db, by, key, row.updated_at)?;
+    (validity.superseded_by, validity.superseded_at) = match other {
+        Some((by, at_ms)) => (Some(by), Some(at_ms)),
+        None => (None, None),
+    };
+    row.write(db)
+}
+
+/// The newest entry that replaces the entry `key`, which was last written at this time, and
+/// since when. `beside`: an entry of the same block.
+fn find_other(
+    db: &dyn Database,
+    beside: &ItemPlace<'_>,
+    key: &str,
+    written_at: i64,
+) -> Result<Option<(String, i64)>> {
+    find(
+        db,
+        "SELECT e.key, coalesce(e.note ->> '$.validFrom', e.updated_at)
+           FROM cf_agents_replacements AS r
+          CROSS JOIN cf_agents_entries AS e
+             ON e.scope = r.scope
+            AND e.block = r.block
+            AND e.key = r.replacer
+          WHERE r.scope = ?1
+            AND r.block = ?2
+            AND r.key = ?3
+            AND e.updated_at >= ?4
+          ORDER BY e.updated_at DESC, e.number DESC
+          LIMIT 1",
+        &[
+            beside.scope.into(),
+            beside.block.into(),
+            key.into(),
+            written_at.into(),
+        ],
+    )
+}
+
+/// Notes that the entry at `replacer` says that it replaces the entry `key`. Part of a
+/// transaction.
+pub fn note_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_replacements (scope, block, key, replacer)
+         VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO NOTHING",
+        &place_of(replacer, key),
+    )
+}
+
+/// Takes back the notes of [`note_replacement`]. Part of a transaction.
+pub fn forget_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_replacements
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND replacer = ?4",
+        &place_of(replacer, key),
+    )
+}
+
+fn place_of(replacer: &ItemPlace<'_>, key: &str) -> [SqlValue; 4] {
+    [
+        replacer.scope.into(),
+        replacer.block.into(),
+        key.into(),
+        replacer.key.into(),
+    ]
+}

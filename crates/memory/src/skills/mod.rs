@@ -1,0 +1,575 @@
+//! Skills: documents of loadable blocks. The prompt lists their keys. A model loads
+//! a whole document when it needs it, and unloads the document afterwards.
+
+pub mod front_matter;
+pub mod loaded;
+pub mod skill;
+pub mod stored;
+
+use crate::past::ItemDeleted;
+use crate::skills::skill::{Skill, clip_description};
+use base::json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use self::front_matter::FrontMatter;
+use super::Memory;
+use super::definition::Definition;
+use super::homes::agent::{self, RemoteBlock};
+use super::homes::{bucket, nowhere, service};
+use super::source::{BlockHome, check_key};
+use super::told::ToldChange;
+use super::writer::MemoryWriter;
+use crate::content::{MAX_TRIES, overtaken};
+use crate::kind::BlockKind;
+use crate::origin::{MarksChange, Origin};
+use base::database::{Database, atomically};
+use base::error::{Code, Error, Result};
+use base::filter::Filter;
+
+/// The most bytes of a document: a longer one would crowd out the conversation.
+pub const MAX_SKILL_BYTES: usize = 256 << 10;
+
+/// The most bytes of a listing in the prompt.
+const MAX_LISTING_BYTES: usize = 32 << 10;
+
+/// How long a stored listing of the bucket is used.
+const LISTING_MS: i64 = 60_000;
+
+/// A document with its content.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SkillDocument {
+    pub key: String,
+    pub description: Option<String>,
+    pub content: String,
+    /// Who the text comes from, and when it was written, where its home says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
+}
+
+/// A page of documents, as another agent returns it.
+#[derive(Deserialize)]
+struct RemoteSkillPage {
+    skills: Vec<Skill>,
+}
+
+pub fn check_loadable(block: &Definition) -> Result<()> {
+    if block.kind == BlockKind::Loadable {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "label",
+        format!(
+            "Block `{}` is {}; only a loadable block has documents.",
+            block.label,
+            block.kind.name()
+        ),
+    ))
+}
+
+fn check_content(content: &str) -> Result<()> {
+    if content.len() > MAX_SKILL_BYTES {
+        let message = Error::payload_too_large("The document", MAX_SKILL_BYTES, content.len());
+        return Err(message.with("field", "content"));
+    }
+    Ok(())
+}
+
+/// The checks for every document, wherever it comes from.
+pub fn check_document(document: &SkillDocument) -> Result<()> {
+    check_skill_key(&document.key)?;
+    check_content(&document.content)
+}
+
+pub fn check_skill_key(key: &str) -> Result<()> {
+    check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))
+}
+
+pub fn skill_not_found(block: &Definition, key: &str) -> Error {
+    let key: String = key.chars().take(200).collect();
+    Error::new(
+        Code::SkillNotFound,
+        format!(
+            "Block `{}` has no document `{key}`. `listSkills` lists the existing ones.",
+            block.label
+        ),
+    )
+    .with("label", block.label.as_str())
+    .with("key", key)
+}
+
+/// All documents of a block, in the order of their keys.
+pub async fn list(memory: &Memory<'_>, block: &Definition) -> Result<SkillListing> {
+    list_filtered(memory, block, None).await
+}
+
+/// The documents of a block that pass a filter, in the order of their keys. Documents in the
+/// bucket or behind a service have neither metadata nor tags.
+pub async fn list_filtered(
+    memory: &Memory<'_>,
+    block: &Definition,
+    filter: Option<&Filter>,
+) -> Result<SkillListing> {
+    check_loadable(block)?;
+    let lives_outside = match block.home() {
+        BlockHome::BucketPrefix { .. } | BlockHome::Service { .. } => true,
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::Agent { .. }
+        | BlockHome::Nowhere { .. } => false,
+    };
+    if lives_outside && filter.is_some_and(|filter| !filter.passes_unmarked()) {
+        return Ok(SkillListing::Skills(Vec::new()));
+    }
+    let skills = match block.home() {
+        BlockHome::BucketPrefix { prefix } => list_bucket(memory, block, prefix).await?,
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let mut input = json!({"limit": stored::MAX_SKILLS});
+            if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
+                input.insert("where".to_owned(), filter.to_json());
+            }
+            let page: Result<RemoteSkillPage> =
+                agent::call(memory, block, home, "listSkills", input).await;
+            page?.skills
+        }
+        BlockHome::Service { binding } => {
+            let told = service::get(memory, block, binding).await?;
+            match told.skills {
+                Some(skills) => read_told(skills),
+                None => return Ok(SkillListing::Told(told.content.unwrap_or_default())),
+            }
+        }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } => {
+            stored::load_skills(memory.db, block, filter)?
+        }
+    };
+    Ok(SkillListing::Skills(skills))
+}
+
+/// The documents of a block that lives in this object.
+pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> {
+    stored::load_skills(db, block, None).map(SkillListing::Skills)
+}
+
+/// The documents that a block's home lists.
+pub enum SkillListing {
+    Skills(Vec<Skill>),
+    /// A service's listing as text.
+    Told(String),
+}
+
+impl SkillListing {
+    /// The listing as the prompt shows it.
+    pub fn render(&self) -> String {
+        let skills = match self {
+            SkillListing::Told(text) if text.trim().is_empty() => &Vec::new(),
+            SkillListing::Told(text) => return cut_listing(text),
+            SkillListing::Skills(skills) => skills,
+        };
+        if skills.is_empty() {
+            return "No documents yet.".to_owned();
+        }
+        let mut text = String::new();
+        for (index, skill) in skills.iter().enumerate() {
+            let line = match &skill.description {
+                Some(description) => format!("- {}: {description}", skill.key),
+                None => format!("- {}", skill.key),
+            };
+            if text.len() + line.len() > MAX_LISTING_BYTES {
+                text.push_str(&format!("\n… and {} more", skills.len() - index));
+                break;
+            }
+            if index > 0 {
+                text.push('\n');
+            }
+            text.push_str(&line);
+        }
+        text
+    }
+
+    pub fn into_skills(self) -> Vec<Skill> {
+        match self {
+            SkillListing::Skills(skills) => skills,
+            SkillListing::Told(_) => Vec::new(),
+        }
+    }
+}
+
+fn cut_listing(text: &str) -> String {
+    let cut = text.floor_char_boundary(MAX_LISTING_BYTES);
+    let kept = text.get(..cut).unwrap_or_default();
+    if cut < text.len() {
+        format!("{kept}\n… and more")
+    } else {
+        kept.to_owned()
+    }
+}
+
+fn read_told(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
+    let mut skills: Vec<Skill> = told
+        .into_iter()
+        .filter(|skill| check_key(&skill.key).is_ok())
+        .map(|skill| Skill {
+            key: skill.key,
+            description: skill.description.as_deref().map(clip_description),
+            ..Skill::default()
+        })
+        .take(stored::MAX_SKILLS)
+        .collect();
+    skills.sort_by(|a, b| a.key.cmp(&b.key));
+    skills
+}
+
+async fn list_bucket(memory: &Memory<'_>, block: &Definition, prefix: &str) -> Result<Vec<Skill>> {
+    let now_ms = memory.host.now_ms();
+    if let Some(skills) = stored::find_listing(memory.db, block, prefix, now_ms - LISTING_MS)? {
+        return Ok(skills);
+    }
+    let skills = bucket::list_documents(memory, prefix).await?;
+    stored::write_listing(memory.db, block, prefix, &skills, now_ms)?;
+    Ok(skills)
+}
+
+/// Reads a document with its content.
+pub async fn get_document(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+) -> Result<SkillDocument> {
+    check_loadable(block)?;
+    check_skill_key(key)?;
+    let of_unknown = |(content, description)| SkillDocument {
+        description,
+        content,
+        ..SkillDocument::default()
+    };
+    let found = match block.home() {
+        BlockHome::BucketPrefix { prefix } => bucket::find_document(memory, prefix, key)
+            .await?
+            .map(|found| of_unknown((found.content, found.description))),
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let input = json!({"key": key});
+            Some(agent::call(memory, block, home, "loadSkill", input).await?)
+        }
+        BlockHome::Service { binding } => service::load(memory, block, binding, key)
+            .await?
+            .map(|told| of_unknown((told.content, told.description))),
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } => stored::find_skill(memory.db, block, key)?,
+    };
+    let found = found.ok_or_else(|| skill_not_found(block, key))?;
+    check_content(&found.content)?;
+    let own = || FrontMatter::read(&found.content).description;
+    let description = found.description.clone().or_else(own);
+    Ok(SkillDocument {
+        key: key.to_owned(),
+        description: description.as_deref().map(clip_description),
+        ..found
+    })
+}
+
+/// A document to write.
+#[derive(Clone, Default)]
+pub struct SkillText<'a> {
+    pub key: &'a str,
+    pub content: &'a str,
+    /// Left out: the front matter's.
+    pub description: Option<&'a str>,
+    pub marks: MarksChange,
+}
+
+/// Writes a document.
+pub async fn put(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &SkillText<'_>,
+    writer: MemoryWriter<'_>,
+) -> Result<Skill> {
+    let SkillText {
+        key,
+        content,
+        description,
+        marks,
+    } = text;
+    check_loadable(block)?;
+    check_skill_key(key)?;
+    check_content(content)?;
+    let own = FrontMatter::read(content).description;
+    let description = description.map(clip_description);
+    let skill = Skill {
+        key: (*key).to_owned(),
+        description: description
+            .clone()
+            .or_else(|| own.as_deref().map(clip_description)),
+        bytes: Some(content.len() as i64),
+        updated_at: Some(memory.host.now_ms()),
+        ..Skill::default()
+    };
+    match block.home() {
+        BlockHome::BucketPrefix { prefix } => {
+            check_unmarked(block, marks)?;
+            let place = bucket::find_place(memory, prefix, key).await?;
+            let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
+            bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
+            note_away(
+                memory,
+                &ToldChange::of_item(block, key, None),
+                block,
+                writer,
+            )?;
+        }
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let fields = [
+                ("key", (*key).into()),
+                ("content", (*content).into()),
+                ("description", description.into()),
+            ];
+            let mut input = Map::new();
+            for (name, value) in fields
+                .into_iter()
+                .chain(marks.fields())
+                .chain(writer.fields())
+            {
+                input.insert(name.to_owned(), value);
+            }
+            return agent::call(memory, block, home, "putSkill", input.into()).await;
+        }
+        BlockHome::Service { binding } => {
+            let fields: [(&str, Value); 3] = [
+                ("key", (*key).into()),
+                ("content", (*content).into()),
+                ("description", description.into()),
+            ];
+            let fields = [fields.to_vec(), marks.fields(), writer.fields()].concat();
+            service::set(memory, block, binding, &fields).await?;
+            ToldChange::of_item(block, key, None).tell(memory, writer)?;
+        }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } => {
+            return stored::write_skill(memory, block, skill, content, marks, writer);
+        }
+    }
+    Ok(skill)
+}
+
+/// Refuses metadata and tags of a document in the bucket, which has no place for them.
+fn check_unmarked(block: &Definition, marks: &MarksChange) -> Result<()> {
+    let marks = marks.apply(None);
+    let field = match (&marks.metadata, marks.tags.is_empty()) {
+        (Some(_), _) => "metadata",
+        (None, false) => "tags",
+        (None, true) => return Ok(()),
+    };
+    Err(Error::invalid(
+        field,
+        format!(
+            "The documents of `{}` live in the bucket, which keeps no `{field}`. Write it into the document's text.",
+            block.label
+        ),
+    ))
+}
+
+/// A text to append to a document.
+pub struct Addition<'a> {
+    pub key: &'a str,
+    /// Begins on a new line.
+    pub content: &'a str,
+    /// Replaces the document's description.
+    pub description: Option<&'a str>,
+    /// The description if there is no other.
+    pub title: Option<&'a str>,
+    pub marks: MarksChange,
+}
+
+impl Addition<'_> {
+    /// The document's text and description after adding to `before`.
+    fn after(&self, before: Option<(&str, Option<&str>)>) -> (String, Option<String>) {
+        let (text, described) = match before {
+            Some((text, described)) => {
+                let own = || FrontMatter::read(text).description;
+                (text, described.map(str::to_owned).or_else(own))
+            }
+            None => ("", None),
+        };
+        let content = match text {
+            "" => self.content.to_owned(),
+            text => format!("{text}\n{}", self.content),
+        };
+        let given = self.description.map(str::to_owned);
+        let description = given.or(described).or(self.title.map(str::to_owned));
+        (content, description.as_deref().map(clip_description))
+    }
+}
+
+/// Appends to a document, or creates it, in this object or in the bucket. Other homes
+/// accept only whole documents. Nothing that other writers store meanwhile is lost.
+pub async fn append(
+    memory: &Memory<'_>,
+    block: &Definition,
+    added: &Addition<'_>,
+    writer: MemoryWriter<'_>,
+) -> Result<()> {
+    check_loadable(block)?;
+    check_skill_key(added.key)?;
+    match block.home() {
+        BlockHome::BucketPrefix { prefix } => {
+            check_unmarked(block, &added.marks)?;
+            append_in_bucket(memory, block, prefix, added, writer).await
+        }
+        BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
+            let before = stored::find_skill(memory.db, block, added.key)?;
+            let text = before.as_ref().map(|document| {
+                let described = document.description.as_deref();
+                (document.content.as_str(), described)
+            });
+            let (content, description) = added.after(text);
+            // What is added makes nobody else's text the writer's.
+            let kept = before.and_then(|document| document.source);
+            let writer = MemoryWriter {
+                source: kept.filter(|kept| kept.is_quoted()).or(writer.source),
+                ..writer
+            };
+            check_content(&content)?;
+            let skill = Skill {
+                key: added.key.to_owned(),
+                description,
+                bytes: Some(content.len() as i64),
+                updated_at: Some(memory.host.now_ms()),
+                ..Skill::default()
+            };
+            stored::write_skill(memory, block, skill, &content, &added.marks, writer).map(drop)
+        }),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
+            "label",
+            format!(
+                "The documents of `{}` are kept elsewhere and can't be appended to: write the whole text.",
+                block.label
+            ),
+        )),
+    }
+}
+
+async fn append_in_bucket(
+    memory: &Memory<'_>,
+    block: &Definition,
+    prefix: &str,
+    added: &Addition<'_>,
+    writer: MemoryWriter<'_>,
+) -> Result<()> {
+    let whole_key = format!("{prefix}{}", added.key);
+    let _writing = bucket::begin_put(memory, &whole_key, added.content).await?;
+    for _ in 0..MAX_TRIES {
+        let found = bucket::find_document(memory, prefix, added.key).await?;
+        let before = found.as_ref();
+        let (content, description) =
+            added.after(before.map(|found| (found.content.as_str(), found.description.as_deref())));
+        check_content(&content)?;
+        let object_key = before.map_or(whole_key.as_str(), |found| found.object_key.as_str());
+        let etag = before.map(|found| found.etag.as_str());
+        let description = description.as_deref();
+        if bucket::replace_text(memory, object_key, etag, &content, description).await? {
+            let change = ToldChange::of_item(block, added.key, None);
+            return note_away(memory, &change, block, writer);
+        }
+    }
+    Err(overtaken(block))
+}
+
+/// Notes a change that the bucket has taken.
+fn note_away(
+    memory: &Memory<'_>,
+    change: &ToldChange,
+    block: &Definition,
+    writer: MemoryWriter<'_>,
+) -> Result<()> {
+    atomically(memory.db, || {
+        stored::forget_listing(memory.db, block)?;
+        change.tell(memory, writer)
+    })
+}
+
+/// Deletes a document.
+pub async fn delete(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<ItemDeleted> {
+    check_loadable(block)?;
+    check_skill_key(key)?;
+    match block.home() {
+        BlockHome::BucketPrefix { prefix } => {
+            let Some(found) = bucket::find_document(memory, prefix, key).await? else {
+                return Ok(ItemDeleted::default());
+            };
+            bucket::delete_document(memory, &found.object_key).await?;
+            let change = ToldChange::of_deletion(block, key, None);
+            note_away(memory, &change, block, writer)?;
+            Ok(ItemDeleted::WITHOUT_TRACE)
+        }
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            agent::delete(memory, block, home, "deleteSkill", key).await
+        }
+        BlockHome::Service { binding } => Err(Error::invalid(
+            "label",
+            format!(
+                "The documents of `{}` are kept by the service `{binding}`: delete them there.",
+                block.label
+            ),
+        )),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Object | BlockHome::Bucket { .. } => {
+            stored::delete_skill(memory, block, key, writer)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(key: &str, description: Option<&str>) -> Skill {
+        Skill {
+            key: key.to_owned(),
+            description: description.map(str::to_owned),
+            ..Skill::default()
+        }
+    }
+
+    #[test]
+    fn a_listing_is_a_line_a_document_and_says_when_it_is_cut() {
+        assert_eq!(
+            SkillListing::Skills(Vec::new()).render(),
+            "No documents yet."
+        );
+        assert_eq!(
+            SkillListing::Told(" ".to_owned()).render(),
+            "No documents yet."
+        );
+        let listing = SkillListing::Skills(vec![skill("a", Some("First")), skill("b", None)]);
+        assert_eq!(listing.render(), "- a: First\n- b");
+        let long = SkillListing::Skills(vec![skill("a", Some(&"x".repeat(1_000))); 40]).render();
+        assert!(long.len() < MAX_LISTING_BYTES + 100);
+        assert!(
+            long.ends_with("\n… and 8 more"),
+            "{}",
+            long.lines().last().unwrap()
+        );
+    }
+
+    #[test]
+    fn a_description_is_one_line_of_bounded_length() {
+        assert_eq!(clip_description(" a\n b\tc "), "a b c");
+        assert_eq!(clip_description(&"é".repeat(600)).chars().count(), 501);
+    }
+}

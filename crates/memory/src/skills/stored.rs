@@ -1,0 +1,370 @@
+//! The documents that live in this object, and the last listing of the bucket.
+
+use super::SkillDocument;
+use crate::Memory;
+use crate::content::Version;
+use crate::counts::CountChange;
+use crate::definition::Definition;
+use crate::item_note::ItemNote;
+use crate::origin::{Marks, MarksChange, texts_of};
+use crate::past::{
+    self, ItemDeleted, ItemDeletion, MAX_SKILL_VERSIONS, PastVersion, insert_deletion, insert_past,
+    next_version,
+};
+use crate::skills::skill::Skill;
+use crate::told::ToldChange;
+use crate::validity::Validity;
+use crate::writer::MemoryWriter;
+use base::columns::{FromRow, find, find_value, load};
+use base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically};
+use base::error::{Error, Result};
+use base::filter::{Filter, FilteredColumns};
+use base::json;
+
+/// The most documents of one block.
+pub const MAX_SKILLS: usize = 1_000;
+
+fn place(block: &Definition) -> [SqlValue; 2] {
+    [block.scope.as_str().into(), block.content_key().into()]
+}
+
+/// All documents, or those that pass a filter.
+pub fn load_skills(
+    db: &dyn Database,
+    block: &Definition,
+    filter: Option<&Filter>,
+) -> Result<Vec<Skill>> {
+    let [scope, key] = place(block);
+    let passes = filter.map_or_else(String::new, |filter| {
+        let columns = FilteredColumns::of_note("note");
+        format!("AND {}", filter.condition(&columns, "?4"))
+    });
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_skills
+          WHERE scope = +?1
+            AND block = +?2
+            {passes}
+          ORDER BY key
+          LIMIT ?3 + 0",
+        Skill::COLUMNS
+    );
+    let mut params = vec![scope, key, (MAX_SKILLS as i64).into()];
+    params.extend(filter.map(|filter| SqlValue::from(filter.param())));
+    load(db, &sql, &params)
+}
+
+impl Skill {
+    const COLUMNS: &str = "key, description, octet_length(content), updated_at, note";
+}
+
+impl FromRow<'_> for Skill {
+    fn from_row(row: &Row) -> Result<Self> {
+        let key = row.text(0)?;
+        let skill = Self {
+            key: key.to_owned(),
+            description: row.find_text(1).map(str::to_owned),
+            bytes: row.find_integer(2),
+            updated_at: row.find_integer(3),
+            ..Self::default()
+        };
+        Ok(skill.noted(&ItemNote::read(row.find_text(4), key)?))
+    }
+}
+
+/// A document as it stands, with who it comes from.
+pub fn find_skill(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+) -> Result<Option<SkillDocument>> {
+    let row = find_skill_row(db, block, key)?;
+    Ok(row.map(|row| SkillDocument {
+        key: key.to_owned(),
+        source: Some(row.note.origin()),
+        updated_at: Some(row.updated_at),
+        description: row.description,
+        content: row.content,
+    }))
+}
+
+const INSERT: &str = "
+    INSERT INTO cf_agents_skills (scope, block, key, description, content, updated_at, note)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+/// A document's row.
+struct SkillRow {
+    description: Option<String>,
+    content: String,
+    updated_at: i64,
+    note: ItemNote,
+}
+
+impl SkillRow {
+    const COLUMNS: &str = "description, content, updated_at, note, key";
+
+    /// Whether a write changes nothing. Where the text comes from is compared only if the
+    /// writer says it.
+    fn is_same(
+        &self,
+        skill: &Skill,
+        content: &str,
+        marks: &Marks,
+        writer: MemoryWriter<'_>,
+    ) -> bool {
+        let events = texts_of(writer.events);
+        self.content == content
+            && self.description == skill.description
+            && self.note.marks() == *marks
+            && writer
+                .source
+                .is_none_or(|source| source == self.note.origin())
+            && (events.is_empty() || events == self.note.source_events())
+    }
+
+    fn into_past(self) -> PastVersion {
+        PastVersion {
+            version: self.note.version,
+            title: self.description,
+            content: Some(self.content),
+            note: self.note,
+            written_at: self.updated_at,
+        }
+    }
+}
+
+impl FromRow<'_> for SkillRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            description: row.find_text(0).map(str::to_owned),
+            content: row.text(1)?.to_owned(),
+            updated_at: row.integer(2)?,
+            note: ItemNote::read(row.find_text(3), row.text(4)?)?,
+        })
+    }
+}
+
+fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<SkillRow>> {
+    let [scope, label] = place(block);
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_skills
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3",
+        SkillRow::COLUMNS
+    );
+    find(db, &sql, &[scope, label, key.into()])
+}
+
+/// Writes a document. Returns it with what stands on it now.
+pub fn write_skill(
+    memory: &Memory<'_>,
+    block: &Definition,
+    skill: Skill,
+    content: &str,
+    marks: &MarksChange,
+    writer: MemoryWriter<'_>,
+) -> Result<Skill> {
+    let db = memory.db;
+    atomically(db, || {
+        let content_key = block.content_key();
+        let item = past::place(block, &content_key, &skill.key);
+        let before = find_skill_row(db, block, &skill.key)?;
+        let marks_before = before.as_ref().map(|row| row.note.marks());
+        let marks = marks.apply(marks_before.as_ref());
+        let (version, last_written_at) = match before {
+            Some(row) if row.is_same(&skill, content, &marks, writer) => {
+                return Ok(skill.noted(&row.note));
+            }
+            Some(row) => {
+                let next = (row.note.version + 1, row.updated_at);
+                insert_past(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
+                next
+            }
+            None => {
+                check_room(db, block)?;
+                next_version(db, &item)?
+            }
+        };
+        let note = ItemNote::new(version, writer, Validity::default(), marks);
+        let [scope, label] = place(block);
+        db.run(
+            &format!(
+                "{INSERT}
+                     ON CONFLICT (scope, block, key) DO UPDATE
+                    SET description = excluded.description,
+                        content = excluded.content,
+                        updated_at = excluded.updated_at,
+                        note = excluded.note"
+            ),
+            &[
+                scope,
+                label,
+                skill.key.as_str().into(),
+                skill.description.as_deref().into(),
+                content.into(),
+                skill.updated_at.max(Some(last_written_at)).into(),
+                note.to_column()?.into(),
+            ],
+        )?;
+        ToldChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)?;
+        Ok(skill.noted(&note))
+    })
+}
+
+fn check_room(db: &dyn Database, block: &Definition) -> Result<()> {
+    let sql = "SELECT count(*)
+                 FROM cf_agents_skills
+                WHERE scope = ?1
+                  AND block = ?2";
+    let count: i64 = find_value(db, sql, &place(block))?.unwrap_or(0);
+    if count >= MAX_SKILLS as i64 {
+        return Err(Error::invalid(
+            "key",
+            format!(
+                "Block `{}` holds {MAX_SKILLS} documents already. Delete one first.",
+                block.label
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The newest version of a document and the earlier ones, newest first.
+pub fn load_versions(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    limit: i64,
+) -> Result<Vec<Version>> {
+    let content_key = block.content_key();
+    let newest = find_skill_row(db, block, key)?.map(SkillRow::into_past);
+    past::load_all(db, &past::place(block, &content_key, key), newest, limit)
+}
+
+/// One version of a document, if it is kept.
+pub fn find_version(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    version: i64,
+) -> Result<Option<Version>> {
+    let content_key = block.content_key();
+    let newest = find_skill_row(db, block, key)?.map(SkillRow::into_past);
+    past::find_version(db, &past::place(block, &content_key, key), newest, version)
+}
+
+/// Writes an exported document. `block` is the key of its block, which must not have
+/// a document of this key. Part of a transaction.
+pub fn restore(
+    db: &dyn Database,
+    [scope, block]: [&str; 2],
+    document: &SkillDocument,
+    updated_at: i64,
+    note: &ItemNote,
+) -> Result<()> {
+    db.run(
+        INSERT,
+        &[
+            scope.into(),
+            block.into(),
+            document.key.as_str().into(),
+            document.description.as_deref().into(),
+            document.content.as_str().into(),
+            updated_at.into(),
+            note.to_column()?.into(),
+        ],
+    )
+}
+
+pub fn delete_skill(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<ItemDeleted> {
+    let db = memory.db;
+    atomically(db, || {
+        let Some(row) = find_skill_row(db, block, key)? else {
+            return Ok(ItemDeleted::default());
+        };
+        let content_key = block.content_key();
+        let item = past::place(block, &content_key, key);
+        let deletion = ItemDeletion {
+            now_ms: memory.host.now_ms().max(row.updated_at),
+            last: row.into_past(),
+            writer,
+            counts: CountChange::default(),
+        };
+        let version = deletion.last.version + 1;
+        insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
+        ToldChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
+        let [scope, label] = place(block);
+        db.run(
+            "DELETE FROM cf_agents_skills
+              WHERE scope = ?1
+                AND block = ?2
+                AND key = ?3",
+            &[scope, label, key.into()],
+        )?;
+        ItemDeleted::with_versions(db, &item)
+    })
+}
+
+/// The stored listing of this prefix, if it is newer than `since_ms`.
+pub fn find_listing(
+    db: &dyn Database,
+    block: &Definition,
+    prefix: &str,
+    since_ms: i64,
+) -> Result<Option<Vec<Skill>>> {
+    let [scope, label] = place(block);
+    let skills: Option<String> = find_value(
+        db,
+        "SELECT skills
+           FROM cf_agents_skill_listings
+          WHERE scope = ?1
+            AND block = ?2
+            AND source = ?3
+            AND listed_at > ?4",
+        &[scope, label, prefix.into(), since_ms.into()],
+    )?;
+    // An unreadable listing counts as missing, so the bucket is listed again.
+    Ok(skills.and_then(|skills| json::decode(&skills).ok()))
+}
+
+pub fn write_listing(
+    db: &dyn Database,
+    block: &Definition,
+    prefix: &str,
+    skills: &[Skill],
+    listed_at: i64,
+) -> Result<()> {
+    let json = json::encode(skills)?;
+    if json.len() > MAX_VALUE_BYTES {
+        return Ok(());
+    }
+    atomically(db, || {
+        let [scope, label] = place(block);
+        db.run(
+            "INSERT INTO cf_agents_skill_listings (scope, block, source, skills, listed_at)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (scope, block) DO UPDATE
+                SET source = excluded.source,
+                    skills = excluded.skills,
+                    listed_at = excluded.listed_at",
+            &[scope, label, prefix.into(), json.into(), listed_at.into()],
+        )
+    })
+}
+
+pub fn forget_listing(db: &dyn Database, block: &Definition) -> Result<()> {
+    let [scope, label] = place(block);
+    db.run(
+        "DELETE FROM cf_agents_skill_listings
+          WHERE scope = ?1
+            AND block = ?2",
+        &[scope, label],
+    )
+}

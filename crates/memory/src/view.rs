@@ -1,0 +1,115 @@
+//! The blocks that one session sees: the agent's blocks, then the session's own. A
+//! session's block hides the agent's block of the same label.
+//!
+//! Reading many blocks takes bounded time, however many homes are unavailable.
+
+use super::block::{Block, BlockContent, read_or_omit};
+use super::definition::Definition;
+use super::definitions::{find_definition, get_definition, load_definitions};
+use super::homes::PATIENCE_MS;
+use super::label::Label;
+use super::{BlockScope, Memory};
+use base::budget::MAX_ANSWER_BYTES;
+use base::error::{Code, Error, Result};
+use base::json::written_bytes;
+
+/// How long a read of many blocks waits for all homes together.
+const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
+
+pub fn load_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
+    let mut blocks = load_definitions(memory, BlockScope::Agent)?;
+    if let BlockScope::Session(_) = scope {
+        let own = load_definitions(memory, scope)?;
+        blocks.retain(|block| !own.iter().any(|own| own.label.key() == block.label.key()));
+        blocks.extend(own);
+    }
+    Ok(blocks)
+}
+
+/// The session's block of this label, or the agent's.
+pub fn get_in_view(
+    memory: &Memory<'_>,
+    scope: BlockScope<'_>,
+    label: &Label,
+) -> Result<Definition> {
+    if let BlockScope::Session(_) = scope
+        && let Some(own) = find_definition(memory, scope, label)?
+    {
+        return Ok(own);
+    }
+    get_definition(memory, BlockScope::Agent, label)
+}
+
+/// The blocks that a scope sees, read from every home. A block that doesn't fit in
+/// the answer has no content, and says why.
+pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
+    read_blocks(memory, &load_view(memory, scope)?).await
+}
+
+/// How often the blocks of one prompt are read.
+const MAX_READS: usize = 5;
+
+/// As [`read_view`], for a prompt that is stored. A home may take long to answer. If a purge
+/// erases something meanwhile, the blocks are read anew, so that no prompt keeps what is gone.
+/// The caller stores the prompt before it waits for anything else.
+pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
+    for _ in 0..MAX_READS {
+        let purges = memory.pages.purges();
+        let blocks = read_view(memory, scope).await?;
+        if memory.pages.purges() == purges {
+            return Ok(blocks);
+        }
+    }
+    let error = Error::new(
+        Code::RateLimited,
+        "Memory was erased again and again while it was read for the prompt. Try again in 1 s.",
+    );
+    Err(error.with("retryAfter", 1))
+}
+
+/// The blocks. An error if one answer can't hold them all.
+pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
+    let read = read_blocks(memory, blocks).await?;
+    if read.iter().any(is_left_out) {
+        let error = Error::new(
+            Code::PayloadTooLarge,
+            format!(
+                "The blocks together are more than the {MAX_ANSWER_BYTES} bytes that one answer holds. Read each by itself with `getBlock`."
+            ),
+        );
+        return Err(error.with("limit", MAX_ANSWER_BYTES));
+    }
+    Ok(read)
+}
+
+/// Why a block has no content when the answer is full.
+const LEFT_OUT: &str = "the blocks before it are all that can be read at once";
+
+fn is_left_out(block: &Block) -> bool {
+    block.unavailable.as_deref() == Some(LEFT_OUT)
+}
+
+/// Reads blocks from their homes. If a home is unavailable, its block says so.
+pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
+    let begun_ms = memory.host.now_ms();
+    let mut read = Vec::with_capacity(blocks.len());
+    let mut bytes = 0;
+    for block in blocks {
+        let is_late = memory.host.now_ms() - begun_ms >= TOTAL_PATIENCE_MS;
+        let mut block = if is_late && !block.home().is_this_object() {
+            Block::new(
+                block,
+                BlockContent::away("other homes took too long".to_owned()),
+            )
+        } else {
+            read_or_omit(memory, block).await?
+        };
+        if bytes + written_bytes(&block.content) > MAX_ANSWER_BYTES {
+            block.content = String::new();
+            block.unavailable = Some(LEFT_OUT.to_owned());
+        }
+        bytes += written_bytes(&block.content);
+        read.push(block);
+    }
+    Ok(read)
+}

@@ -1,0 +1,446 @@
+//! Writes a block's text, after checking permission, budget and expected version.
+//! In this object a write is one transaction. Elsewhere the home accepts or refuses
+//! the write, and this object records the version afterwards.
+
+use crate::content::{MAX_TRIES, overtaken};
+use base::budget::AnswerRoom;
+use base::json::{json, written_bytes};
+use serde::{Deserialize, Serialize};
+
+use super::block::{Block, BlockContent, newest_of, read};
+use super::content::{
+    MAX_VERSIONS_BYTES, NewVersion, Version, check_reason, check_version, find_version,
+    load_versions, write_version,
+};
+use super::definition::Definition;
+use super::definitions::{load_definitions, version_of};
+use super::homes::agent::{self, RemoteBlock};
+use super::homes::{bucket, nowhere, service};
+use super::source::BlockHome;
+use super::writer::MemoryWriter;
+use super::{BlockScope, Memory};
+use crate::budget::{check_budget, check_content};
+use crate::entry_rows;
+use crate::kind::BlockKind;
+use crate::skills::stored;
+use base::database::atomically;
+use base::error::{Code, Error, Result};
+
+/// A text to write into a block.
+#[derive(Clone, Copy)]
+pub struct NewContent<'a> {
+    pub content: &'a str,
+    pub placement: Placement,
+    pub expected_version: Option<i64>,
+    pub reason: Option<&'a str>,
+    pub writer: MemoryWriter<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Placement {
+    /// Replaces the block's text.
+    Whole,
+    /// Follows the block's text directly.
+    Appended,
+    /// Follows the block's text on a new line.
+    AppendedLine,
+}
+
+impl NewContent<'_> {
+    fn after(&self, before: &str) -> String {
+        match self.placement {
+            Placement::Whole => self.content.to_owned(),
+            Placement::AppendedLine if !before.is_empty() && !before.ends_with('\n') => {
+                format!("{before}\n{}", self.content)
+            }
+            Placement::Appended | Placement::AppendedLine => format!("{before}{}", self.content),
+        }
+    }
+}
+
+fn check_writable(block: &Definition) -> Result<()> {
+    match block.kind {
+        BlockKind::Writable => Ok(()),
+        BlockKind::Readonly => Err(Error::new(
+            Code::BlockReadOnly,
+            format!(
+                "Block `{}` is readonly. To change its text, define it with another `defaultContent`, or change the text at its `source`.",
+                block.label
+            ),
+        )
+        .with("label", block.label.as_str())),
+        BlockKind::Searchable => Err(Error::invalid(
+            "label",
+            format!("Block `{}` is searchable: write its entries with `setEntry`.", block.label),
+        )),
+        BlockKind::Loadable => Err(Error::invalid(
+            "label",
+            format!("Block `{}` is loadable: write its documents with `putSkill`.", block.label),
+        )),
+    }
+}
+
+/// Writes a text. A text that changes nothing writes no row.
+pub async fn write(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &NewContent<'_>,
+) -> Result<Block> {
+    check_writable(block)?;
+    check_content("content", text.content)?;
+    check_reason(text.reason)?;
+    let held = match block.home() {
+        BlockHome::Object | BlockHome::BucketPrefix { .. } => write_here(memory, block, text)?,
+        BlockHome::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
+        BlockHome::Service { binding } => write_in_service(memory, block, binding, text).await?,
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            write_elsewhere(memory, block, home, text).await?
+        }
+    };
+    Ok(Block::new(block, held))
+}
+
+/// Writes a text that lives in this object. Part of a transaction, or one by itself.
+pub fn write_in_object(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &NewContent<'_>,
+) -> Result<()> {
+    check_writable(block)?;
+    check_content("content", text.content)?;
+    write_here(memory, block, text).map(drop)
+}
+
+fn write_here(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
+    atomically(memory.db, || {
+        let before = newest_of(memory, block)?;
+        let after = prepare(memory, block, text, &before.content)?;
+        if after == before.content {
+            return Ok(before);
+        }
+        let new = new_version(&after, text);
+        write_version(memory, block, before.version, &new).map(to_held)
+    })
+}
+
+/// Other writers use the same object, among them this agent's other requests. So
+/// the write succeeds only if the object is unchanged since it was read. Otherwise
+/// the new text is computed again from the changed object.
+async fn write_in_bucket(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
+    let _writing = bucket::begin_put(memory, key, text.content).await?;
+    for _ in 0..MAX_TRIES {
+        let stored = bucket::get_text(memory, key).await?;
+        let before = match &stored {
+            Some(stored) => stored.content.as_str(),
+            None => block.default_content(),
+        };
+        let after = prepare(memory, block, text, before)?;
+        let etag = stored.as_ref().map(|stored| stored.etag.as_str());
+        // The description belongs to the object and outlives its texts.
+        let description = stored
+            .as_ref()
+            .and_then(|stored| stored.description.as_deref());
+        if after == before || bucket::replace_text(memory, key, etag, &after, description).await? {
+            return record(memory, block, &after, before, text);
+        }
+    }
+    Err(overtaken(block))
+}
+
+/// Like [`write_in_bucket`], if the service gives versions to its texts.
+async fn write_in_service(
+    memory: &Memory<'_>,
+    block: &Definition,
+    binding: &str,
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
+    let _writing = service::begin_set(memory, block, binding, text.content).await?;
+    for _ in 0..MAX_TRIES {
+        let told = service::get(memory, block, binding).await?;
+        let before = match &told.content {
+            Some(content) => content.as_str(),
+            None => block.default_content(),
+        };
+        let after = prepare(memory, block, text, before)?;
+        if after == before || service::replace(memory, block, binding, &told, &after).await? {
+            return record(memory, block, &after, before, text);
+        }
+    }
+    Err(overtaken(block))
+}
+
+/// The block's text after the write. An error if the write isn't allowed.
+fn prepare(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &NewContent<'_>,
+    before: &str,
+) -> Result<String> {
+    check_version(
+        &block.label,
+        text.expected_version,
+        version_of(memory.db, block)?,
+    )?;
+    let after = text.after(before);
+    check_content("content", &after)?;
+    check_budget(&block.label, block.max_tokens, &after)?;
+    Ok(after)
+}
+
+/// Records the version of a text that was written outside this object.
+fn record(
+    memory: &Memory<'_>,
+    block: &Definition,
+    after: &str,
+    before: &str,
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
+    atomically(memory.db, || {
+        let newest = newest_of(memory, block)?;
+        if after == before {
+            return Ok(BlockContent {
+                content: after.to_owned(),
+                ..newest
+            });
+        }
+        let new = new_version(after, text);
+        write_version(memory, block, newest.version, &new).map(to_held)
+    })
+}
+
+fn new_version<'a>(content: &'a str, text: &NewContent<'a>) -> NewVersion<'a> {
+    NewVersion {
+        content,
+        reason: text.reason,
+        writer: text.writer,
+    }
+}
+
+fn to_held(version: Version) -> BlockContent {
+    BlockContent {
+        content: version.content,
+        version: version.version,
+        updated_at: Some(version.written_at),
+        unavailable: None,
+    }
+}
+
+async fn write_elsewhere(
+    memory: &Memory<'_>,
+    block: &Definition,
+    home: RemoteBlock<'_>,
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
+    let (operation, content) = match text.placement {
+        Placement::Whole => ("setBlock", text.content.to_owned()),
+        Placement::Appended => ("appendToBlock", text.content.to_owned()),
+        Placement::AppendedLine => {
+            let before = read(memory, block).await?.content;
+            // The text may change before the append. Only the line break depends on it.
+            let after = text.after(&before);
+            let added = after.get(before.len()..).unwrap_or(text.content);
+            ("appendToBlock", added.to_owned())
+        }
+    };
+    if text.placement == Placement::Whole {
+        check_budget(&block.label, block.max_tokens, text.content)?;
+    }
+    let input = json!({
+        "content": content,
+        "expectedVersion": text.expected_version,
+        "reason": text.reason,
+    });
+    let written: Block = agent::call(memory, block, home, operation, input).await?;
+    Ok(BlockContent {
+        content: written.content,
+        version: written.version,
+        updated_at: written.updated_at,
+        unavailable: written.unavailable,
+    })
+}
+
+/// Versions of a block's text.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct Versions {
+    /// Newest first.
+    pub versions: Vec<Version>,
+}
+
+pub async fn read_versions(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: Option<&str>,
+    limit: i64,
+) -> Result<Versions> {
+    check_item(block, key)?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let input = match key {
+                Some(key) => json!({"limit": limit, "key": key}),
+                None => json!({"limit": limit}),
+            };
+            agent::call(memory, block, home, "getBlockVersions", input).await
+        }
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::BucketPrefix { .. }
+        | BlockHome::Service { .. } => {
+            let mut versions = match key {
+                Some(key) if block.kind == BlockKind::Searchable => {
+                    entry_rows::load_versions(memory.db, block, key, limit)?
+                }
+                Some(key) => stored::load_versions(memory.db, block, key, limit)?,
+                None => load_versions(memory.db, block, limit)?,
+            };
+            let mut room = AnswerRoom::of(MAX_VERSIONS_BYTES as usize);
+            versions.retain(|version| room.takes(written_bytes(&version.content)));
+            Ok(Versions { versions })
+        }
+    }
+}
+
+/// Refuses a key for a block that has one text, and no key for one that has many.
+fn check_item(block: &Definition, key: Option<&str>) -> Result<()> {
+    match key {
+        Some(_) if block.kind.has_content() => Err(Error::invalid(
+            "key",
+            format!("Block `{}` has one text: leave `key` out.", block.label),
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The version of an entry or a document to write again. `None`: another agent keeps the
+/// block, and has written the version again itself.
+pub async fn find_item_version(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    version: i64,
+) -> Result<Option<Version>> {
+    check_item(block, Some(key))?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let input = json!({"key": key, "version": version});
+            let _: Block = agent::call(memory, block, home, "revertBlock", input).await?;
+            return Ok(None);
+        }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::BucketPrefix { .. }
+        | BlockHome::Service { .. } => {}
+    }
+    let found = match block.kind {
+        BlockKind::Searchable => entry_rows::find_version(memory.db, block, key, version)?,
+        BlockKind::Loadable | BlockKind::Readonly | BlockKind::Writable => {
+            stored::find_version(memory.db, block, key, version)?
+        }
+    };
+    match found {
+        Some(old) if old.deleted => Err(Error::invalid(
+            "version",
+            format!("Version {version} says that `{key}` was deleted. Name an earlier version."),
+        )),
+        Some(old) => Ok(Some(old)),
+        None => Err(Error::invalid(
+            "version",
+            format!(
+                "Block `{}` keeps no version {version} of `{key}`: the version is too old, or there never was one. `getBlockVersions` with `key` lists those there are.",
+                block.label
+            ),
+        )),
+    }
+}
+
+/// Writes an old version's text as a new version. Version 0 is the default content.
+pub async fn revert(
+    memory: &Memory<'_>,
+    block: &Definition,
+    version: i64,
+    writer: MemoryWriter<'_>,
+) -> Result<Block> {
+    check_writable(block)?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let input = json!({"version": version});
+            let written: Block = agent::call(memory, block, home, "revertBlock", input).await?;
+            let held = BlockContent {
+                content: written.content,
+                version: written.version,
+                updated_at: written.updated_at,
+                unavailable: written.unavailable,
+            };
+            return Ok(Block::new(block, held));
+        }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::BucketPrefix { .. }
+        | BlockHome::Service { .. } => {}
+    }
+    let content = match version {
+        0 => block.default_content().to_owned(),
+        version => find_version(memory.db, block, version)?
+            .ok_or_else(|| {
+                Error::invalid(
+                    "version",
+                    format!(
+                        "Block `{}` has no version {version}: the version is too old, or there never was one. `getBlockVersions` lists the existing ones.",
+                        block.label
+                    ),
+                )
+            })?
+            .content,
+    };
+    let text = NewContent {
+        content: &content,
+        placement: Placement::Whole,
+        expected_version: None,
+        reason: Some(&format!("Back to version {version}.")),
+        writer,
+    };
+    write(memory, block, &text).await
+}
+
+/// Resets the writable blocks that live in this object to their default content.
+/// Returns how many blocks changed. Blocks in other agents, services and the bucket
+/// keep their content, because this agent may share it.
+pub fn clear(memory: &Memory<'_>, scope: BlockScope<'_>, writer: MemoryWriter<'_>) -> Result<i64> {
+    atomically(memory.db, || {
+        let mut cleared = 0;
+        for block in load_definitions(memory, scope)? {
+            if block.kind != BlockKind::Writable || !block.home().is_this_object() {
+                continue;
+            }
+            let before = newest_of(memory, &block)?;
+            if before.content == block.default_content() {
+                continue;
+            }
+            let new = NewVersion {
+                content: block.default_content(),
+                reason: Some("Cleared."),
+                writer,
+            };
+            write_version(memory, &block, before.version, &new)?;
+            cleared += 1;
+        }
+        Ok(cleared)
+    })
+}

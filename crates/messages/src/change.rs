@@ -1,0 +1,166 @@
+//! Changing messages. An update replaces all events of a message's run, and records
+//! the change in the feed.
+
+use super::delete::{tell_begun_below, tell_beside, tell_deleted, tell_updated};
+use super::parse::NewMessage;
+use super::read::message_from;
+use super::run::find_run;
+use super::same::MessageDigest;
+use super::view::{Message, MessageGatherer};
+use crate::tree::delete::delete_seqs;
+use base::database::{Database, atomically};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use log::media;
+use log::note::Note;
+use log::row::EventRow;
+use log::row::get_event_row;
+use log::tip::get_tip;
+use log::write::{NewRow, rewrite_bodies, rewrite_note};
+use store::last_turns;
+
+/// A message that was replaced.
+pub struct UpdatedMessage {
+    pub message: Message,
+    /// Whether every other message reads as before. Else the message was a run, and the
+    /// events that continued the run may be a message of their own now.
+    pub is_alone: bool,
+}
+
+/// Replaces a message; `None`: there is no message with this id. A message equal to
+/// the stored message writes nothing.
+pub fn update_message(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    message: &NewMessage,
+) -> Result<Option<UpdatedMessage>> {
+    let id = message.id.as_ref().ok_or_else(|| {
+        Error::invalid(
+            "message.id",
+            "`message.id` is missing: it says which message to update.",
+        )
+    })?;
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let Some(run) = find_run(db, session_id, id)? else {
+            return Ok(None);
+        };
+        let first_seq = run.seqs().next().unwrap_or(0);
+        let first = get_event_row(db, session_id, first_seq)?;
+        let (parent_seq, stored_at) = (first.parent_seq, first.created_at);
+        let (is_run, media) = (first.is_run_member(), first.media.clone());
+        // Nobody has read a message longer than an answer, so no caller sends it back
+        // unchanged. An unequal message is dropped before its replacement is written.
+        if !run.is_too_long() {
+            let stored = message_from(db, session_id, first)?;
+            if says_the_same(&stored, message)? {
+                return Ok(Some(UpdatedMessage {
+                    message: stored,
+                    is_alone: true,
+                }));
+            }
+        }
+        last_turns::settle(db, session_id)?;
+        let rest: Vec<i64> = run.seqs().skip(1).collect();
+        let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
+        let created_at = message.created_at.unwrap_or(stored_at);
+        let cut = media::cut(&message.text.fields);
+        let row = NewRow {
+            seq: first_seq,
+            id: id.as_str(),
+            id_indexed: 0,
+            parent_seq: 0,
+            parent_id: None,
+            is_branch: 0,
+            action: message.action,
+            content: Some(&message.content),
+            tool: None,
+            metadata: None,
+            message: Some(&cut.text),
+            media: cut.places.as_deref(),
+            message_dated: u8::from(message.text.is_dated),
+            note: None,
+            ends_turn: None,
+            sliced_bytes: 0,
+            created_at,
+            written_at: 0,
+            sliced: Vec::new(),
+            payloads: &cut.payloads,
+            cut_bytes: cut.bytes,
+            text: "",
+        };
+        rewrite_bodies(db, session_id, &row.fit("message")?, media.as_deref())?;
+        tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
+        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        if is_run {
+            tell_begun_below(db, host, session_id, &tip, first_seq, &taken)?;
+            tell_beside(db, host, session_id, &tip, (first_seq, parent_seq))?;
+        }
+        // The row was just written, so its values are known without a read.
+        let row = EventRow {
+            seq: first_seq,
+            parent_seq,
+            id: id.as_str().to_owned(),
+            action: message.action.into(),
+            tool: None,
+            metadata: None,
+            is_dated: message.text.is_dated,
+            created_at,
+            sliced_bytes: 0,
+            note: None,
+            media: cut.places,
+            content: String::new(),
+            message: Some(message.text.fields.clone()),
+            is_parted: false,
+        };
+        let [_, message] = MessageGatherer::default().take(row)?;
+        let message = message.ok_or_else(|| Error::storage("a message without a row"))?;
+        Ok(Some(UpdatedMessage {
+            message,
+            is_alone: !is_run,
+        }))
+    })
+}
+
+/// Compares values, without a date that we added: clients send back the messages that
+/// they read.
+fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
+    let said = |json: &str| {
+        MessageDigest::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"))
+    };
+    let mut before = said(&stored.json)?;
+    let after = said(&["{", &message.text.fields, "}"].concat())?;
+    let date = before.date();
+    let same_date = message.text.is_dated
+        || message
+            .created_at
+            .is_none_or(|created_at| date == Some(created_at));
+    if date.is_some() && !message.text.is_dated {
+        before = before.without_date();
+    }
+    Ok(same_date && before.is_same(&after))
+}
+
+/// Replaces the note of a message's event. The message shows the note, so the feed
+/// records an update. Part of a transaction.
+pub fn change_note(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    message_id: &str,
+    seq: i64,
+    note: &Note,
+) -> Result<()> {
+    let last_seq = get_tip(db, session_id)?.last_seq();
+    rewrite_note(db, session_id, seq, note.json().as_deref())?;
+    tell_updated(db, host, session_id, last_seq, &[message_id])
+}
+
+pub fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1",
+        &[session_id.as_str().into(), host.now_ms().into()],
+    )
+}

@@ -1,0 +1,247 @@
+//! Deleting events and messages. The feed records everything that reads differently
+//! afterwards: each deleted event, each message whose run lost events or was joined
+//! by others, and each overlay whose edges moved.
+//!
+//! The feed omits the new parents of surviving events: they follow from the deletes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::run::find_run;
+use super::runs::{RunCache, RunPosition};
+use crate::tree::children::load_child_links;
+use crate::tree::delete::{DeletionOutcome, ReparentedEvent, delete_seqs};
+use crate::tree::overlays::EventRange;
+use crate::tree::path::surviving;
+use base::database::{Database, atomically};
+use base::error::Result;
+use base::host::Host;
+use base::ids::Id;
+use log::find::find_seqs;
+use log::tip::{LogTip, get_tip};
+use store::changes::{self, ChangeType};
+
+/// Deletes those of `ids` that the session has; returns how many.
+pub fn delete_events(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<usize> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let doomed = find_seqs(db, session_id, ids.iter())?;
+        let mut seqs: Vec<i64> = doomed.into_values().collect();
+        seqs.sort();
+        let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
+        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        Ok(taken.gone.len())
+    })
+}
+
+/// Deletes whole messages; returns how many existed.
+pub fn delete_messages(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<usize> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let mut deleted = 0;
+        let mut seqs: Vec<i64> = Vec::new();
+        let mut seen = HashSet::new();
+        for id in ids {
+            let Some(run) = find_run(db, session_id, id)? else {
+                continue;
+            };
+            if run.seqs().next().is_some_and(|first| seen.insert(first)) {
+                deleted += 1;
+                seqs.extend(run.seqs());
+            }
+        }
+        let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
+        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        Ok(deleted)
+    })
+}
+
+pub fn tell_updated(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    ids: &[&str],
+) -> Result<()> {
+    let ids: Vec<Option<&str>> = ids.iter().copied().map(Some).collect();
+    changes::record(db, host, session_id, last_seq, ChangeType::Update, &ids)
+}
+
+/// Records a deletion in the feed, in the deletion's transaction.
+pub fn tell_deleted(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    taken: &DeletionOutcome,
+) -> Result<()> {
+    let gone: Vec<Option<&str>> = taken.gone.iter().map(|gone| Some(&*gone.link.id)).collect();
+    changes::record(db, host, session_id, last_seq, ChangeType::Delete, &gone)?;
+    let changed = find_changed(db, session_id, taken)?;
+    let changed: Vec<&str> = changed.values().map(String::as_str).collect();
+    tell_updated(db, host, session_id, last_seq, &changed)?;
+    let overlays: Vec<Option<&str>> = taken.overlays.iter().map(|id| Some(&**id)).collect();
+    changes::record(
+        db,
+        host,
+        session_id,
+        last_seq,
+        ChangeType::Compaction,
+        &overlays,
+    )
+}
+
+/// After a run's event became a message by itself: records that the run members right
+/// below it now begin messages. Children that a deletion moved are already recorded.
+pub fn tell_begun_below(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    tip: &LogTip,
+    seq: i64,
+    taken: &DeletionOutcome,
+) -> Result<()> {
+    let children = load_child_links(db, session_id, seq)?;
+    let begun = children.iter().filter(|child| {
+        child.is_run_member && !taken.moved.iter().any(|moved| moved.link.seq == child.seq)
+    });
+    let ids: Vec<&str> = begun.map(|child| child.id.as_str()).collect();
+    tell_updated(db, host, session_id, tip.last_seq(), &ids)
+}
+
+/// After an event of a run became a message by itself: records that a result beside it may
+/// belong to the message above now.
+pub fn tell_beside(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    tip: &LogTip,
+    (seq, parent_seq): (i64, i64),
+) -> Result<()> {
+    let above = RunCache::of(db, session_id).find(parent_seq)?;
+    let RunPosition::Run(start) = above else {
+        return Ok(());
+    };
+    let children = load_child_links(db, session_id, parent_seq)?;
+    let beside = children
+        .iter()
+        .filter(|child| child.seq != seq && child.is_run_member);
+    let mut ids: Vec<&str> = beside.map(|child| child.id.as_str()).collect();
+    if !ids.is_empty() {
+        ids.push(&start.id);
+    }
+    tell_updated(db, host, session_id, tip.last_seq(), &ids)
+}
+
+/// After overlays are gone: records that runs are joined again at the beginnings and ends
+/// of these overlays. `ranges`: the events that the overlays covered.
+pub fn tell_joined(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    ranges: &[EventRange],
+) -> Result<()> {
+    let mut runs = RunCache::of(db, session_id);
+    let mut changed = Vec::new();
+    for range in ranges {
+        for above in [range.above_seq, range.to_seq] {
+            let RunPosition::Run(start) = runs.find(above)? else {
+                continue;
+            };
+            for child in load_child_links(db, session_id, above)? {
+                if child.is_run_member && !child.is_parted {
+                    changed.push((start.seq, start.id.clone()));
+                    changed.push((child.seq, child.id));
+                }
+            }
+        }
+    }
+    let changed: BTreeMap<i64, String> = changed.into_iter().collect();
+    let changed: Vec<&str> = changed.values().map(String::as_str).collect();
+    tell_updated(db, host, session_id, last_seq, &changed)
+}
+
+/// The messages that read differently now, by the `seq` of the event that gives them
+/// their id. These are runs that lost events, runs that others joined, and events that a
+/// run now begins with or began with before.
+fn find_changed(
+    db: &dyn Database,
+    session_id: &Id,
+    taken: &DeletionOutcome,
+) -> Result<BTreeMap<i64, String>> {
+    let mut changed = Vec::new();
+    let mut runs = RunCache::of(db, session_id);
+    let was_in_run: HashMap<i64, bool> = taken
+        .gone
+        .iter()
+        .map(|gone| (gone.link.seq, gone.link.is_run_member))
+        .collect();
+    let moved: HashMap<i64, &ReparentedEvent> = taken
+        .moved
+        .iter()
+        .map(|moved| (moved.link.seq, moved))
+        .collect();
+    let parents = taken.parents();
+    let mut survivors: Vec<i64> = parents
+        .keys()
+        .map(|seq| surviving(&parents, *seq))
+        .collect();
+    survivors.sort();
+    survivors.dedup();
+    for above_seq in survivors {
+        let above = runs.find(above_seq)?;
+        let takes_members = taken
+            .moved
+            .iter()
+            .any(|moved| moved.parent_seq == above_seq && moved.link.is_run_member);
+        // Below an event that is in no run, the other children begin as they did.
+        if above == RunPosition::Alone && !takes_members {
+            continue;
+        }
+        let lost = taken
+            .gone
+            .iter()
+            .filter(|gone| gone.link.parent_seq == above_seq);
+        let children = load_child_links(db, session_id, above_seq)?;
+        let kept = children
+            .iter()
+            .filter(|child| !moved.contains_key(&child.seq));
+        let had_branches = kept.count() + lost.count() > 1;
+        let has_branches = children.len() > 1;
+        for child in children.into_iter().filter(|child| child.is_run_member) {
+            let begins = above == RunPosition::Alone || child.is_parted;
+            let is_told = match moved.get(&child.seq) {
+                // A run that was parted above may not be told of yet.
+                Some(ReparentedEvent { link, .. }) => {
+                    let was_inside = was_in_run.get(&link.parent_seq).copied().unwrap_or(false);
+                    link.is_parted || begins == was_inside
+                }
+                // The other children that belong to a run decide, and they may have
+                // changed.
+                None => above != RunPosition::Alone && (had_branches || has_branches),
+            };
+            if is_told {
+                changed.push((child.seq, child.id));
+            }
+            if let (true, RunPosition::Run(start)) = (is_told, &above) {
+                changed.push((start.seq, start.id.clone()));
+            }
+        }
+    }
+    for gone in taken.gone.iter().filter(|gone| gone.link.is_run_member) {
+        if let RunPosition::Run(start) = runs.find(surviving(&parents, gone.link.seq))? {
+            changed.push((start.seq, start.id));
+        }
+    }
+    Ok(changed.into_iter().collect())
+}

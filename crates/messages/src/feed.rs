@@ -1,0 +1,157 @@
+//! The change feed as a client reads it. Appends come from the log; all other changes
+//! have rows (`changes.rs`).
+//!
+//! An append that joins a run changes the run's message. Such an update has no row.
+//! The feed adds an update with the message's id before the last of the neighbouring
+//! appends that join the run. An append that begins a branch inside a run parts the run
+//! into two messages. The feed adds an update of both before it.
+
+use std::borrow::Cow;
+
+use super::runs::{RunCache, RunPosition};
+use crate::tree::children::load_child_links;
+use base::columns::load;
+use base::database::Database;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json;
+use base::numbers::CURSORS_A_SEQ;
+use log::row::EventLink;
+use store::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
+
+/// About how many rows a page reads to find where runs begin. After that many rows,
+/// the page ends early, and the next page continues.
+const MAX_READ: usize = 10_000;
+
+/// Up to `limit` changes after the cursor `since`, oldest first, as JSON.
+pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
+    let life =
+        find_life(db, session_id)?.ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    // A copy that was made in another life of the session is dropped. The page begins
+    // with a `clear`, at the cursor before all others, and goes on with the first change.
+    let found = find_position(&life, since);
+    let position = found.unwrap_or(0);
+    let (mut changes, told_up_to) = load_appended(db, session_id, position, limit)?;
+    let recorded = load_recorded(db, session_id, position, limit)?;
+    changes.extend(
+        recorded
+            .into_iter()
+            .take_while(|change| change.cursor <= told_up_to),
+    );
+    if found.is_none() {
+        changes.push(FeedChange {
+            cursor: 0,
+            kind: Cow::Borrowed(ChangeType::Clear.name()),
+            id: None,
+        });
+    }
+    changes.sort_by_key(|change| change.cursor);
+    changes.truncate(usize::try_from(limit).unwrap_or(0));
+    for change in &mut changes {
+        change.cursor += life.base;
+    }
+    let cursor = changes.last().map_or(since, |change| change.cursor);
+    let changes = json::encode(&changes)?;
+    Ok(format!(r#"{{"changes":{changes},"cursor":{cursor}}}"#))
+}
+
+/// The appends after `position`, the updates of the messages that they join, and the
+/// cursor up to which these changes are complete.
+fn load_appended(
+    db: &dyn Database,
+    session_id: &Id,
+    position: i64,
+    limit: i64,
+) -> Result<(Vec<FeedChange>, i64)> {
+    // Load one more append, to see whether it continues the run of the last append.
+    let appends = load_appends(db, session_id, position, limit + 1)?;
+    let shown = usize::try_from(limit).unwrap_or(0);
+    let mut runs = RunCache::of(db, session_id);
+    let mut changes = Vec::new();
+    for (index, append) in appends.iter().enumerate().take(shown) {
+        let cursor = append.seq * CURSORS_A_SEQ;
+        let id = &append.id;
+        let place = runs.place(append)?;
+        let goes_on = appends.get(index + 1).is_some_and(|next| {
+            next.is_run_member && !next.is_parted && next.parent_seq == append.seq
+        });
+        if let RunPosition::Run(start) = place
+            && start.seq != append.seq
+            && !goes_on
+            && cursor - 1 > position
+        {
+            changes.push(told("update", start.id, cursor - 1));
+        }
+        if let Some(parted) = find_parted(db, session_id, append, &mut runs)? {
+            let updates = parted.into_iter().zip([cursor - 2, cursor - 1]);
+            let later = updates.filter(|(_, cursor)| *cursor > position);
+            changes.extend(later.map(|(id, cursor)| told("update", id, cursor)));
+        }
+        changes.push(told("append", id.clone(), cursor));
+        if runs.read > MAX_READ {
+            return Ok((changes, cursor));
+        }
+    }
+    let up_to = match appends.len() > shown {
+        true => changes.last().map_or(position, |change| change.cursor),
+        false => i64::MAX,
+    };
+    Ok((changes, up_to))
+}
+
+/// The two messages that one message may have become when this event was appended. The other
+/// follower may be in no run any more: it was updated since.
+fn find_parted(
+    db: &dyn Database,
+    session_id: &Id,
+    append: &EventLink,
+    runs: &mut RunCache<'_>,
+) -> Result<Option<[String; 2]>> {
+    if !append.is_branch {
+        return Ok(None);
+    }
+    let mut children = load_child_links(db, session_id, append.parent_seq)?;
+    children.retain(|child| child.seq < append.seq);
+    // A result that came late has followers beside it that part nothing.
+    if children.len() > 1 && append.is_run_member {
+        children.retain(|child| child.is_run_member);
+    }
+    let [other] = &children[..] else {
+        return Ok(None);
+    };
+    Ok(match runs.find(append.parent_seq)? {
+        RunPosition::Run(start) => Some([start.id, other.id.clone()]),
+        RunPosition::Alone | RunPosition::BeyondItsMessage => None,
+    })
+}
+
+fn told(kind: &'static str, id: String, cursor: i64) -> FeedChange {
+    FeedChange {
+        cursor,
+        kind: Cow::Borrowed(kind),
+        id: Some(id),
+    }
+}
+
+fn load_appends(
+    db: &dyn Database,
+    session_id: &Id,
+    position: i64,
+    limit: i64,
+) -> Result<Vec<EventLink>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = +?1
+            AND e.seq > +?2
+          ORDER BY e.seq
+          LIMIT ?3 + 0",
+        EventLink::columns()
+    );
+    let after_seq = position / CURSORS_A_SEQ;
+    load(
+        db,
+        &sql,
+        &[session_id.as_str().into(), after_seq.into(), limit.into()],
+    )
+}

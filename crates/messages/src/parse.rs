@@ -1,0 +1,335 @@
+//! Parses an incoming `UIMessage`: checks the fields that the log needs, and keeps the
+//! rest as the text that was sent.
+
+use std::fmt;
+
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use base::action::{Action, Role};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject, MAX_INTEGER, RawValue, check_values};
+use base::part;
+use log::event::MessageText;
+use log::message_text::{MAX_PARTS, text_of_new_parts};
+use log::note::Note;
+
+/// Who sent a message. A `client` may not set the fields that only a server knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(
+    feature = "testing",
+    derive(schemars::JsonSchema),
+    schemars(rename = "MessageSource")
+)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageSource {
+    Client,
+    #[default]
+    Server,
+}
+
+#[derive(Debug)]
+pub struct NewMessage {
+    pub id: Option<Id>,
+    pub action: Action,
+    /// The message's text parts, a line per part.
+    pub content: String,
+    pub created_at: Option<i64>,
+    pub text: MessageText,
+    /// The note of a chat turn about the message.
+    pub note: Option<Note>,
+}
+
+/// Fields of a message. The AI SDK has five; an application may add a few.
+const MAX_FIELDS: usize = 1_000;
+
+/// A message's fields in their order, with values as JSON text.
+struct MessageFields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for MessageFields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = MessageFields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    if fields.len() == MAX_FIELDS {
+                        return Err(de::Error::custom("too many fields"));
+                    }
+                    fields.push(field);
+                }
+                Ok(MessageFields(fields))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// Parses a message. Errors name the field as `message.…`.
+pub fn parse_message(
+    message: &JsonObject,
+    source: MessageSource,
+    reserved_keys: &[Id],
+) -> Result<NewMessage> {
+    check_values("message", message.as_str())?;
+    let MessageFields(fields) = json::decode(message.as_str()).map_err(|_| {
+        Error::invalid(
+            "message",
+            format!("`message` must be an object of at most {MAX_FIELDS} fields."),
+        )
+    })?;
+    let find = |name: &str| {
+        let mut named = fields.iter().filter(|(key, _)| key == name);
+        let found = named.next().map(|(_, value)| value.get());
+        match named.next() {
+            None => Ok(found),
+            Some(_) => Err(wrong(name, "is given twice")),
+        }
+    };
+    let id = match find("id")? {
+        None => None,
+        Some(id) => Some(
+            json::decode::<Id>(id)
+                .map_err(|_| wrong("id", "must be a string of 1 to 200 characters"))?,
+        ),
+    };
+    let action = match find("role")? {
+        None => return Err(wrong("role", "is missing")),
+        Some(role) => Role::find_in_json(role)
+            .filter(|role| Role::OF_MESSAGES.contains(role))
+            .map(Action::of)
+            .ok_or_else(|| wrong("role", "must be one of `user`, `assistant`, `system`"))?,
+    };
+    let created_at = find("createdAt")?.and_then(whole_number);
+    let content = match (find("parts")?, find("content")?) {
+        (Some(parts), _) => text_of(parts)?,
+        // Older messages have `content` instead of `parts`.
+        (None, Some(content)) => json::decode(content).unwrap_or_default(),
+        (None, None) => return Err(wrong("parts", "is missing")),
+    };
+    let is_dated = find("createdAt")?.is_some() && created_at.is_none();
+    // Write the kept fields straight into the text, so that no field is copied twice.
+    let mut kept = String::with_capacity(message.as_str().len());
+    for (key, value) in &fields {
+        if key == "id" || (key == "createdAt" && !is_dated) {
+            continue;
+        }
+        if !kept.is_empty() {
+            kept.push(',');
+        }
+        json::push_quoted(&mut kept, key);
+        kept.push(':');
+        match (source, key.as_str()) {
+            (MessageSource::Client, "metadata") => push_without(&mut kept, value, &|key| {
+                reserved_keys
+                    .iter()
+                    .any(|reserved| reserved.as_str() == key)
+            }),
+            (MessageSource::Client, "parts") => push_without_provider_metadata(&mut kept, value),
+            _ => kept.push_str(value.get()),
+        }
+    }
+    Ok(NewMessage {
+        id,
+        action,
+        content,
+        created_at,
+        text: MessageText {
+            fields: kept,
+            is_dated,
+        },
+        note: None,
+    })
+}
+
+fn wrong(name: &str, how: &str) -> Error {
+    let field = format!("message.{name}");
+    Error::invalid(&field, format!("`{field}` {how}."))
+}
+
+fn whole_number(text: &str) -> Option<i64> {
+    text.parse()
+        .ok()
+        .filter(|ms| (0..=MAX_INTEGER).contains(ms))
+}
+
+fn text_of(parts: &str) -> Result<String> {
+    text_of_new_parts(parts).ok_or_else(|| {
+        wrong(
+            "parts",
+            &format!(
+                "must be an array of at most {MAX_PARTS} objects, each with a `type`, and a text part with its `text`"
+            ),
+        )
+    })
+}
+
+/// Metadata without the keys that only a server may set.
+pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[Id]) -> Option<JsonObject> {
+    let text: &RawValue = json::decode(metadata.as_str()).ok()?;
+    let mut kept = String::new();
+    push_without(&mut kept, text, &|key| {
+        reserved_keys
+            .iter()
+            .any(|reserved| reserved.as_str() == key)
+    });
+    json::decode(&kept).ok()
+}
+
+/// Writes an object without some of its fields. Writes any other value unchanged.
+fn push_without(out: &mut String, value: &RawValue, drop: &dyn Fn(&str) -> bool) {
+    struct Writer<'a> {
+        out: &'a mut String,
+        drop: &'a dyn Fn(&str) -> bool,
+    }
+    impl<'de> Visitor<'de> for Writer<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            self.out.push('{');
+            let mut is_first = true;
+            while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+                if (self.drop)(&key) {
+                    continue;
+                }
+                if !is_first {
+                    self.out.push(',');
+                }
+                is_first = false;
+                json::push_quoted(self.out, &key);
+                self.out.push(':');
+                self.out.push_str(value.get());
+            }
+            self.out.push('}');
+            Ok(())
+        }
+    }
+    let start = out.len();
+    let mut json = json::Reader::new(value.get());
+    if json.deserialize_map(Writer { out, drop }).is_err() {
+        out.truncate(start);
+        out.push_str(value.get());
+    }
+}
+
+fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
+    struct Writer<'a>(&'a mut String);
+    impl<'de> Visitor<'de> for Writer<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<(), A::Error> {
+            self.0.push('[');
+            let mut is_first = true;
+            while let Some(part) = parts.next_element::<&RawValue>()? {
+                if !is_first {
+                    self.0.push(',');
+                }
+                is_first = false;
+                push_without(self.0, part, &|key| part::PROVIDER_FIELDS.contains(&key));
+            }
+            self.0.push(']');
+            Ok(())
+        }
+    }
+    let start = out.len();
+    let mut json = json::Reader::new(parts.get());
+    if json.deserialize_seq(Writer(out)).is_err() {
+        out.truncate(start);
+        out.push_str(parts.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, source: MessageSource) -> Result<NewMessage> {
+        let message: JsonObject = json::decode(text).unwrap();
+        parse_message(
+            &message,
+            source,
+            &[Id::parse("internal".to_owned()).unwrap()],
+        )
+    }
+
+    #[test]
+    fn a_message_is_kept_as_text_less_what_are_columns() {
+        let message = parse(
+            r#"{"id":"m","role":"user","createdAt":5,"parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890}"#,
+            MessageSource::Server,
+        )
+        .unwrap();
+        assert_eq!(message.id.unwrap().as_str(), "m");
+        assert_eq!(message.action, Action::UserMessage);
+        assert_eq!(message.content, "a\nb\nc");
+        assert_eq!(message.created_at, Some(5));
+        assert_eq!(
+            message.text.fields,
+            r#""role":"user","parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890"#
+        );
+    }
+
+    #[test]
+    fn a_date_of_another_kind_stays_inside() {
+        let message = parse(
+            r#"{"role":"user","parts":[],"createdAt":"2026-01-01"}"#,
+            MessageSource::Server,
+        )
+        .unwrap();
+        assert!(message.text.is_dated);
+        assert!(message.text.fields.contains(r#""createdAt":"2026-01-01""#));
+        assert_eq!(message.created_at, None);
+    }
+
+    #[test]
+    fn fields_that_a_client_may_not_set_are_taken_out() {
+        let sent = r#"{"role":"user","metadata":{"internal":1,"mine":2},"parts":[{"type":"text","text":"a","providerMetadata":{"p":1}},{"type":"tool-x","callProviderMetadata":{},"input":{"providerMetadata":3}}]}"#;
+        let message = parse(sent, MessageSource::Client).unwrap();
+        assert_eq!(
+            message.text.fields,
+            r#""role":"user","metadata":{"mine":2},"parts":[{"type":"text","text":"a"},{"type":"tool-x","input":{"providerMetadata":3}}]"#
+        );
+        let message = parse(sent, MessageSource::Server).unwrap();
+        assert!(
+            message.text.fields.contains("internal")
+                && message.text.fields.contains("callProviderMetadata")
+        );
+    }
+
+    #[test]
+    fn a_message_without_its_shape_is_refused_by_field() {
+        for (text, field) in [
+            (r#"{"parts":[]}"#, "message.role"),
+            (r#"{"role":"tool","parts":[]}"#, "message.role"),
+            (r#"{"role":"user"}"#, "message.parts"),
+            (r#"{"role":"user","parts":{}}"#, "message.parts"),
+            (r#"{"role":"user","parts":["a"]}"#, "message.parts"),
+            (r#"{"role":"user","parts":[{"text":"a"}]}"#, "message.parts"),
+            (
+                r#"{"role":"user","parts":[{"type":"text"}]}"#,
+                "message.parts",
+            ),
+            (r#"{"id":5,"role":"user","parts":[]}"#, "message.id"),
+            (r#"{"id":"","role":"user","parts":[]}"#, "message.id"),
+            (
+                r#"{"role":"user","role":"user","parts":[]}"#,
+                "message.role",
+            ),
+        ] {
+            assert_eq!(
+                parse(text, MessageSource::Server).unwrap_err().details["field"],
+                field,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Deleting events without breaking the tree. A deleted event's children join its
+//! nearest surviving ancestor. The deleted event's `seq` is never given again.
+
+use crate::tree::path::surviving;
+use base::json;
+use std::collections::HashMap;
+
+use super::overlay_writes::splice;
+use base::columns::{FromRow, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::host::Host;
+use base::ids::Id;
+use log::media;
+use log::row::EventLink;
+use log::sessions::find_stamp;
+use log::slices::delete_slices;
+use log::tip::LogTip;
+use search::index;
+use store::last_turns;
+
+/// The events that a deletion removed, and the events and overlays that it moved.
+#[derive(Default)]
+pub struct DeletionOutcome {
+    /// The deleted events, in the order of the request.
+    pub gone: Vec<DeletedEvent>,
+    /// Surviving children of deleted events, with the ancestors that they joined.
+    pub moved: Vec<ReparentedEvent>,
+    /// Overlays that were deleted or whose edges moved.
+    pub overlays: Vec<String>,
+}
+
+/// An event that was deleted.
+pub struct DeletedEvent {
+    pub link: EventLink,
+    /// Positions where media was cut out of the event.
+    media: Option<String>,
+}
+
+impl DeletedEvent {
+    /// The columns of an event `e`.
+    fn columns() -> String {
+        format!("{}, e.media", EventLink::columns())
+    }
+}
+
+impl FromRow<'_> for DeletedEvent {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            link: row.read()?,
+            media: row.find_text(6).map(str::to_owned),
+        })
+    }
+}
+
+/// An event whose parent was deleted.
+pub struct ReparentedEvent {
+    /// The event's place before the deletion.
+    pub link: EventLink,
+    /// The new parent; 0: the event is now a root.
+    pub parent_seq: i64,
+}
+
+impl DeletionOutcome {
+    /// The parent of each deleted event, for [`surviving`].
+    pub fn parents(&self) -> HashMap<i64, i64> {
+        self.gone
+            .iter()
+            .map(|gone| (gone.link.seq, gone.link.parent_seq))
+            .collect()
+    }
+}
+
+/// Deletes these events and joins their children to the nearest survivors. Part of a
+/// transaction that records the returned outcome in the feed.
+pub fn delete_seqs(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    tip: &LogTip,
+    seqs: &[i64],
+) -> Result<DeletionOutcome> {
+    if seqs.is_empty() {
+        return Ok(DeletionOutcome::default());
+    }
+    let written_at = find_stamp(db, host, session_id)?;
+    last_turns::settle(db, session_id)?;
+    let list = SqlValue::Text(json::encode(&seqs)?);
+    let here = SqlValue::from(session_id.as_str());
+
+    let mut taken = DeletionOutcome {
+        gone: load_doomed(db, &here, &list)?,
+        ..DeletionOutcome::default()
+    };
+    let parents = taken.parents();
+    taken.moved = load_orphans(db, &here, &list, &parents)?;
+    let uses: Vec<(i64, &str)> = taken
+        .gone
+        .iter()
+        .filter_map(|gone| Some((gone.link.seq, gone.media.as_deref()?)))
+        .collect();
+    db.run(
+        "DELETE FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq IN (SELECT value FROM json_each(?2))",
+        &[here.clone(), list],
+    )?;
+    delete_slices(db, session_id, seqs)?;
+    media::forget(db, session_id, &uses, &[])?;
+    if let Some(place) = index::find_place(db, session_id.as_str())? {
+        index::remove(db, &place, seqs)?;
+    }
+    adopt(db, &here, &taken.moved)?;
+    taken.overlays = splice(db, session_id, &parents)?;
+
+    // If the chosen leaf is deleted, its nearest surviving ancestor becomes the leaf. An
+    // append overrules a choice for good, even if the append is deleted.
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET seq_floor = max(seq_floor, ?2),
+                leaf_seq = CASE
+                  WHEN leaf_chosen_at < ?2 THEN NULL
+                  WHEN leaf_seq IN (SELECT value ->> 0 FROM json_each(?3))
+                  THEN (SELECT nullif(value ->> 1, 0)
+                          FROM json_each(?3)
+                         WHERE value ->> 0 = leaf_seq)
+                  ELSE leaf_seq
+                END,
+                updated_at = ?4
+          WHERE id = ?1",
+        &[
+            here,
+            tip.newest_seq.into(),
+            SqlValue::Text(json::encode(&survivors(&parents))?),
+            written_at.into(),
+        ],
+    )?;
+    Ok(taken)
+}
+
+fn load_doomed(db: &dyn Database, here: &SqlValue, doomed: &SqlValue) -> Result<Vec<DeletedEvent>> {
+    let sql = format!(
+        "SELECT {}
+           FROM json_each(?2) AS doomed
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = doomed.value",
+        DeletedEvent::columns()
+    );
+    load(db, &sql, &[here.clone(), doomed.clone()])
+}
+
+/// Each deleted event with its nearest surviving ancestor (0: none).
+fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
+    parents
+        .keys()
+        .map(|seq| (*seq, surviving(parents, *seq)))
+        .collect()
+}
+
+/// Surviving children of the deleted events, each with the ancestor that it joins. The
+/// children are the next rows and rows of the branch index. The SQL names that index,
+/// since the planner would otherwise scan the log.
+fn load_orphans(
+    db: &dyn Database,
+    here: &SqlValue,
+    doomed: &SqlValue,
+    parents: &HashMap<i64, i64>,
+) -> Result<Vec<ReparentedEvent>> {
+    let columns = EventLink::columns().replace("e.", "child.");
+    let sql = format!(
+        "SELECT {columns}
+           FROM json_each(?2) AS doomed
+          CROSS JOIN cf_agents_events AS child
+             ON child.session_id = ?1
+            AND child.seq = (SELECT min(seq)
+                               FROM cf_agents_events
+                              WHERE session_id = ?1
+                                AND seq > doomed.value)
+            AND child.parent_seq = doomed.value
+            AND child.is_branch = 0
+         UNION ALL
+         SELECT {columns}
+           FROM json_each(?2) AS doomed
+          CROSS JOIN cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
+             ON child.session_id = ?1
+            AND child.parent_seq = doomed.value
+            AND child.is_branch = 1"
+    );
+    let children: Vec<EventLink> = load(db, &sql, &[here.clone(), doomed.clone()])?;
+    Ok(children
+        .into_iter()
+        .filter(|child| !parents.contains_key(&child.seq))
+        .map(|link| ReparentedEvent {
+            parent_seq: surviving(parents, link.parent_seq),
+            link,
+        })
+        .collect())
+}
+
+/// Gives orphans their new parents. Runs after the deletion, since the remaining rows
+/// show whether a child directly follows its new parent.
+fn adopt(db: &dyn Database, here: &SqlValue, orphans: &[ReparentedEvent]) -> Result<()> {
+    for orphan in orphans {
+        db.run(
+            "UPDATE cf_agents_events
+                SET parent_seq = ?3,
+                    parent_id = (SELECT parent.id
+                                   FROM cf_agents_events AS parent
+                                  WHERE parent.session_id = ?1
+                                    AND parent.seq = ?3),
+                    is_branch = EXISTS (SELECT 1
+                                          FROM cf_agents_events AS between_them
+                                         WHERE between_them.session_id = ?1
+                                           AND between_them.seq > ?3
+                                           AND between_them.seq < ?2)
+              WHERE session_id = ?1
+                AND seq = ?2",
+            &[
+                here.clone(),
+                orphan.link.seq.into(),
+                orphan.parent_seq.into(),
+            ],
+        )?;
+    }
+    Ok(())
+}

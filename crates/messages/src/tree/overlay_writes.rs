@@ -1,0 +1,386 @@
+//! The writes of overlays: new ones, imported ones and those of a fork; and the changes
+//! of overlays when events are deleted. Each function is part of its caller's
+//! transaction, and the caller tells the feed.
+
+use std::collections::HashMap;
+
+use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
+use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
+use base::columns::{FromRow, find, find_value, load};
+use base::database::{Database, Row, SqlValue, find_row};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use log::find::find_seqs;
+
+const INSERT: &str = "
+    INSERT INTO cf_agents_compactions
+           (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
+            tokens_before, tokens_after, created_at)";
+
+/// A new overlay: the range that it hides, and the summary.
+pub struct NewOverlay<'a> {
+    pub range: EventRange,
+    pub from_id: &'a str,
+    pub to_id: &'a str,
+    pub summary: &'a str,
+    pub tokens_before: Option<i64>,
+    pub tokens_after: Option<i64>,
+}
+
+/// Writes a new overlay and returns its id.
+pub fn insert(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    new: &NewOverlay<'_>,
+) -> Result<Id> {
+    let id = Id::mint_compaction(host);
+    check_room(db, session_id)?;
+    let sql = format!(
+        "{INSERT}
+         SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
+           FROM cf_agents_compactions
+          WHERE session_id = ?1"
+    );
+    db.run(
+        &sql,
+        &[
+            session_id.as_str().into(),
+            new.range.to_seq.into(),
+            new.range.from_seq.into(),
+            id.as_str().into(),
+            new.range.above_seq.into(),
+            new.from_id.into(),
+            new.to_id.into(),
+            new.summary.into(),
+            new.tokens_before.into(),
+            new.tokens_after.into(),
+            host.now_ms().into(),
+        ],
+    )?;
+    Ok(id)
+}
+
+/// Refuses another overlay if the session has [`MAX_OVERLAYS`].
+pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
+    let sql = "SELECT count(*) FROM cf_agents_compactions WHERE session_id = ?1";
+    let count = find_value(db, sql, &[session_id.as_str().into()])?;
+    if count.unwrap_or(0) < MAX_OVERLAYS {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "sessionId",
+        format!(
+            "The session has {MAX_OVERLAYS} compactions, which is the limit. `deleteCompaction` removes one."
+        ),
+    ))
+}
+
+/// Writes an overlay as it was exported. Both edges must lie on one path, and no overlay
+/// of the session may have its id: forks and deletes find an overlay by its id alone.
+/// `numbers` are the tokens before, the tokens after, and the time when the overlay was
+/// made.
+pub fn restore(
+    db: &dyn Database,
+    session_id: &Id,
+    id: &Id,
+    from_id: &Id,
+    to_id: &Id,
+    summary: &str,
+    numbers: [Option<i64>; 3],
+) -> Result<()> {
+    let places = find_seqs(db, session_id, [from_id, to_id].into_iter())?;
+    let place = |field: &str, id: &Id| {
+        let refused =
+            || Error::invalid(field, format!("`{field}` names no event of a line above."));
+        places.get(id.as_str()).copied().ok_or_else(refused)
+    };
+    let (from_seq, to_seq) = (place("fromId", from_id)?, place("toId", to_id)?);
+    if !lies_on_path(db, session_id, from_seq, to_seq)? {
+        return Err(Error::invalid(
+            "toId",
+            "`fromId` and `toId` must lie on one path, `fromId` first.",
+        ));
+    }
+    if summary.len() > MAX_SUMMARY_BYTES {
+        return Err(Error::payload_too_large(
+            "`summary`",
+            MAX_SUMMARY_BYTES,
+            summary.len(),
+        ));
+    }
+    check_room(db, session_id)?;
+    let sql = "SELECT 1 FROM cf_agents_compactions WHERE session_id = ?1 AND id = ?2";
+    if find_row(db, sql, &[session_id.as_str().into(), id.as_str().into()])?.is_some() {
+        return Err(Error::invalid(
+            "id",
+            "A line above has a compaction of this `id` already.",
+        ));
+    }
+    let [tokens_before, tokens_after, created_at] = numbers;
+    let sql = format!(
+        "{INSERT}
+         SELECT ?1, ?2, ?3,
+                (SELECT coalesce(max(number), 0) + 1
+                   FROM cf_agents_compactions
+                  WHERE session_id = ?1),
+                ?4, e.parent_seq, ?5, ?6, ?7, ?8, ?9, ?10
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?3"
+    );
+    db.run(
+        &sql,
+        &[
+            session_id.as_str().into(),
+            to_seq.into(),
+            from_seq.into(),
+            id.as_str().into(),
+            from_id.as_str().into(),
+            to_id.as_str().into(),
+            summary.into(),
+            tokens_before.into(),
+            tokens_after.into(),
+            created_at.into(),
+        ],
+    )
+}
+
+/// An overlay without its summary, since summaries are long.
+struct OverlayEdges {
+    id: String,
+    from_id: String,
+    to_id: String,
+    to_seq: i64,
+}
+
+impl OverlayEdges {
+    const COLUMNS: &str = "id, from_id, to_id, to_seq";
+}
+
+impl FromRow<'_> for OverlayEdges {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            id: row.text(0)?.to_owned(),
+            from_id: row.text(1)?.to_owned(),
+            to_id: row.text(2)?.to_owned(),
+            to_seq: row.integer(3)?,
+        })
+    }
+}
+
+/// Copies the overlays of a path to the fork of this path. `segments` is the path. The
+/// fork has no branches, and its events keep their ids. Returns the overlays' ids.
+pub fn copy(
+    db: &dyn Database,
+    original_id: &Id,
+    segments: &[PathSegment],
+    id: &Id,
+) -> Result<Vec<String>> {
+    let mut copied = Vec::new();
+    let edge = |id: String| Id::parse(id).map_err(Error::storage);
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_compactions
+          WHERE session_id = ?1
+          ORDER BY number
+          LIMIT {MAX_OVERLAYS}",
+        OverlayEdges::COLUMNS
+    );
+    for overlay in load::<OverlayEdges>(db, &sql, &[original_id.as_str().into()])? {
+        if !is_on_path(segments, overlay.to_seq) {
+            continue;
+        }
+        let (from, to) = (edge(overlay.from_id)?, edge(overlay.to_id)?);
+        let places = find_seqs(db, id, [&from, &to].into_iter())?;
+        let (Some(from_seq), Some(to_seq)) = (places.get(from.as_str()), places.get(to.as_str()))
+        else {
+            return Err(Error::storage("an overlay's edge is not in the fork"));
+        };
+        let sql = format!(
+            "{INSERT}
+             SELECT ?3, ?5, ?4, number, id, CAST(?4 AS INTEGER) - 1, from_id, to_id, summary,
+                    tokens_before, tokens_after, created_at
+               FROM cf_agents_compactions
+              WHERE session_id = ?1
+                AND id = ?2"
+        );
+        db.run(
+            &sql,
+            &[
+                original_id.as_str().into(),
+                overlay.id.as_str().into(),
+                id.as_str().into(),
+                (*from_seq).into(),
+                (*to_seq).into(),
+            ],
+        )?;
+        copied.push(overlay.id);
+    }
+    Ok(copied)
+}
+
+/// Deletes an overlay and returns the events that it covered. `None`: no overlay has this
+/// id.
+pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
+    find(
+        db,
+        "DELETE FROM cf_agents_compactions
+          WHERE session_id = ?1
+            AND id = ?2
+      RETURNING from_seq, to_seq, above_seq",
+        &[session_id.as_str().into(), id.as_str().into()],
+    )
+}
+
+/// An overlay that a wider one made needless.
+pub struct PrunedOverlay {
+    pub id: String,
+    pub range: EventRange,
+}
+
+impl FromRow<'_> for PrunedOverlay {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            range: row.read()?,
+            id: row.text(3)?.to_owned(),
+        })
+    }
+}
+
+/// Deletes overlays within `range`, which a wider overlay hides now. The newest `kept`
+/// stay, and so does each overlay that the reader of a branch still meets. Returns the
+/// deleted overlays.
+pub fn prune_nested(
+    db: &dyn Database,
+    session_id: &Id,
+    range: EventRange,
+    kept: i64,
+) -> Result<Vec<PrunedOverlay>> {
+    load(
+        db,
+        "DELETE FROM cf_agents_compactions
+          WHERE session_id = ?1
+            AND id IN (SELECT id
+                         FROM cf_agents_compactions AS c
+                        WHERE session_id = ?1
+                          AND to_seq < ?3
+                          AND from_seq >= ?2
+                          AND NOT EXISTS (SELECT 1
+                                            FROM cf_agents_events AS branch
+                                           WHERE branch.session_id = ?1
+                                             AND branch.is_branch = 1
+                                             AND branch.parent_seq >= c.to_seq
+                                             AND branch.parent_seq < ?3)
+                        ORDER BY to_seq DESC
+                        LIMIT -1 OFFSET ?4)
+      RETURNING from_seq, to_seq, above_seq, id",
+        &[
+            session_id.as_str().into(),
+            range.from_seq.into(),
+            range.to_seq.into(),
+            kept.into(),
+        ],
+    )
+}
+
+/// Mends the overlays after events were deleted. `parents` maps each deleted event to
+/// its parent. An overlay whose edge was deleted now ends at the nearest event that it
+/// still covers. An overlay that covers no event any more is deleted. Returns the ids of
+/// all these overlays.
+pub fn splice(
+    db: &dyn Database,
+    session_id: &Id,
+    parents: &HashMap<i64, i64>,
+) -> Result<Vec<String>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_compactions
+          WHERE session_id = ?1
+            AND (to_seq IN (SELECT value FROM json_each(?2))
+              OR from_seq IN (SELECT value FROM json_each(?2))
+              OR above_seq IN (SELECT value FROM json_each(?2)))
+          LIMIT {MAX_OVERLAYS}",
+        Overlay::COLUMNS
+    );
+    let doomed: Vec<i64> = parents.keys().copied().collect();
+    let params = [
+        SqlValue::from(session_id.as_str()),
+        SqlValue::Text(json::encode(&doomed)?),
+    ];
+    let mut changed = Vec::new();
+    for overlay in load::<Overlay>(db, &sql, &params)? {
+        changed.push(overlay.id.clone());
+        let to_seq = surviving(parents, overlay.range.to_seq);
+        if to_seq < overlay.range.from_seq {
+            let id = Id::parse(overlay.id).map_err(Error::storage)?;
+            delete(db, session_id, &id)?;
+            continue;
+        }
+        let above_seq = surviving(parents, overlay.range.above_seq);
+        let from_seq = if parents.contains_key(&overlay.range.from_seq) {
+            find_first_below(db, session_id, to_seq, above_seq)?
+        } else {
+            overlay.range.from_seq
+        };
+        move_edges(
+            db,
+            session_id,
+            &overlay.id,
+            EventRange {
+                from_seq,
+                to_seq,
+                above_seq,
+            },
+        )?;
+    }
+    Ok(changed)
+}
+
+/// The event right below `above_seq` on the path that ends at `to_seq`.
+fn find_first_below(
+    db: &dyn Database,
+    session_id: &Id,
+    to_seq: i64,
+    above_seq: i64,
+) -> Result<i64> {
+    let mut first = to_seq;
+    let columns = PathRow::COLUMNS;
+    walk_path(db, session_id, to_seq, columns, 64, &mut |place, _| {
+        first = place.seq;
+        Ok(if place.parent_seq == above_seq {
+            WalkStep::Stop
+        } else {
+            WalkStep::On
+        })
+    })?;
+    Ok(first)
+}
+
+fn move_edges(db: &dyn Database, session_id: &Id, id: &str, range: EventRange) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_compactions AS c
+            SET from_seq = ?3,
+                to_seq = ?4,
+                above_seq = ?5,
+                from_id = (SELECT e.id
+                             FROM cf_agents_events AS e
+                            WHERE e.session_id = ?1
+                              AND e.seq = ?3),
+                to_id = (SELECT e.id
+                           FROM cf_agents_events AS e
+                          WHERE e.session_id = ?1
+                            AND e.seq = ?4)
+          WHERE c.session_id = ?1
+            AND c.id = ?2",
+        &[
+            session_id.as_str().into(),
+            id.into(),
+            range.from_seq.into(),
+            range.to_seq.into(),
+            range.above_seq.into(),
+        ],
+    )
+}

@@ -1,0 +1,110 @@
+//! The thoughts of Anthropic's models, which the provider signs. In the steps after a call
+//! it wants them back unchanged, where they stood. Thoughts without a signature, and those
+//! of an answer that broke off, are not kept.
+//!
+//! What is kept is `{"thoughts": [{"at", "block"}]}`. `at` 0 is before the text; 1, 2 … is
+//! after it, before the first, the second … call.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answer::AnswerBuilder;
+use crate::message::ContextMessage;
+use base::json::{self, RawValue};
+
+const THOUGHTS: &str = "thoughts";
+
+/// Set while the answer is read: the text has begun.
+const HAS_TEXT: &str = "hasText";
+
+/// The blocks that stand at a place of an answer.
+#[derive(Deserialize)]
+pub struct Thought<'a> {
+    pub at: usize,
+    #[serde(borrow)]
+    pub block: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Thoughts<'a> {
+    #[serde(borrow)]
+    thoughts: Vec<Thought<'a>>,
+}
+
+/// A block of thoughts begins.
+pub fn begin(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
+    let calls = answer.calls_begun();
+    let kept = answer.kept().get_or_insert_with(|| json!({}));
+    let has_text = kept.get(HAS_TEXT).is_some();
+    let at = match (has_text, calls) {
+        (false, 0) => 0,
+        _ => 1 + calls,
+    };
+    let thought = json!({"at": at, "index": index, "block": block});
+    if let Some(thoughts) = kept.get_mut(THOUGHTS).and_then(Value::as_array_mut) {
+        thoughts.push(thought);
+    } else if let Some(kept) = kept.as_object_mut() {
+        kept.insert(THOUGHTS.to_owned(), json!([thought]));
+    }
+}
+
+/// A piece of a block of thoughts.
+pub fn go_on(index: Option<i64>, field: &str, delta: &Value, answer: &mut AnswerBuilder) {
+    let Some(kept) = answer.kept() else {
+        return;
+    };
+    let thoughts = kept.get_mut(THOUGHTS).and_then(Value::as_array_mut);
+    let thought = thoughts.and_then(|thoughts| thoughts.last_mut());
+    let thought = thought.filter(|thought| thought.get("index") == Some(&json!(index)));
+    let block = thought.and_then(|thought| thought.get_mut("block")?.as_object_mut());
+    let piece = delta.get(field).and_then(Value::as_str);
+    if let (Some(block), Some(piece)) = (block, piece)
+        && let Value::String(text) = block.entry(field).or_insert_with(|| json!(""))
+    {
+        text.push_str(piece);
+    }
+}
+
+/// The text of the answer begins or goes on.
+pub fn note_text(answer: &mut AnswerBuilder) {
+    let kept = answer.kept().get_or_insert_with(|| json!({}));
+    if let Some(kept) = kept.as_object_mut() {
+        kept.insert(HAS_TEXT.to_owned(), Value::Bool(true));
+    }
+}
+
+/// Leaves of what was noted what the provider takes back.
+pub fn seal(answer: &mut AnswerBuilder) {
+    let Some(mut noted) = answer.kept().take() else {
+        return;
+    };
+    let Some(Value::Array(thoughts)) = noted.get_mut(THOUGHTS).map(Value::take) else {
+        return;
+    };
+    let is_signed = |thought: &Value| {
+        let block = thought.get("block");
+        let text = |name: &str| block.and_then(|block| block.get(name)?.as_str());
+        text("type") == Some("redacted_thinking")
+            || text("signature").is_some_and(|it| !it.is_empty())
+    };
+    if thoughts.is_empty() || !thoughts.iter().all(is_signed) {
+        return;
+    }
+    let mut thoughts = thoughts;
+    for thought in thoughts.iter_mut().filter_map(Value::as_object_mut) {
+        thought.remove("index");
+    }
+    *answer.kept() = Some(json!({THOUGHTS: thoughts}));
+}
+
+/// The thoughts that the provider wants back with a message.
+pub fn of(message: &ContextMessage) -> Vec<Thought<'_>> {
+    let kept = message.kept.as_deref();
+    let kept = kept.and_then(|kept| json::decode::<Thoughts<'_>>(kept.parts.as_str()).ok());
+    kept.map(|kept| kept.thoughts).unwrap_or_default()
+}
+
+/// Whether the message begins with thoughts, as the provider demands of calls.
+pub fn is_thought(message: &ContextMessage) -> bool {
+    of(message).first().is_some_and(|thought| thought.at == 0)
+}

@@ -1,0 +1,189 @@
+//! Calls a model: the one place that sends a request and returns its answer in parts.
+//!
+//! An overloaded model is asked again as long as no part of its answer has arrived. An
+//! answer that has begun is never begun again. A model that fails is an error. The demo
+//! stands in only if nobody named a model and a local run can't serve the default.
+
+use std::collections::VecDeque;
+
+use super::call_ids::CallIds;
+use super::choice::{ModelChoice, ModelName, Provider, choose};
+use super::decode::Decoder;
+use super::http_error::to_error;
+use super::send::{
+    Backoff, ModelEndpoint, anthropic_endpoint, attempt, openai_endpoint, overloaded, unanswered,
+};
+use super::{AnswerPart, ModelRequest, TokenUsage, demo, encode_request, openai, send};
+use base::error::{Code, Error, Result};
+use base::outbound::{ByteChunks, Outbound};
+use base::settings::Setting;
+
+/// An answer that is arriving.
+pub struct ModelStream<'a> {
+    /// The model that answers: the chosen one, or the demo that stands in for it.
+    pub model: String,
+    ready: VecDeque<AnswerPart>,
+    /// `None`: every part is in `ready`.
+    rest: Option<UnreadAnswer<'a>>,
+}
+
+struct UnreadAnswer<'a> {
+    provider: Provider,
+    body: Box<dyn ByteChunks + 'a>,
+    decoder: Decoder,
+}
+
+/// The model that answers for an agent of this Worker.
+pub fn choose_model(outbound: &dyn Outbound, agent_model: Option<&str>) -> Result<ModelChoice> {
+    let setting = outbound.find_setting(Setting::Model);
+    choose(
+        agent_model,
+        setting.as_deref(),
+        outbound.is_bound(Setting::Ai.name()),
+    )
+}
+
+/// Sends the request. Returns when the first part has arrived.
+pub async fn open<'a>(
+    outbound: &'a dyn Outbound,
+    choice: &'a ModelChoice,
+    request: &ModelRequest<'_>,
+    stream: bool,
+) -> Result<ModelStream<'a>> {
+    let Some((provider, model)) = choice.name.served() else {
+        return Ok(ModelStream::of_demo(request));
+    };
+    let endpoint = match provider {
+        Provider::WorkersAi => ModelEndpoint::Ai(model),
+        Provider::OpenAi => openai_endpoint(outbound, openai::CHAT_PATH)?,
+        Provider::Anthropic => anthropic_endpoint(outbound)?,
+        Provider::Own => ModelEndpoint::Own(send::MODEL_PATH),
+    };
+    let body = encode_request(&choice.name, request, stream);
+    let mut backoff = Backoff::default();
+    loop {
+        let refusal = match attempt(outbound, provider, &endpoint, &body).await {
+            Ok(answer) => {
+                let mut stream = ModelStream {
+                    model: choice.name.to_string(),
+                    ready: VecDeque::new(),
+                    rest: Some(UnreadAnswer {
+                        provider,
+                        body: answer.body,
+                        decoder: Decoder::new(
+                            provider,
+                            CallIds::after(request.messages, request.earlier_calls),
+                        ),
+                    }),
+                };
+                if !stream.begin().await? {
+                    return Ok(stream);
+                }
+                overloaded(provider)
+            }
+            Err(refusal) if refusal.is_remote_only && choice.is_default => {
+                return Ok(ModelStream::of_demo(request));
+            }
+            Err(refusal) => refusal,
+        };
+        backoff.wait(outbound, refusal).await?;
+    }
+}
+
+/// What is known of a call whose answer is taken as a whole, even if the answer fails.
+#[derive(Default)]
+pub struct CompletedCall {
+    /// The tokens that the provider reports.
+    pub usage: TokenUsage,
+    /// The model that answered. `None`: none did.
+    pub model: Option<String>,
+}
+
+/// The whole text of an answer. Tells `call` of it as it comes.
+pub async fn complete(
+    outbound: &dyn Outbound,
+    choice: &ModelChoice,
+    request: &ModelRequest<'_>,
+    call: &mut CompletedCall,
+) -> Result<String> {
+    // Streams here, too: a long answer that comes whole looks like silence.
+    let mut stream = open(outbound, choice, request, true).await?;
+    call.model = Some(stream.model.clone());
+    let mut text = String::new();
+    while let Some(part) = stream.next().await? {
+        match part {
+            AnswerPart::Text(piece) => text.push_str(&piece),
+            AnswerPart::Usage(said) => call.usage = said,
+            AnswerPart::Failed(sentence) => return Err(Error::new(Code::ModelFailed, sentence)),
+            _ => {}
+        }
+    }
+    Ok(text)
+}
+
+impl<'a> ModelStream<'a> {
+    fn of_demo(request: &ModelRequest<'_>) -> Self {
+        Self {
+            model: ModelName::Demo.to_string(),
+            ready: demo::answer(request).into(),
+            rest: None,
+        }
+    }
+
+    /// The next part. `None` follows the last part, which is [`AnswerPart::Finish`] or
+    /// [`AnswerPart::Failed`]. An error means that the connection failed; nothing follows
+    /// it.
+    pub async fn next(&mut self) -> Result<Option<AnswerPart>> {
+        while self.ready.is_empty() && self.rest.is_some() {
+            self.receive().await?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// Waits for the first part. Returns whether the provider reported an overload
+    /// instead.
+    async fn begin(&mut self) -> Result<bool> {
+        loop {
+            let is_overload = self.receive().await?;
+            let says_nothing =
+                |part: &AnswerPart| matches!(part, AnswerPart::Usage(_) | AnswerPart::Failed(_));
+            if is_overload && self.ready.iter().all(says_nothing) {
+                return Ok(true);
+            }
+            if !self.ready.is_empty() || self.rest.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads the next bytes. Returns whether the provider has reported an overload.
+    async fn receive(&mut self) -> Result<bool> {
+        let Some(rest) = &mut self.rest else {
+            return Ok(false);
+        };
+        let parts = match rest.body.next().await {
+            Ok(Some(bytes)) => rest.decoder.push(&bytes),
+            Ok(None) => rest.decoder.end(),
+            Err(failure) => {
+                let error = unanswered(rest.provider, &failure).error;
+                self.rest = None;
+                return Err(error);
+            }
+        };
+        if let Some(problem) = rest.decoder.too_long() {
+            let error = to_error(rest.provider, 200, problem, None);
+            self.rest = None;
+            return Err(error);
+        }
+        if !parts.is_empty() {
+            rest.body.said_something();
+        }
+        self.ready.extend(parts);
+        let is_overload = rest.decoder.is_overload();
+        if rest.decoder.is_over() {
+            // Ends the call, even if the server would send more.
+            self.rest = None;
+        }
+        Ok(is_overload)
+    }
+}

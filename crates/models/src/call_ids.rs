@@ -1,0 +1,229 @@
+//! The ids of tool calls. Some models give none, and some give every call the same id.
+//! But a provider and a browser find a call's result by its id alone. So each call gets an
+//! id that no other call in its request or answer has. In the log an id may repeat, because
+//! a request seldom holds the whole log.
+//!
+//! New ids are numbered, not random: the same request and the same answer give the same
+//! ids.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::message::ContextMessage;
+use base::action::Role;
+use base::ids::{Id, MAX_ID_CHARS};
+
+const PREFIX: &str = "call_";
+
+/// The most characters of an id that stands for one that repeats. OpenAI takes no longer
+/// ids.
+const MAX_RENAMED_CHARS: usize = 40;
+
+/// Gives the calls of a context ids of their own, and their results the same ids. Each
+/// result follows its call's message.
+///
+/// The first call with an id keeps the id. Another call's new id depends only on the
+/// messages before it, so that a request begins as the one before it did.
+pub fn tell_apart(messages: &mut [ContextMessage]) {
+    let written: Vec<Vec<String>> = write_ids(messages, Cow::Borrowed)
+        .into_iter()
+        .map(|ids| ids.into_iter().map(Cow::into_owned).collect())
+        .collect();
+    for (message, ids) in messages.iter_mut().zip(written) {
+        let calls = message.tool_calls.iter_mut().flatten();
+        let calls = calls.map(|call| &mut call.id);
+        for (id, written) in calls.chain(&mut message.tool_call_id).zip(ids) {
+            if id.as_str() != written
+                && let Ok(written) = Id::parse(written)
+            {
+                *id = written;
+            }
+        }
+    }
+}
+
+/// The ids that a request writes: for each message those of its calls, or the one of the
+/// call that it answers. `spell`: an id in the provider's characters.
+pub fn write_ids<'a>(
+    messages: &'a [ContextMessage],
+    spell: fn(&'a str) -> Cow<'a, str>,
+) -> Vec<Vec<Cow<'a, str>>> {
+    let mut ids = WrittenIds::default();
+    // The calls of the newest message with calls that have no result yet.
+    let mut open: HashMap<&str, VecDeque<Cow<'a, str>>> = HashMap::new();
+    let mut written = Vec::with_capacity(messages.len());
+    for message in messages {
+        if message.role == Role::Tool {
+            let asked = message.tool_call_id.as_ref().map(Id::as_str);
+            let asked = asked.unwrap_or_default();
+            let id = open.get_mut(asked).and_then(VecDeque::pop_front);
+            written.push(vec![id.unwrap_or_else(|| spell(asked))]);
+            continue;
+        }
+        open.clear();
+        let calls = message.calls().iter().map(|call| {
+            let id = ids.give(spell(call.id.as_str()));
+            let results = open.entry(call.id.as_str()).or_default();
+            results.push_back(id.clone());
+            id
+        });
+        written.push(calls.collect());
+    }
+    written
+}
+
+/// The ids that were written so far.
+#[derive(Default)]
+struct WrittenIds<'a> {
+    taken: HashSet<Cow<'a, str>>,
+    /// By the beginning of ids that repeat: the number of the next.
+    next: HashMap<String, usize>,
+}
+
+impl<'a> WrittenIds<'a> {
+    fn give(&mut self, id: Cow<'a, str>) -> Cow<'a, str> {
+        if self.taken.insert(id.clone()) {
+            return id;
+        }
+        // Leaves room for a line and a number.
+        let beginning = id.char_indices().nth(MAX_RENAMED_CHARS - 8);
+        let end = beginning.map_or(id.len(), |(end, _)| end);
+        let beginning = id.get(..end).unwrap_or_default().to_owned();
+        let number = self.next.entry(beginning.clone()).or_insert(1);
+        // The loop ends, since every number gives another id.
+        loop {
+            *number += 1;
+            let id: Cow<'a, str> = Cow::Owned(format!("{beginning}_{number}"));
+            if self.taken.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct CallIds {
+    taken: HashSet<String>,
+    /// The number of the next new id.
+    next: usize,
+}
+
+impl CallIds {
+    /// Takes the ids of the calls that the request already holds, and those of the answer
+    /// so far that it doesn't.
+    pub fn after(messages: &[ContextMessage], earlier: &[String]) -> Self {
+        let mut ids = Self::default();
+        for call in messages.iter().flat_map(ContextMessage::calls) {
+            ids.take(call.id.as_str());
+        }
+        for id in earlier {
+            ids.take(id);
+        }
+        ids
+    }
+
+    /// The offered id if it is usable, else a new id.
+    pub fn give(&mut self, offered: &str) -> String {
+        let is_new = !offered.is_empty()
+            && offered.chars().take(MAX_ID_CHARS + 1).count() <= MAX_ID_CHARS
+            && !self.taken.contains(offered);
+        let id = match is_new {
+            true => offered.to_owned(),
+            false => format!("{PREFIX}{}", self.next),
+        };
+        self.take(&id);
+        id
+    }
+
+    fn take(&mut self, id: &str) {
+        let number = id.strip_prefix(PREFIX).and_then(|n| n.parse::<u32>().ok());
+        if let Some(number) = number {
+            self.next = self.next.max(number as usize + 1);
+        }
+        self.taken.insert(id.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_keeps_its_id_unless_it_has_none_of_its_own() {
+        let mut ids = CallIds::default();
+        assert_eq!(ids.give("toolu_1"), "toolu_1");
+        assert_eq!(ids.give(""), "call_0");
+        assert_eq!(ids.give("toolu_1"), "call_1");
+        assert_eq!(ids.give("call_7"), "call_7");
+        assert_eq!(ids.give(&"x".repeat(201)), "call_8");
+        assert_eq!(ids.give(&"x".repeat(200)).len(), 200);
+    }
+
+    #[test]
+    fn a_step_mints_on_from_the_steps_before_it() {
+        let called = r#"[{"role":"assistant","toolCalls":[{"id":"call_3","name":"t","arguments":{}},{"id":"x","name":"t","arguments":{}}]}]"#;
+        let messages: Vec<ContextMessage> = serde_json::from_str(called).unwrap();
+        let mut ids = CallIds::after(&messages, &["y".to_owned()]);
+        assert_eq!(ids.give("call_3"), "call_4");
+        assert_eq!(ids.give("x"), "call_5");
+        assert_eq!(ids.give("y"), "call_6");
+        assert_eq!(ids.give("z"), "z");
+    }
+
+    /// `c12`: calls 1 and 2; `r1`: the result of 1; `u`: the user.
+    fn told_apart(script: &str) -> String {
+        let message = |token: &str| {
+            let (kind, ids) = token.split_at(1);
+            let ids = ids.split_terminator(',');
+            let json = match kind {
+                "u" => serde_json::json!({"role": "user", "content": "u"}),
+                "c" => {
+                    let calls =
+                        ids.map(|id| serde_json::json!({"id": id, "name": "t", "arguments": {}}));
+                    serde_json::json!({"role": "assistant", "toolCalls": calls.collect::<Vec<_>>()})
+                }
+                _ => serde_json::json!({"role": "tool", "toolCallId": ids.collect::<String>()}),
+            };
+            serde_json::from_value::<ContextMessage>(json).unwrap()
+        };
+        let mut messages: Vec<_> = script.split_whitespace().map(message).collect();
+        tell_apart(&mut messages);
+        let shown = messages.iter().map(|message| {
+            let calls: Vec<&str> = message
+                .calls()
+                .iter()
+                .map(|call| call.id.as_str())
+                .collect();
+            match &message.tool_call_id {
+                Some(id) => format!("r{id}"),
+                None if calls.is_empty() => "u".to_owned(),
+                None => format!("c{}", calls.join(",")),
+            }
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn calls_of_one_id_are_told_apart_and_what_is_told_stays() {
+        for (script, expected) in [
+            ("u c1 r1 c2 r2", "u c1 r1 c2 r2"),
+            ("u c1 r1 u c1 r1 u c1 r1", "u c1 r1 u c1_2 r1_2 u c1_3 r1_3"),
+            // Of one message: in their order.
+            ("c1,2,1 r1 r2 r1", "c1,2,1_2 r1 r2 r1_2"),
+            // A new id is never another's, in either order.
+            ("c1_2 r1_2 c1 r1 c1 r1", "c1_2 r1_2 c1 r1 c1_3 r1_3"),
+            ("c1 r1 c1 r1 c1_2 r1_2", "c1 r1 c1_2 r1_2 c1_2_2 r1_2_2"),
+        ] {
+            assert_eq!(told_apart(script), expected, "{script}");
+            // A longer conversation begins with the same ids.
+            for (end, _) in script.match_indices(' ') {
+                let begun = told_apart(&script[..end]);
+                assert!(expected.starts_with(&begun), "{script}: {begun}");
+            }
+        }
+        let long = "x".repeat(200);
+        let apart = told_apart(&format!("c{long} r{long} c{long} r{long}"));
+        let renamed = apart.rsplit('r').next().unwrap();
+        assert_eq!(renamed, format!("{}_2", "x".repeat(32)));
+    }
+}

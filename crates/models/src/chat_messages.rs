@@ -1,0 +1,267 @@
+//! Messages and tools in the shape of OpenAI's chat. Workers AI takes the same shape,
+//! with small differences.
+
+use serde::{Deserialize, Serialize};
+
+use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
+use super::{ModelRequest, ToolDefinition};
+use crate::message::ContextMessage;
+use base::action::Role;
+use base::json::{self, JsonObject, RawValue};
+
+/// The dialects of the shape.
+#[derive(Clone, Copy, PartialEq)]
+pub enum CompletionDialect {
+    OpenAi,
+    /// The same, for a model that reads PDFs.
+    OpenAiWithPdfs,
+    /// Refuses `content: null`, and wants a result to name its tool.
+    WorkersAi,
+    /// Wants all there is: PDFs, and a result's tool.
+    Own,
+}
+
+#[derive(Serialize)]
+pub struct CompletionMessage<'a> {
+    role: &'static str,
+    content: Content,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ChatCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    /// What the model of a class gave with the message, as it gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<&'a JsonObject>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Blocks(Vec<ContentPart>),
+    Nothing,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentPart {
+    Text { text: String },
+    ImageUrl { image_url: ImageUrl },
+    File { file: FilePart },
+}
+
+#[derive(Serialize)]
+struct FilePart {
+    filename: String,
+    file_data: String,
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct ChatCall<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: CalledFunction<'a>,
+    /// What the provider gave with the call: see [`super::chat_answer`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    /// The JSON object, as a string.
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+pub struct ChatTool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: DefinedFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct DefinedFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+}
+
+/// The system prompt as one message, then the conversation. The templates of many models
+/// refuse a second system message.
+pub fn messages<'a>(
+    request: &ModelRequest<'a>,
+    habit: CompletionDialect,
+) -> Vec<CompletionMessage<'a>> {
+    let system = request.system.join("\n\n");
+    let system = (!system.trim().is_empty()).then(|| message_of("system", Content::Text(system)));
+    let newest_user = request.newest_user();
+    let said = request.messages.iter().enumerate();
+    let said = said.filter_map(|(index, message)| match message.role {
+        Role::System => text_of(message).map(|content| message_of("system", content)),
+        Role::User => {
+            let reminder = request.reminder.filter(|_| newest_user == Some(index));
+            user(message, reminder, habit).map(|content| message_of("user", content))
+        }
+        Role::Assistant => assistant(message, habit),
+        Role::Tool => Some(result(message, habit)),
+    });
+    let alone = request.reminder.filter(|_| newest_user.is_none());
+    let alone = alone.map(|text| message_of("user", Content::Text(text.to_owned())));
+    system.into_iter().chain(said).chain(alone).collect()
+}
+
+fn message_of<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
+    CompletionMessage {
+        role,
+        content,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        name: None,
+        kept: None,
+    }
+}
+
+/// `None` for an empty message, which some servers refuse.
+fn text_of(message: &ContextMessage) -> Option<Content> {
+    let is_empty = message.content.trim().is_empty();
+    (!is_empty).then(|| Content::Text(message.content.clone()))
+}
+
+/// The reminder is part of the message: the templates of many models refuse two messages
+/// of the user in a row.
+fn user(
+    message: &ContextMessage,
+    reminder: Option<&str>,
+    habit: CompletionDialect,
+) -> Option<Content> {
+    let pdfs = match habit {
+        CompletionDialect::OpenAiWithPdfs | CompletionDialect::Own => PdfHabit::Bytes,
+        CompletionDialect::OpenAi | CompletionDialect::WorkersAi => PdfHabit::Nothing,
+    };
+    if message.files.is_empty() && reminder.is_none() {
+        return text_of(message);
+    }
+    let text = Some(message.content.clone()).filter(|text| !text.trim().is_empty());
+    let mut blocks: Vec<ContentPart> = text
+        .into_iter()
+        .map(|text| ContentPart::Text { text })
+        .collect();
+    blocks.extend(message.files.iter().map(|file| match show(file, pdfs) {
+        ShownAttachment::Text(text) => ContentPart::Text { text },
+        ShownAttachment::Image { media_type, source } => ContentPart::ImageUrl {
+            image_url: ImageUrl {
+                url: match source {
+                    FileSource::Url(url) => url.to_owned(),
+                    FileSource::Base64(data) => format!("data:{media_type};base64,{data}"),
+                },
+            },
+        },
+        ShownAttachment::Pdf { name, source } => ContentPart::File {
+            file: FilePart {
+                filename: name,
+                file_data: match source {
+                    FileSource::Url(url) => url.to_owned(),
+                    FileSource::Base64(data) => format!("data:application/pdf;base64,{data}"),
+                },
+            },
+        },
+    }));
+    blocks.extend(reminder.map(|text| ContentPart::Text {
+        text: text.to_owned(),
+    }));
+    let texts: Vec<&str> = blocks
+        .iter()
+        .map_while(|block| match block {
+            ContentPart::Text { text } => Some(text.as_str()),
+            ContentPart::ImageUrl { .. } | ContentPart::File { .. } => None,
+        })
+        .collect();
+    // Models without vision take a string and no list.
+    if texts.len() == blocks.len() {
+        return Some(Content::Text(texts.join("\n\n")));
+    }
+    Some(Content::Blocks(blocks))
+}
+
+fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<CompletionMessage<'_>> {
+    let extras = match habit {
+        CompletionDialect::Own => Vec::new(),
+        _ => extras_of(message),
+    };
+    let extras = extras.into_iter().chain(std::iter::repeat(None));
+    let calls = message.calls().iter().zip(extras);
+    let calls = calls.map(|(call, extra_content)| ChatCall {
+        id: call.id.as_str(),
+        kind: "function",
+        function: CalledFunction {
+            name: call.name.as_str(),
+            arguments: call.arguments.as_str(),
+        },
+        extra_content,
+    });
+    let tool_calls: Vec<ChatCall<'_>> = calls.collect();
+    let content = match (text_of(message), habit) {
+        (Some(content), _) => content,
+        (None, _) if tool_calls.is_empty() => return None,
+        (None, CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs) => Content::Nothing,
+        (None, CompletionDialect::WorkersAi | CompletionDialect::Own) => {
+            Content::Text(String::new())
+        }
+    };
+    let kept = message.kept.as_deref().map(|kept| &kept.parts);
+    Some(CompletionMessage {
+        tool_calls,
+        kept: kept.filter(|_| habit == CompletionDialect::Own),
+        ..message_of("assistant", content)
+    })
+}
+
+/// What the provider gave with each call.
+fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
+    #[derive(Deserialize)]
+    struct KeptCalls<'a> {
+        #[serde(borrow)]
+        calls: Vec<Option<&'a RawValue>>,
+    }
+    let kept = message.kept.as_deref();
+    let kept = kept.and_then(|kept| json::decode::<KeptCalls<'_>>(kept.parts.as_str()).ok());
+    kept.map(|kept| kept.calls).unwrap_or_default()
+}
+
+fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessage<'_> {
+    // The shape has no field for a failure, so the text reports it.
+    let content = match message.is_error {
+        Some(true) => format!("Error: {}", message.content),
+        _ => message.content.clone(),
+    };
+    let name = message.tool_name.as_ref().map(|name| name.as_str());
+    CompletionMessage {
+        tool_call_id: message.tool_call_id.as_ref().map(|id| id.as_str()),
+        name: name
+            .filter(|_| matches!(habit, CompletionDialect::WorkersAi | CompletionDialect::Own)),
+        ..message_of("tool", Content::Text(content))
+    }
+}
+
+pub fn tools(tools: &[ToolDefinition]) -> Vec<ChatTool<'_>> {
+    tools
+        .iter()
+        .map(|tool| ChatTool {
+            kind: "function",
+            function: DefinedFunction {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.parameters,
+            },
+        })
+        .collect()
+}

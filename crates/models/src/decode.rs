@@ -1,0 +1,183 @@
+//! Decodes the bytes of an answer into [`AnswerPart`]s, for every provider and wherever
+//! the bytes are cut. A body is an event stream or one JSON value, even if a stream was
+//! asked for. The first byte that isn't blank shows which.
+//!
+//! An answer that breaks off ends in [`AnswerPart::Failed`], never silently.
+
+use base::json;
+use serde_json::Value;
+
+use super::answer::AnswerBuilder;
+use super::call_ids::CallIds;
+use super::choice::Provider;
+use super::http_error::{ProviderError, find_problem};
+use super::mend::mend;
+use super::{AnswerPart, anthropic, openai, sse, workers_ai};
+
+/// The most bytes of an answer with its events: a long answer of 32,000 tokens at some
+/// 300 bytes per event, and half as much again.
+pub const MAX_ANSWER_BYTES: usize = 16 << 20;
+
+pub struct Decoder {
+    provider: Provider,
+    answer: AnswerBuilder,
+    body: BodyFormat,
+    too_long: Option<ProviderError>,
+}
+
+enum BodyFormat {
+    /// Nothing but blanks so far.
+    Unknown,
+    Stream(sse::Parser),
+    Whole(Vec<u8>),
+}
+
+impl Decoder {
+    pub fn new(provider: Provider, ids: CallIds) -> Self {
+        Self {
+            provider,
+            answer: AnswerBuilder::new(ids),
+            body: BodyFormat::Unknown,
+            too_long: None,
+        }
+    }
+
+    /// The parts that these bytes complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<AnswerPart> {
+        let mut bytes = bytes;
+        if matches!(self.body, BodyFormat::Unknown) {
+            let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
+            bytes = bytes.get(blank..).unwrap_or_default();
+            self.body = match bytes.first() {
+                None => BodyFormat::Unknown,
+                Some(b'{' | b'[') => BodyFormat::Whole(Vec::new()),
+                Some(_) => BodyFormat::Stream(sse::Parser::default()),
+            };
+        }
+        match &mut self.body {
+            BodyFormat::Unknown => {}
+            BodyFormat::Whole(whole) if whole.len() + bytes.len() > MAX_ANSWER_BYTES => {
+                self.fail_long();
+            }
+            BodyFormat::Whole(whole) => whole.extend_from_slice(bytes),
+            BodyFormat::Stream(parser) => match parser.push(bytes) {
+                Ok(events) => {
+                    for event in events {
+                        self.take_event(&event.data);
+                    }
+                }
+                Err(sse::TooLong) => self.fail_long(),
+            },
+        }
+        self.answer.take_parts()
+    }
+
+    /// Ends the body and returns the last parts.
+    pub fn end(&mut self) -> Vec<AnswerPart> {
+        match std::mem::replace(&mut self.body, BodyFormat::Unknown) {
+            BodyFormat::Unknown => self.fail("sent an empty answer"),
+            BodyFormat::Whole(whole) => match parse(&String::from_utf8_lossy(&whole)) {
+                Some(value) => {
+                    self.take_value(&value);
+                    match self.answer.has_said_anything() {
+                        true => self.answer.close(),
+                        false => self.fail("sent an answer that says nothing"),
+                    }
+                }
+                None => self.fail("sent an answer that is not valid JSON"),
+            },
+            BodyFormat::Stream(mut parser) => {
+                let last = parser.end().ok().flatten();
+                // A last event that is cut off is dropped; the failure below reports the
+                // cut.
+                let last =
+                    last.filter(|event| event.data.trim() == DONE || parse(&event.data).is_some());
+                if let Some(event) = last {
+                    self.take_event(&event.data);
+                }
+                match self.answer.has_finish() {
+                    true => self.answer.close(),
+                    false => self.fail("ended its answer in the middle"),
+                }
+            }
+        }
+        self.answer.take_parts()
+    }
+
+    /// Whether the rest of the body can be ignored.
+    pub fn is_over(&self) -> bool {
+        self.answer.is_over()
+    }
+
+    /// The failure that came instead of an answer, if the request is too long.
+    pub fn too_long(&self) -> Option<&ProviderError> {
+        self.too_long.as_ref()
+    }
+
+    /// Whether the answer failed because the provider is overloaded.
+    pub fn is_overload(&self) -> bool {
+        self.answer.is_overload()
+    }
+
+    fn take_event(&mut self, data: &str) {
+        if self.answer.is_over() {
+            return;
+        }
+        if data.trim() == DONE {
+            self.answer.close();
+            return;
+        }
+        match parse(data) {
+            Some(value) => self.take_value(&value),
+            // Some servers keep a connection alive with an empty event.
+            None if data.trim().is_empty() => {}
+            None => self.fail("sent an event that is not valid JSON"),
+        }
+    }
+
+    fn take_value(&mut self, value: &Value) {
+        if let Some(problem) = find_problem(value) {
+            let kind = problem.kind.as_ref();
+            let named = kind.map(|kind| format!(" (`{kind}`)"));
+            let named = named.unwrap_or_default();
+            let title = self.provider.title();
+            if problem.too_long.is_some() && !self.answer.has_said_anything() {
+                self.fail("refused the request for its length");
+                self.too_long = Some(problem);
+            } else if problem.is_overload {
+                let sentence = format!("{title} is overloaded{named}. Try again in a moment.");
+                self.answer.fail_overloaded(sentence);
+            } else {
+                self.fail(&format!("reported an error in its answer{named}"));
+            }
+            return;
+        }
+        match self.provider {
+            Provider::WorkersAi => workers_ai::read(value, &mut self.answer),
+            Provider::OpenAi => openai::read(value, &mut self.answer),
+            Provider::Own => openai::read_own(value, &mut self.answer),
+            Provider::Anthropic => anthropic::read(value, &mut self.answer),
+        }
+    }
+
+    fn fail_long(&mut self) {
+        self.fail("sent more than an answer may be");
+    }
+
+    fn fail(&mut self, what: &str) {
+        self.answer
+            .fail(format!("{} {what}.", self.provider.title()));
+    }
+}
+
+const DONE: &str = "[DONE]";
+
+fn parse(json: &str) -> Option<Value> {
+    let parsed = json::decode_tree(json);
+    parsed.or_else(|_| json::decode_tree(&mend(json))).ok()
+}
+
+/// White space, or a byte of a byte order mark: neither begins an answer.
+fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, 0xEF | 0xBB | 0xBF)
+}

@@ -1,0 +1,60 @@
+//! The demo's answers after its tools have answered.
+
+use serde_json::Value;
+
+use super::{cut, quote};
+use crate::message::ContextMessage;
+use base::action::Role;
+use base::json;
+use log::tool::ToolCall;
+
+/// Characters of a document, or of a search's results, that are repeated.
+const MAX_OUTPUT_CHARS: usize = 1_500;
+
+/// The demo's sentences about the results at the end of the conversation.
+pub fn report(messages: &[ContextMessage]) -> String {
+    let since = messages
+        .iter()
+        .rposition(|message| message.role == Role::Assistant);
+    let asked = since.and_then(|index| messages.get(index));
+    let calls = asked.map(ContextMessage::calls).unwrap_or_default();
+    let results = messages.iter().skip(since.map_or(0, |index| index + 1));
+    let sentences: Vec<String> = results
+        .filter(|message| message.role == Role::Tool)
+        .map(|result| {
+            let id = result.tool_call_id.as_ref();
+            sentence(result, calls.iter().find(|call| Some(&call.id) == id))
+        })
+        .collect();
+    sentences.join("\n\n")
+}
+
+fn sentence(result: &ContextMessage, call: Option<&ToolCall>) -> String {
+    let name = call
+        .map(|call| call.name.as_str())
+        .or(result.tool_name.as_ref().map(|name| name.as_str()))
+        .unwrap_or("the tool");
+    let said = |name: &str| -> String {
+        let arguments = call.map(|call| call.arguments.as_str()).unwrap_or_default();
+        let arguments = json::decode_tree(arguments).unwrap_or_default();
+        let word = arguments.get(name).and_then(Value::as_str);
+        quote(word.unwrap_or_default())
+    };
+    let output = cut(result.content.trim(), MAX_OUTPUT_CHARS);
+    if result.is_error == Some(true) {
+        return format!("`{name}` failed: {output}");
+    }
+    match name {
+        "set_context" => format!("I wrote it into `{}`: {}", said("label"), said("content")),
+        "session_search" | "search_context" if output.is_empty() => {
+            format!("I found nothing about “{}”.", said("query"))
+        }
+        "session_search" | "search_context" => {
+            format!("About “{}” I found:\n{output}", said("query"))
+        }
+        "load_context" => format!("I loaded `{}`. It says:\n{output}", said("key")),
+        "unload_context" => format!("I put `{}` away.", said("key")),
+        _ if output.is_empty() => format!("`{name}` answered with nothing."),
+        _ => format!("`{name}` answered: {output}"),
+    }
+}

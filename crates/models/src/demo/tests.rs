@@ -1,0 +1,262 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::FinishReason;
+use context::compaction::summary::render_prompt;
+
+/// A conversation with the demo, and the tools it has.
+#[derive(Default)]
+struct Talk {
+    system: Vec<String>,
+    messages: Vec<ContextMessage>,
+    tools: Vec<ToolDefinition>,
+}
+
+impl Talk {
+    fn with_tools(names: &[&str]) -> Self {
+        let tool = |name: &&str| {
+            let labels = json!({"label": {"type": "string", "enum": ["notes", "memory"]}});
+            let tool = json!({"name": name, "description": "", "parameters": {"type": "object", "properties": labels}});
+            serde_json::from_value(tool).unwrap()
+        };
+        Self {
+            tools: names.iter().map(tool).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn hear(&mut self, message: Value) {
+        self.messages.push(serde_json::from_value(message).unwrap());
+    }
+
+    fn answer(&self) -> Vec<AnswerPart> {
+        answer(&ModelRequest {
+            system: &self.system,
+            messages: &self.messages,
+            tools: &self.tools,
+            ..ModelRequest::default()
+        })
+    }
+
+    /// Says it; gives the text of the answer.
+    fn say(&mut self, text: &str) -> String {
+        self.hear(json!({"role": "user", "content": text}));
+        let text = said(&self.answer());
+        self.hear(json!({"role": "assistant", "content": text}));
+        text
+    }
+
+    /// Says it; the tool that is called answers so; gives the call and the text
+    /// after it.
+    fn ask(&mut self, text: &str, result: &str, is_error: bool) -> (Value, String) {
+        self.hear(json!({"role": "user", "content": text}));
+        let parts = self.answer();
+        assert_eq!(
+            parts.last(),
+            Some(&AnswerPart::Finish(FinishReason::ToolCalls))
+        );
+        let call = parts.iter().find_map(|part| match part {
+            AnswerPart::Call {
+                id,
+                name,
+                arguments,
+                ..
+            } => Some((id, name, serde_json::from_str::<Value>(arguments).unwrap())),
+            _ => None,
+        });
+        let (id, name, arguments) = call.unwrap();
+        let call = json!({"id": id, "name": name, "arguments": arguments});
+        self.hear(json!({"role": "assistant", "content": said(&parts), "toolCalls": [call]}));
+        self.hear(json!({"role": "tool", "toolCallId": id, "toolName": name, "content": result, "isError": is_error}));
+        let parts = self.answer();
+        assert_eq!(parts.last(), Some(&AnswerPart::Finish(FinishReason::Stop)));
+        let text = said(&parts);
+        self.hear(json!({"role": "assistant", "content": text}));
+        (call, text)
+    }
+}
+
+fn said(parts: &[AnswerPart]) -> String {
+    let text = |part: &AnswerPart| match part {
+        AnswerPart::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    parts.iter().filter_map(text).collect()
+}
+
+#[test]
+fn it_says_what_it_is_once_and_then_what_it_heard() {
+    let mut talk = Talk::default();
+    let first = talk.say("Hello");
+    assert!(first.starts_with(INTRODUCTION), "{first}");
+    assert!(first.contains("“Hello”") && first.contains("1 message"));
+    let second = talk.say("Hello again");
+    assert!(!second.contains("demo model"), "{second}");
+    assert!(second.contains("3 messages"));
+}
+
+#[test]
+fn it_streams_word_by_word_and_counts_what_it_says() {
+    let mut talk = Talk::default();
+    talk.hear(json!({"role": "user", "content": "Hello"}));
+    let parts = talk.answer();
+    assert!(parts.len() > 30);
+    assert_eq!(parts, talk.answer());
+    let Some(AnswerPart::Usage(usage)) = parts.get(parts.len() - 2) else {
+        panic!("no usage");
+    };
+    assert_eq!(usage.output_tokens, tokens::estimate(&said(&parts)));
+    assert_eq!(usage.input_tokens, tokens::estimate("Hello"));
+}
+
+#[test]
+fn it_remembers_into_the_memory_block_and_confirms() {
+    let mut talk = Talk::with_tools(&["set_context"]);
+    let (call, text) = talk.ask("Remember that I like tea.", "ok", false);
+    assert_eq!(
+        call,
+        json!({"id": "call_0", "name": "set_context",
+            "arguments": {"label": "memory", "content": "I like tea.", "action": "append"}})
+    );
+    assert!(text.contains("`memory`: I like tea."), "{text}");
+    assert!(text.starts_with(INTRODUCTION));
+    // The next call has an id of its own.
+    let (call, text) = talk.ask("remember milk", "Block `memory` is full.", true);
+    assert_eq!(call["id"], "call_1");
+    assert_eq!(text, "`set_context` failed: Block `memory` is full.");
+}
+
+#[test]
+fn without_the_tool_it_says_what_to_define() {
+    let mut talk = Talk::default();
+    talk.say("hi");
+    for (text, hint) in [
+        ("remember tea", "defineBlock"),
+        ("search tea", "sessionSearch"),
+        ("load tea", "putSkill"),
+        ("call tea", "I have no tools."),
+        ("what do you remember", "defineBlock"),
+        ("remember", "Remember what?"),
+        ("search", "Search for what?"),
+    ] {
+        let said = talk.say(text);
+        assert!(said.contains(hint), "{said}");
+    }
+}
+
+#[test]
+fn it_searches_conversations_before_entries() {
+    let mut talk = Talk::with_tools(&["search_context", "session_search"]);
+    let (call, text) = talk.ask("search for tea", "1. tea", false);
+    assert_eq!(call["name"], "session_search");
+    assert_eq!(call["arguments"], json!({"query": "tea"}));
+    assert!(text.ends_with("About “tea” I found:\n1. tea"), "{text}");
+    let mut talk = Talk::with_tools(&["search_context"]);
+    let (call, text) = talk.ask("search tea", "", false);
+    assert_eq!(call["arguments"], json!({"label": "notes", "query": "tea"}));
+    assert!(text.ends_with("I found nothing about “tea”."));
+}
+
+#[test]
+fn it_loads_a_document_by_its_key_and_by_label_and_key() {
+    let mut talk = Talk::with_tools(&["load_context"]);
+    let (call, text) = talk.ask("load skill code-review", "Read it twice.", false);
+    assert_eq!(
+        call["arguments"],
+        json!({"label": "notes", "key": "code-review"})
+    );
+    assert!(text.ends_with("It says:\nRead it twice."));
+    let (call, _) = talk.ask("load memory code-review", "", false);
+    assert_eq!(
+        call["arguments"],
+        json!({"label": "memory", "key": "code-review"})
+    );
+}
+
+#[test]
+fn it_calls_any_tool_by_name() {
+    let mut talk = Talk::with_tools(&["getWeather"]);
+    let (call, text) = talk.ask(
+        "call getWeather {\"city\": \"Lisbon\"}",
+        "{\"sunny\":true}",
+        false,
+    );
+    assert_eq!(call["arguments"], json!({"city": "Lisbon"}));
+    assert!(text.ends_with("`getWeather` answered: {\"sunny\":true}"));
+    assert!(
+        talk.say("call getWeather {city}")
+            .contains("must be a JSON object")
+    );
+    assert!(
+        talk.say("call getTime")
+            .contains("There is no tool `getTime`. My tools: `getWeather`.")
+    );
+}
+
+#[test]
+fn it_answers_what_it_remembers_from_the_prompt_and_the_conversation() {
+    let rule = "═".repeat(46);
+    let mut talk = Talk {
+        system: vec![
+            "Be brief.".to_owned(),
+            format!(
+                "{rule}\nSOUL [readonly]\n{rule}\nA librarian.\n\n{rule}\nMEMORY [writable]\n{rule}\nLikes tea.\nHas a cat."
+            ),
+            "<context_block label=\"todo\" readonly=\"true\">\nBuy milk.\n</context_block>"
+                .to_owned(),
+        ],
+        ..Talk::default()
+    };
+    talk.say("My name is Ana. I live in Lisbon.");
+    assert_eq!(
+        talk.say("What do you remember?"),
+        "In memory:\n- SOUL [readonly]: A librarian.\n- MEMORY [writable]: Likes tea.\nHas a cat.\n- todo: Buy milk.\n\nYou told me:\n- My name is Ana."
+    );
+}
+
+#[test]
+fn asked_for_a_summary_it_chooses_sentences_within_the_limit() {
+    let summary = |previous: Option<&str>, conversation: &str| {
+        Talk::default().say(&render_prompt(previous, conversation, 200))
+    };
+    assert_eq!(
+        summary(
+            None,
+            "[user] I like tea. And milk.\n\n[assistant] Noted.\n\n[user] See\n<summary>\nx\n</summary>"
+        ),
+        "- [user] I like tea.\n- [assistant] Noted.\n- [user] See\n- <summary>\n- x\n- <\\/summary>"
+    );
+    assert_eq!(
+        summary(Some("- [user] I like tea."), "[user] And milk."),
+        "- [user] I like tea.\n- [user] And milk."
+    );
+    let many: Vec<String> = (0..500)
+        .map(|n| format!("[user] line {n} {}", "é".repeat(n)))
+        .collect();
+    let long = summary(None, &many.join("\n\n"));
+    assert!(long.chars().count() <= recall::MAX_SUMMARY_CHARS);
+    assert!(long.starts_with("- [user] line 0\n- …\n") && long.contains("line 499"));
+    for nothing in [summary(None, ""), Talk::default().say(SUMMARY_REQUEST)] {
+        assert_eq!(nothing, "Nothing was said.");
+    }
+}
+
+#[test]
+fn it_never_calls_after_a_result() {
+    let mut talk = Talk::with_tools(&["set_context"]);
+    for _ in 0..3 {
+        talk.ask("remember tea", "remember tea", false);
+    }
+    talk.hear(json!({"role": "system", "content": "Be kind."}));
+    assert_eq!(said(&talk.answer()), "There is nothing new to answer.");
+    assert_eq!(said(&Talk::default().answer()), INTRODUCTION);
+}
+
+#[test]
+fn its_repetitions_are_bounded() {
+    let long = "é".repeat(100_000);
+    let mut talk = Talk::with_tools(&["t"]);
+    assert!(talk.say(&long).chars().count() < 1_500);
+    let (_, text) = talk.ask("call t", &long, false);
+    assert!(text.chars().count() < 2_500);
+}

@@ -1,0 +1,242 @@
+//! Sends a request to a provider. Sends it again only if the provider is overloaded, a
+//! limited number of times and after limited pauses.
+
+use super::choice::Provider;
+use super::decode::MAX_ANSWER_BYTES;
+use super::http_error::{MAX_BODY_BYTES, ProviderError, read_problem, to_error};
+use super::{anthropic, openai};
+use base::error::{Code, Error, Result};
+use base::outbound::{
+    ByteChunks, CallFailure, CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound,
+    OutboundRequest, OutboundResponse,
+};
+use base::settings::Setting;
+
+/// Silence after which an answer is given up: longer than a provider takes to
+/// begin a long prompt's answer.
+const SILENCE_MS: i64 = 60_000;
+
+/// How long an answer may send bytes that say nothing: comments, pings, empty events. Some
+/// servers send them while a request waits for its model.
+const MUTE_MS: i64 = 2 * 60_000;
+
+/// The longest time of one answer. In this time a page is written, even at one character
+/// a second.
+const MAX_ANSWER_MS: i64 = 30 * 60_000;
+
+/// How long a request may wait in line before it is sent.
+const WAIT_MS: i64 = 5 * 60_000;
+
+const LIMITS: CallLimits = CallLimits {
+    wait_ms: WAIT_MS,
+    silence_ms: SILENCE_MS,
+    mute_ms: Some(MUTE_MS),
+    total_ms: MAX_ANSWER_MS,
+    max_bytes: MAX_ANSWER_BYTES,
+};
+
+/// Times that a request is sent at most, the first included.
+const MAX_TRIES: u32 = 3;
+
+/// The pause before the second try; it doubles with each: 0.5 s, 1 s.
+const FIRST_PAUSE_MS: i64 = 500;
+
+/// The longest pause that a provider may ask for: a person is waiting, too.
+const MAX_PAUSE_MS: i64 = 10_000;
+
+/// The target of a request.
+pub enum ModelEndpoint<'a> {
+    /// The binding `AI`, with the model's name.
+    Ai(&'a str),
+    Http {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+    /// The class that extends this one, with the path that it is asked at.
+    Own(&'static str),
+}
+
+/// The path at which a class is asked for an answer of its model.
+pub const MODEL_PATH: &str = "model";
+
+/// The path at which a class is asked for vectors.
+pub const VECTORS_PATH: &str = "embed";
+
+/// Why there is no answer.
+pub struct Refusal {
+    pub error: Error,
+    /// Waiting may help.
+    pub is_overload: bool,
+    /// The binding exists, but a local run can't serve it.
+    pub is_remote_only: bool,
+}
+
+/// The endpoint of OpenAI or of a compatible server.
+pub fn openai_endpoint<'a>(outbound: &dyn Outbound, path: &str) -> Result<ModelEndpoint<'a>> {
+    let base_url = outbound.find_setting(Setting::OpenAiBaseUrl);
+    let key = outbound.find_setting(Setting::OpenAiApiKey);
+    if base_url.is_none() && key.is_none() {
+        return Err(missing_setting(
+            Setting::OpenAiApiKey,
+            "OpenAI needs the secret `OPENAI_API_KEY`: `npx wrangler secret put OPENAI_API_KEY`. For another server, set `OPENAI_BASE_URL`.",
+        ));
+    }
+    Ok(ModelEndpoint::Http {
+        url: openai::endpoint(base_url.as_deref(), path),
+        headers: openai::headers(key.as_deref()),
+    })
+}
+
+pub fn anthropic_endpoint<'a>(outbound: &dyn Outbound) -> Result<ModelEndpoint<'a>> {
+    let key = outbound.find_setting(Setting::AnthropicApiKey).ok_or_else(|| {
+        missing_setting(
+            Setting::AnthropicApiKey,
+            "Anthropic needs the secret `ANTHROPIC_API_KEY`: `npx wrangler secret put ANTHROPIC_API_KEY`.",
+        )
+    })?;
+    let base_url = outbound.find_setting(Setting::AnthropicBaseUrl);
+    Ok(ModelEndpoint::Http {
+        url: anthropic::url(base_url.as_deref()),
+        headers: anthropic::headers(&key),
+    })
+}
+
+fn missing_setting(setting: Setting, sentence: &str) -> Error {
+    Error::new(Code::NotConfigured, sentence).with("binding", setting.name())
+}
+
+/// Sends the request once. The returned answer has a status from 200 to 299.
+pub async fn attempt<'a>(
+    outbound: &'a dyn Outbound,
+    provider: Provider,
+    endpoint: &ModelEndpoint<'a>,
+    body: &str,
+) -> Result<OutboundResponse<'a>, Refusal> {
+    let sent = match endpoint {
+        ModelEndpoint::Ai(model) => outbound.run_ai(model, body.to_owned(), LIMITS),
+        ModelEndpoint::Http { url, headers } => outbound.send(OutboundRequest {
+            purpose: CallPurpose::Model,
+            place: Endpoint::Url(url.clone()),
+            headers: headers.clone(),
+            body: body.to_owned(),
+            limits: LIMITS,
+        }),
+        ModelEndpoint::Own(path) => outbound.send(OutboundRequest {
+            purpose: CallPurpose::Model,
+            place: Endpoint::Service {
+                binding: OWN_CLASS.to_owned(),
+                path: (*path).to_owned(),
+            },
+            headers: Vec::new(),
+            body: body.to_owned(),
+            limits: LIMITS,
+        }),
+    };
+    let mut answer = sent
+        .await
+        .map_err(|failure| unanswered(provider, &failure))?;
+    if (200..300).contains(&answer.status) {
+        return Ok(answer);
+    }
+    let said = read_head(answer.body.as_mut()).await;
+    let problem = read_problem(answer.status, &said);
+    Err(Refusal {
+        error: to_error(provider, answer.status, &problem, answer.retry_after),
+        is_overload: problem.is_overload && !problem.is_exhausted,
+        is_remote_only: false,
+    })
+}
+
+/// The refusal for an answer that did not come or broke off.
+pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
+    let is_remote_only = matches!(failure, CallFailure::RemoteOnly { .. });
+    let error = match failure {
+        CallFailure::NotConfigured { binding } => CallFailure::not_configured(binding),
+        CallFailure::Crowded => Error::new(
+            Code::RateLimited,
+            "Too many calls of this agent are under way. Try again when some have ended.",
+        )
+        .with("retryAfter", 5),
+        CallFailure::RemoteOnly { .. } => missing_setting(
+            Setting::Ai,
+            "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
+        ),
+        _ => Error::new(
+            Code::ModelFailed,
+            format!("{} did not answer: {}.", provider.title(), failure.reason()),
+        )
+        .with("provider", provider.name())
+        .with_cause(match failure {
+            CallFailure::Unreachable { cause } => Some(cause.clone()),
+            _ => None,
+        }),
+    };
+    Refusal {
+        error,
+        is_overload: false,
+        is_remote_only,
+    }
+}
+
+/// The refusal for an answer with a good status whose body reports an overload.
+pub fn overloaded(provider: Provider) -> Refusal {
+    let problem = ProviderError {
+        is_overload: true,
+        ..ProviderError::default()
+    };
+    Refusal {
+        error: to_error(provider, 200, &problem, None),
+        is_overload: true,
+        is_remote_only: false,
+    }
+}
+
+async fn read_head(body: &mut dyn ByteChunks) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < MAX_BODY_BYTES {
+        match body.next().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            // The status alone says enough.
+            Ok(None) | Err(_) => break,
+        }
+    }
+    bytes.truncate(MAX_BODY_BYTES);
+    bytes
+}
+
+/// Counts how often a request was tried.
+#[derive(Default)]
+pub struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    /// Waits if another try may help; else returns the error.
+    pub async fn wait(&mut self, outbound: &dyn Outbound, refusal: Refusal) -> Result<()> {
+        self.tries += 1;
+        let asked = refusal.error.details.get("retryAfter");
+        let asked_ms = asked.and_then(|seconds| seconds.as_i64()?.checked_mul(1000));
+        let pause_ms = asked_ms.unwrap_or(FIRST_PAUSE_MS << (self.tries - 1));
+        if !refusal.is_overload || self.tries >= MAX_TRIES || pause_ms > MAX_PAUSE_MS {
+            return Err(refusal.error);
+        }
+        outbound.sleep(pause_ms.max(0)).await;
+        Ok(())
+    }
+}
+
+/// Sends the request until there is an answer or another try can't help.
+pub async fn send<'a>(
+    outbound: &'a dyn Outbound,
+    provider: Provider,
+    endpoint: &ModelEndpoint<'a>,
+    body: &str,
+) -> Result<OutboundResponse<'a>> {
+    let mut backoff = Backoff::default();
+    loop {
+        match attempt(outbound, provider, endpoint, body).await {
+            Ok(answer) => return Ok(answer),
+            Err(refusal) => backoff.wait(outbound, refusal).await?,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Habits of servers that no specification tells, one test a habit.
+
+use serde_json::{Value, json};
+
+use super::heard;
+use crate::choice::Provider;
+
+fn stream(chunks: &[Value]) -> String {
+    let events: String = chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\n\n"))
+        .collect();
+    format!("{events}data: [DONE]\n\n")
+}
+
+fn delta(delta: Value) -> Value {
+    json!({"choices": [{"index": 0, "delta": delta}]})
+}
+
+fn openai(chunks: &[Value]) -> Vec<String> {
+    heard(Provider::OpenAi, &[stream(chunks).as_bytes()])
+}
+
+fn workers_ai(chunks: &[Value]) -> Vec<String> {
+    heard(Provider::WorkersAi, &[stream(chunks).as_bytes()])
+}
+
+fn whole(provider: Provider, value: &Value) -> Vec<String> {
+    heard(provider, &[value.to_string().as_bytes()])
+}
+
+fn calls(heard: &[String]) -> Vec<&str> {
+    heard
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.starts_with("call "))
+        .collect()
+}
+
+#[test]
+fn gemini_counts_every_parallel_call_zero() {
+    let call = |id: &str| json!({"tool_calls": [{"index": 0, "id": id, "type": "function", "function": {"name": "t", "arguments": "{}"}}]});
+    let heard = openai(&[delta(call("a")), delta(call("b"))]);
+    assert_eq!(calls(&heard), ["call 0 a t {}", "call 1 b t {}"]);
+}
+
+#[test]
+fn gemini_sends_calls_without_an_index_and_with_an_empty_id() {
+    let call = |n: i64| json!({"tool_calls": [{"id": "", "function": {"name": "t", "arguments": format!("{{\"n\":{n}}}")}}]});
+    let heard = openai(&[delta(call(1)), delta(call(2))]);
+    assert_eq!(
+        calls(&heard),
+        ["call 0 call_0 t {\"n\":1}", "call 1 call_1 t {\"n\":2}"]
+    );
+}
+
+#[test]
+fn ollama_says_stop_though_it_calls() {
+    let heard = openai(&[
+        delta(
+            json!({"content": "", "tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "t", "arguments": "{}"}}]}),
+        ),
+        json!({"choices": [{"delta": {"content": ""}, "finish_reason": "stop"}]}),
+    ]);
+    assert_eq!(calls(&heard), ["call 0 call_1 t {}"]);
+    assert_eq!(heard.last().unwrap(), "finish ToolCalls");
+}
+
+#[test]
+fn deepseek_says_what_it_thinks_under_a_name_of_its_own() {
+    let heard = openai(&[
+        delta(json!({"content": null, "reasoning_content": "hm"})),
+        delta(json!({"content": "yes", "reasoning_content": null})),
+    ]);
+    assert_eq!(heard, ["reasoning hm", "text yes", "finish Stop"]);
+}
+
+#[test]
+fn a_thought_that_is_said_under_both_names_is_heard_once() {
+    let heard = openai(&[delta(json!({"reasoning": "hm", "reasoning_content": "hm"}))]);
+    assert_eq!(heard, ["reasoning hm", "finish Stop"]);
+}
+
+#[test]
+fn mistral_sends_blocks_where_others_send_text() {
+    let heard = openai(&[delta(json!({"content": [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "text", "text": "yes"}
+    ]}))]);
+    assert_eq!(heard, ["reasoning hm", "text yes", "finish Stop"]);
+}
+
+#[test]
+fn a_refusal_is_said() {
+    let heard = openai(&[
+        delta(json!({"refusal": "I can't."})),
+        json!({"choices": [{"delta": {}, "finish_reason": "content_filter"}]}),
+    ]);
+    assert_eq!(heard, ["text I can't.", "finish ContentFilter"]);
+}
+
+#[test]
+fn azure_begins_with_a_chunk_of_no_choices() {
+    let heard = openai(&[
+        json!({"choices": [], "prompt_filter_results": []}),
+        delta(json!({"content": "a"})),
+    ]);
+    assert_eq!(heard, ["text a", "finish Stop"]);
+}
+
+#[test]
+fn an_error_inside_a_stream_is_named_and_not_quoted() {
+    let heard = openai(&[
+        delta(json!({"content": "a"})),
+        json!({"error": {"message": "sk-secret", "type": "server_error", "code": null}}),
+        delta(json!({"content": "b"})),
+    ]);
+    assert_eq!(
+        heard,
+        [
+            "text a",
+            "failed The OpenAI-compatible endpoint reported an error in its answer (`server_error`)."
+        ]
+    );
+}
+
+#[test]
+fn an_error_with_a_good_status_is_a_failure() {
+    for body in [
+        json!({"error": {"message": "x", "type": "server_error"}}),
+        json!({"errors": [{"message": "x", "code": "server_error"}], "success": false}),
+    ] {
+        let heard = whole(Provider::WorkersAi, &body);
+        assert_eq!(
+            heard,
+            ["failed Workers AI reported an error in its answer (`server_error`)."]
+        );
+    }
+}
+
+#[test]
+fn a_stream_may_end_without_done_once_it_said_why() {
+    let text =
+        stream(&[json!({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]})]);
+    let text = text.replace("data: [DONE]\n\n", "");
+    assert_eq!(
+        heard(Provider::OpenAi, &[text.as_bytes()]),
+        ["text a", "finish Stop"]
+    );
+}
+
+#[test]
+fn bodies_that_are_not_answers_are_failures() {
+    for (body, sentence) in [
+        ("", "sent an empty answer"),
+        (" \n", "sent an empty answer"),
+        ("{}", "sent an answer that says nothing"),
+        ("[]", "sent an answer that says nothing"),
+        ("{\"choices\":", "sent an answer that is not valid JSON"),
+        ("<html></html>", "ended its answer in the middle"),
+        (
+            "data: {nonsense\n\n",
+            "sent an event that is not valid JSON",
+        ),
+        ("data: 5\n\n", "ended its answer in the middle"),
+    ] {
+        assert_eq!(
+            heard(Provider::OpenAi, &[body.as_bytes()]),
+            [format!("failed The OpenAI-compatible endpoint {sentence}.")],
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn workers_ai_gives_an_answer_that_is_json_parsed() {
+    let heard = whole(
+        Provider::WorkersAi,
+        &json!({"response": {"city": "Lisbon"}}),
+    );
+    assert_eq!(heard, ["text {\"city\":\"Lisbon\"}", "finish Stop"]);
+    let heard = workers_ai(&[json!({"response": "n = "}), json!({"response": 7})]);
+    assert_eq!(heard, ["text n = ", "text 7", "finish Stop"]);
+}
+
+#[test]
+fn workers_ai_calls_without_ids_and_with_arguments_as_they_come() {
+    let heard = workers_ai(&[json!({"response": "", "tool_calls": [
+        {"name": "t", "arguments": {"a": 1}}, {"name": "t", "arguments": "{}"}, {"name": "u"}
+    ]})]);
+    assert_eq!(
+        calls(&heard),
+        [
+            "call 0 call_0 t {\"a\":1}",
+            "call 1 call_1 t {}",
+            "call 2 call_2 u {}"
+        ]
+    );
+    assert_eq!(heard.last().unwrap(), "finish ToolCalls");
+}
+
+#[test]
+fn workers_ai_saying_all_of_it_in_both_shapes_is_heard_once() {
+    let chunk = json!({"response": "a", "choices": [{"index": 0, "delta": {"content": "a"}}]});
+    assert_eq!(workers_ai(&[chunk]), ["text a", "finish Stop"]);
+}
+
+#[test]
+fn workers_ai_answers_whole_in_openais_shape_for_some_models() {
+    let body = json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "x", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    ]}, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}});
+    let heard = whole(Provider::WorkersAi, &body);
+    assert_eq!(calls(&heard), ["call 0 x t {}"]);
+    assert_eq!(heard.last().unwrap(), "finish ToolCalls");
+}
+
+#[test]
+fn workers_ai_behind_its_rest_api_is_in_an_envelope() {
+    let body = json!({"result": {"response": "a"}, "success": true, "errors": [], "messages": []});
+    assert_eq!(whole(Provider::WorkersAi, &body), ["text a", "finish Stop"]);
+}
+
+#[test]
+fn anthropic_may_send_events_that_nobody_knows_yet() {
+    let text = include_str!("../recorded/anthropic_text.txt").replace(
+        "event: ping\ndata: {\"type\": \"ping\"}",
+        "event: tomorrow\ndata: {\"type\": \"tomorrow\", \"index\": 0}",
+    );
+    let heard = heard(Provider::Anthropic, &[text.as_bytes()]);
+    assert_eq!(heard.last().unwrap(), "finish Stop");
+}
+
+#[test]
+fn anthropic_thinks_behind_a_curtain_at_times() {
+    let body = json!({"type": "message", "content": [
+        {"type": "redacted_thinking", "data": "EmwKAhgB"}, {"type": "text", "text": "a"}
+    ], "stop_reason": "refusal", "usage": {"input_tokens": 1, "output_tokens": 2}});
+    assert_eq!(
+        whole(Provider::Anthropic, &body),
+        [
+            "text a",
+            "kept {\"thoughts\":[{\"at\":0,\"block\":{\"data\":\"EmwKAhgB\",\"type\":\"redacted_thinking\"}}]}",
+            "usage 1 2",
+            "finish ContentFilter"
+        ]
+    );
+}
+
+#[test]
+fn half_an_emoji_does_not_lose_the_answer() {
+    let text = r#"data: {"response":"\ud83d"}
+
+data: {"response":" and \ud83d\ude00"}
+
+data: [DONE]
+
+"#;
+    assert_eq!(
+        heard(Provider::WorkersAi, &[text.as_bytes()]),
+        ["text \u{fffd}", "text  and \u{1F600}", "finish Stop"]
+    );
+}
+
+#[test]
+fn anthropic_does_things_of_its_own_that_are_not_calls() {
+    let text = include_str!("../recorded/anthropic_thinking_and_calls.txt").replace(
+        r#""type":"tool_use","id":"toolu_01X""#,
+        r#""type":"server_tool_use","id":"srv""#,
+    );
+    let heard = heard(Provider::Anthropic, &[text.as_bytes()]);
+    assert_eq!(calls(&heard), ["call 0 toolu_01Y now {}"]);
+}

@@ -1,0 +1,327 @@
+//! Searches entries of searchable blocks by words and by meaning. An entry is written
+//! first; its vector follows, or a later search makes it.
+
+use super::nearest::{
+    PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm, VectorReport,
+    VectorStore, embed_missing, find_nearest,
+};
+use super::{open_queries, spread};
+use base::columns::{find_value, load};
+use base::database::{Database, Row, SqlValue, find_row};
+use base::error::Result;
+use base::filter::{Filter, FilteredColumns};
+use base::json;
+use memory::Memory;
+use memory::definition::Definition;
+use memory::entries::{self, check_searchable, lives_here};
+use memory::entry::Entry;
+use memory::entry_query::{EntryQuery, Moment};
+use memory::entry_search;
+use memory::entry_search_elsewhere::search_elsewhere;
+use memory::entry_text::EntryText;
+use memory::found_entry::{FoundEntry, PastEntry};
+use memory::writer::MemoryWriter;
+use models::embedding::EmbeddingModel;
+use search::merge::merge;
+
+/// How long a write waits for its entry's vector, once the entry is written.
+const WRITE_PATIENCE_MS: i64 = 5_000;
+
+/// What a vector is made of: the title, then the text.
+const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
+
+/// What a search of blocks found.
+#[derive(Default)]
+pub struct EntryMatches {
+    /// Best first.
+    pub results: Vec<FoundEntry>,
+    /// What would have been found, and holds no longer.
+    pub past: Vec<PastEntry>,
+    /// `None`: the search used words alone, as intended.
+    pub vectors: Option<VectorReport>,
+}
+
+/// Writes an entry, then its vector. The entry stays written even if the model or the
+/// vector fails: a search makes missing vectors.
+pub async fn set(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &EntryText<'_>,
+    writer: MemoryWriter<'_>,
+) -> Result<Entry> {
+    let entry = entries::set(memory, block, text, writer).await?;
+    if lives_here(block)
+        && let Ok(Some(model)) = EmbeddingModel::find(memory.outbound)
+    {
+        let store = Entries {
+            db: memory.db,
+            blocks: std::slice::from_ref(block),
+            filter: None,
+        };
+        if let Ok(Some(number)) = store.find_missing(text.key, &model.name()) {
+            let numbers = [number];
+            let outbound = memory.outbound;
+            let _ = embed_missing(outbound, &model, &store, &numbers, WRITE_PATIENCE_MS).await;
+        }
+    }
+    Ok(entry)
+}
+
+/// The entries that the queries find in these blocks, best first, wherever the blocks live.
+/// Those that live here make one ranking, as if their entries were in one block. With blocks
+/// that live elsewhere, whose scores say nothing here, the rankings are merged by places.
+pub async fn search(
+    memory: &Memory<'_>,
+    blocks: &[Definition],
+    asked: &EntryQuery<'_>,
+) -> Result<EntryMatches> {
+    for block in blocks {
+        check_searchable(block)?;
+    }
+    let (here, elsewhere): (Vec<Definition>, Vec<Definition>) =
+        blocks.iter().cloned().partition(lives_here);
+    let are_several = blocks.len() > 1;
+    let mut rankings = Vec::new();
+    if !here.is_empty() {
+        let mut found = search_here(memory, &here, asked).await?;
+        if let (true, [block]) = (are_several, here.as_slice()) {
+            found.label(block);
+        }
+        rankings.push(found);
+    }
+    for block in &elsewhere {
+        let found = search_elsewhere(memory, block, asked).await?;
+        let mut found = EntryMatches {
+            results: found.results,
+            past: found.past,
+            vectors: found.vectors.and_then(|told| json::decode(told.get()).ok()),
+        };
+        if are_several {
+            found.label(block);
+        }
+        rankings.push(found);
+    }
+    match rankings.len() {
+        0 | 1 => Ok(rankings.pop().unwrap_or_default()),
+        _ => Ok(merge_matches(rankings, asked.most())),
+    }
+}
+
+impl EntryMatches {
+    /// Says that all that was found is in this block.
+    fn label(&mut self, block: &Definition) {
+        for found in &mut self.results {
+            found.label = Some(block.label.as_str().to_owned());
+        }
+        for past in &mut self.past {
+            past.label = Some(block.label.as_str().to_owned());
+        }
+    }
+}
+
+/// One ranking of what was found in several homes.
+fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
+    let mut merged = EntryMatches::default();
+    let mut entries = Vec::new();
+    let mut rankings = Vec::new();
+    for matches in found {
+        let first = entries.len();
+        let scores = matches.results.iter().enumerate();
+        rankings.push(
+            scores
+                .map(|(place, entry)| (first + place, entry.score))
+                .collect(),
+        );
+        entries.extend(matches.results.into_iter().map(Some));
+        merged.past.extend(matches.past);
+        merged.vectors = merged.vectors.or(matches.vectors);
+    }
+    merged.past.truncate(most);
+    for (place, score) in merge(rankings).into_iter().take(most) {
+        if let Some(entry) = entries.get_mut(place).and_then(Option::take) {
+            merged.results.push(FoundEntry { score, ..entry });
+        }
+    }
+    merged
+}
+
+async fn search_here(
+    memory: &Memory<'_>,
+    blocks: &[Definition],
+    asked: &EntryQuery<'_>,
+) -> Result<EntryMatches> {
+    let queries = asked.queries;
+    let mut nearest = Vec::new();
+    let mut report = None;
+    let (places, open) = open_queries(queries);
+    if !open.is_empty() {
+        match EmbeddingModel::find(memory.outbound) {
+            Ok(None) => {}
+            Ok(Some(model)) => {
+                let store = Entries {
+                    db: memory.db,
+                    blocks,
+                    filter: asked.filter,
+                };
+                let found = find_nearest(memory.outbound, &model, &open, &store).await?;
+                nearest = spread(queries.len(), &places, found.nearest);
+                report = Some(found.report);
+            }
+            Err(error) => report = Some(VectorReport::failed(error)),
+        }
+    }
+    let moment = Moment {
+        now_ms: memory.host.now_ms(),
+        as_of: asked.as_of,
+    };
+    let found = entry_search::find(memory.db, blocks, asked, &nearest, moment)?;
+    Ok(EntryMatches {
+        results: found.results,
+        past: found.past,
+        vectors: report,
+    })
+}
+
+/// The entries of some blocks.
+struct Entries<'a> {
+    db: &'a dyn Database,
+    blocks: &'a [Definition],
+    /// What an entry must have to be compared.
+    filter: Option<&'a Filter>,
+}
+
+impl Entries<'_> {
+    /// The number of the key's entry, if the entry has no vector of this model.
+    fn find_missing(&self, key: &str, model: &str) -> Result<Option<i64>> {
+        let Some(block) = self.blocks.first() else {
+            return Ok(None);
+        };
+        find_value(
+            self.db,
+            "SELECT e.number
+               FROM cf_agents_entries AS e
+               LEFT JOIN cf_agents_entry_vectors AS v
+                 ON v.number = e.number
+                AND v.model = ?4
+              WHERE e.scope = ?1
+                AND e.block = ?2
+                AND e.key = ?3
+                AND v.number IS NULL",
+            &[
+                block.scope.as_str().into(),
+                block.content_key().into(),
+                key.into(),
+                model.into(),
+            ],
+        )
+    }
+}
+
+impl VectorStore for Entries<'_> {
+    fn db(&self) -> &dyn Database {
+        self.db
+    }
+
+    /// Block after block, in the order of the keys, straight from their index: without a
+    /// filter, the entries' rows, and so their texts, are not read.
+    fn load_batch(
+        &self,
+        wanted: &VectorFilter<'_>,
+        cursor: Option<&VectorCursor>,
+    ) -> Result<VectorBatch> {
+        let (place, after) = match cursor {
+            Some(VectorCursor::InBlock(place, key)) => (*place, key.as_str()),
+            _ => (0, ""),
+        };
+        let Some(block) = self.blocks.get(place) else {
+            return Ok(VectorBatch::from_row(&Row::default(), wanted.batch));
+        };
+        let passes = match self.filter {
+            None => "1".to_owned(),
+            Some(filter) => filter.condition(&FilteredColumns::of_note("e.note"), "?7"),
+        };
+        let sql = format!(
+            "SELECT max(key), count(*),
+                    group_concat(number) FILTER (WHERE passes AND vector IS NOT NULL),
+                    group_concat(vector, '') FILTER (WHERE passes),
+                    group_concat(number) FILTER (WHERE passes AND vector IS NULL)
+               FROM (SELECT e.key, e.number, v.vector, {passes} AS passes
+                       FROM cf_agents_entries AS e
+                       LEFT JOIN cf_agents_entry_vectors AS v
+                         ON v.number = e.number
+                        AND v.model = ?4
+                        AND octet_length(v.vector) = ?5
+                      WHERE e.scope = ?1
+                        AND e.block = ?2
+                        AND e.key > ?3
+                      ORDER BY e.key
+                      LIMIT ?6)"
+        );
+        let mut params: Vec<SqlValue> = vec![
+            block.scope.as_str().into(),
+            block.content_key().into(),
+            after.into(),
+            wanted.model.into(),
+            wanted.bytes.into(),
+            wanted.batch.into(),
+        ];
+        params.extend(self.filter.map(|filter| SqlValue::from(filter.param())));
+        let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
+        let mut batch = VectorBatch::from_row(&row, wanted.batch);
+        batch.next = match batch.next {
+            Some(VectorCursor::Key(key)) => Some(VectorCursor::InBlock(place, key)),
+            _ if place + 1 < self.blocks.len() => {
+                Some(VectorCursor::InBlock(place + 1, String::new()))
+            }
+            _ => None,
+        };
+        Ok(batch)
+    }
+
+    fn is_talk(&self) -> bool {
+        false
+    }
+
+    /// A block has few entries beside a log's messages, and each of them counts.
+    fn form(&self) -> VectorForm {
+        VectorForm::Characters
+    }
+
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
+        let sql = format!(
+            "SELECT e.number, {TEXT} {TEXT_CHARS})
+               FROM json_each(?1) AS wanted
+              CROSS JOIN cf_agents_entries AS e
+                 ON e.number = wanted.value"
+        );
+        let texts = load(self.db, &sql, &[json::encode(&numbers)?.into()])?;
+        Ok(texts
+            .into_iter()
+            .map(|(number, stored)| PendingText {
+                number,
+                stored,
+                speaker: None,
+            })
+            .collect())
+    }
+
+    fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO cf_agents_entry_vectors (number, model, vector)
+             SELECT e.number, ?2, ?3
+               FROM cf_agents_entries AS e
+              WHERE e.number = ?1
+                AND {TEXT} {TEXT_CHARS}) = ?4
+                 ON CONFLICT (number) DO UPDATE
+                SET model = excluded.model,
+                    vector = excluded.vector"
+        );
+        let params = [
+            text.number.into(),
+            model.into(),
+            String::from_utf8_lossy(vector).into_owned().into(),
+            text.stored.as_str().into(),
+        ];
+        self.db.run(&sql, &params)
+    }
+}

@@ -1,0 +1,349 @@
+//! Searches events by words and by meaning, for an agent that switched vectors on. An
+//! append makes no vectors: a search makes and stores those that the newest events lack.
+
+use super::nearest::{
+    PendingText, ScannedTexts, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm,
+    VectorReport, VectorStore, find_nearest, read_numbers,
+};
+use super::{open_queries, signs, spread};
+use base::action::SAID_ACTIONS;
+use base::columns::{self, FromRow, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::{Error, Result};
+use base::json;
+use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
+use base::outbound::Outbound;
+use models::embedding::EmbeddingModel;
+use search::document::find_speaker;
+use search::find::{Hit, find};
+use search::fuse::Nearest;
+use search::progress::find_number;
+use search::request::{FILTERS, SearchRequest};
+use store::config::{DeployedConfig, load_config};
+
+/// The newest events of which a search looks for those that have no vector yet. Then it looks
+/// at as many events that are older than every vector.
+const MAX_CHECKED: i64 = 10_000;
+
+/// Vectors that a search reads if filters decide which it may use: the filters read each
+/// vector's event.
+const MAX_FILTERED: usize = 10_000;
+
+/// What a search found.
+pub struct EventMatches {
+    pub hits: Vec<Hit>,
+    /// `None`: the search used words alone, as intended.
+    pub vectors: Option<VectorReport>,
+}
+
+/// Needs the index of words.
+pub async fn search(
+    db: &dyn Database,
+    outbound: &dyn Outbound,
+    deployed: &DeployedConfig,
+    search: &SearchRequest<'_>,
+) -> Result<EventMatches> {
+    let by_words = |report| -> Result<EventMatches> {
+        Ok(EventMatches {
+            hits: find(db, search, &[])?,
+            vectors: report,
+        })
+    };
+    let model = EmbeddingModel::find(outbound);
+    let (places, queries) = open_queries(search.queries);
+    if model == Ok(None) || !load_config(db, deployed)?.vectors || places.is_empty() {
+        return by_words(None);
+    }
+    let model = match model {
+        Ok(Some(model)) => model,
+        Ok(None) => return by_words(None),
+        Err(error) => return by_words(Some(VectorReport::failed(error))),
+    };
+    let store = Events { db, search };
+    let found = find_nearest(outbound, &model, &queries, &store).await?;
+    let nearest = found.nearest.into_iter().map(|nearest| {
+        let items = nearest.items().iter();
+        let to_place = |(number, nearness): &(i64, f64)| (split_place(*number), *nearness);
+        Nearest::new(items.map(to_place).collect())
+    });
+    let nearest = spread(search.queries.len(), &places, nearest.collect());
+    Ok(EventMatches {
+        hits: find(db, search, &nearest)?,
+        vectors: Some(found.report),
+    })
+}
+
+/// The events that a search may return.
+struct Events<'a> {
+    db: &'a dyn Database,
+    search: &'a SearchRequest<'a>,
+}
+
+/// The text of an event, to make a vector of.
+struct SaidRow(PendingText);
+
+impl SaidRow {
+    /// Columns of an event `e` in a session `s`.
+    fn columns() -> String {
+        format!(
+            "s.number, e.seq, substr(e.content, 1, {TEXT_CHARS}),
+             iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
+             iif(octet_length(e.message) <= 8192, e.message, NULL)"
+        )
+    }
+}
+
+impl FromRow<'_> for SaidRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self(PendingText {
+            number: numbers::place(row.integer(0)?, row.integer(1)?),
+            stored: row.text(2)?.to_owned(),
+            speaker: find_speaker(row.find_text(3), row.find_text(4)),
+        }))
+    }
+}
+
+/// A batch as SQLite says it: where it ends, how many vectors it covers, the numbers of its
+/// vectors, the numbers of those that are stored as characters, and these.
+type StoredBatch = (
+    Option<i64>,
+    i64,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Events<'_> {
+    /// The first and the last number that the search may return. `None`: none.
+    fn find_range(&self) -> Result<Option<(i64, i64)>> {
+        let Some(session_id) = self.search.session_id else {
+            return Ok(Some((0, BEYOND_PLACES - 1)));
+        };
+        let number = find_number(self.db, session_id.as_str())?;
+        Ok(number.map(|number| (numbers::place(number, 0), numbers::place(number, MAX_SEQ))))
+    }
+
+    /// Events below a place that want a vector and have none, at most `most`, and where the
+    /// check ended. `None`: there are no more events.
+    ///
+    /// Only what people and the agent said gets a vector. What tools were given and
+    /// returned is mostly names and numbers, and most of a log: words find these events. A
+    /// message of megabytes is found by words alone, too: no row of the log holds its text.
+    fn load_said(
+        &self,
+        below: i64,
+        scanned: &ScannedTexts<'_>,
+        most: usize,
+    ) -> Result<(Vec<i64>, Option<i64>)> {
+        let (number, seq) = split_place(below);
+        let only = match self.search.session_id {
+            Some(_) => "s.id = ?1",
+            None => "?1 IS NULL",
+        };
+        let sql = format!(
+            "SELECT min(place), count(*), group_concat(place) FILTER (WHERE is_wanted)
+               FROM (SELECT {place} AS place,
+                            e.action IN {SAID_ACTIONS}
+                            AND octet_length(e.content) > 0
+                            AND {FILTERS} {session} AS is_wanted
+                       FROM cf_agents_sessions AS s
+                      CROSS JOIN cf_agents_events AS e
+                         ON e.session_id = s.id
+                        AND e.seq < iif(s.number = ?5, ?6, {MAX_SEQ} + 1)
+                      WHERE s.number <= ?5
+                        AND {only}
+                      ORDER BY s.number DESC, e.seq DESC
+                      LIMIT {MAX_CHECKED})",
+            place = numbers::place_sql("s.number", "e.seq"),
+            session = self.search.session_condition("?7"),
+        );
+        let mut params: Vec<SqlValue> = vec![self.search.session_id.map(|id| id.as_str()).into()];
+        params.extend(self.search.filters());
+        params.extend([number.into(), seq.into()]);
+        params.extend(self.search.session_param());
+        let found: Option<(Option<i64>, i64, Option<String>)> =
+            columns::find(self.db, &sql, &params)?;
+        let (end, checked, said) = found.unwrap_or_default();
+        let said = read_numbers(&said.unwrap_or_default());
+        let missing = said.into_iter().filter(|number| !scanned.has(*number));
+        let is_full = checked >= MAX_CHECKED;
+        Ok((missing.take(most).collect(), end.filter(|_| is_full)))
+    }
+}
+
+impl VectorStore for Events<'_> {
+    fn db(&self) -> &dyn Database {
+        self.db
+    }
+
+    /// The vectors alone, the newest event of the newest session first: a row for each text
+    /// that is compared. Only if there are filters, each vector's event is read as well.
+    fn load_batch(
+        &self,
+        wanted: &VectorFilter<'_>,
+        cursor: Option<&VectorCursor>,
+    ) -> Result<VectorBatch> {
+        let Some((first, last)) = self.find_range()? else {
+            return Ok(VectorBatch::default());
+        };
+        let below = match cursor {
+            Some(VectorCursor::Number(place)) => *place,
+            _ => last + 1,
+        };
+        let is_wanted = match self.search.is_filtered() {
+            false => "?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned(),
+            true => format!(
+                "EXISTS (SELECT 1
+                           FROM cf_agents_sessions AS s
+                          CROSS JOIN cf_agents_events AS e
+                             ON e.session_id = s.id
+                            AND e.seq = {seq}
+                          WHERE s.number = {number}
+                            AND {FILTERS} {session})",
+                session = self.search.session_condition("?10"),
+                number = numbers::session_number_sql("v.place"),
+                seq = numbers::seq_sql("v.place"),
+            ),
+        };
+        let sql = format!(
+            "SELECT coalesce(CAST(group_concat(vector, '') FILTER (WHERE is_wanted AND is_blob) AS BLOB), x''),
+                    json_array(min(place), count(*),
+                               group_concat(place) FILTER (WHERE is_wanted AND is_blob),
+                               group_concat(place) FILTER (WHERE is_wanted AND NOT is_blob),
+                               group_concat(vector, '') FILTER (WHERE is_wanted AND NOT is_blob))
+               FROM (SELECT v.place, v.vector,
+                            {is_wanted} AS is_wanted,
+                            typeof(v.vector) = 'blob' AS is_blob
+                       FROM cf_agents_event_vectors AS v
+                      WHERE v.place BETWEEN ?5 AND ?1 - 1
+                        AND v.model = ?6
+                        AND octet_length(v.vector) = iif(typeof(v.vector) = 'blob', ?7, ?8)
+                      ORDER BY v.place DESC
+                      LIMIT ?9)",
+        );
+        let mut params: Vec<SqlValue> = vec![below.into()];
+        params.extend(self.search.filters());
+        params.extend([
+            first.into(),
+            wanted.model.into(),
+            wanted.bytes.into(),
+            wanted.dimensions.into(),
+            wanted.batch.into(),
+        ]);
+        params.extend(self.search.session_param());
+        let Some((vectors, row)) = self.db.find_bytes_and_text(&sql, &params)? else {
+            return Ok(VectorBatch::default());
+        };
+        let (last, count, numbers, earlier, characters): StoredBatch =
+            json::decode(&row).map_err(|_| Error::storage("a batch of vectors is not a list"))?;
+        let dimensions = usize::try_from(wanted.dimensions).unwrap_or(0).max(1);
+        let earlier = read_numbers(&earlier.unwrap_or_default());
+        let characters = characters.unwrap_or_default();
+        let characters = characters.as_bytes().chunks_exact(dimensions);
+        Ok(VectorBatch {
+            numbers: read_numbers(&numbers.unwrap_or_default()),
+            vectors,
+            earlier: earlier
+                .into_iter()
+                .zip(characters.map(signs::of_characters))
+                .collect(),
+            missing: Vec::new(),
+            next: last
+                .map(VectorCursor::Number)
+                .filter(|_| count >= wanted.batch),
+        })
+    }
+
+    fn most_compared(&self, most: usize) -> usize {
+        match self.search.is_filtered() {
+            true => most.min(MAX_FILTERED),
+            false => most,
+        }
+    }
+
+    /// The newest events first. Then those that are older than every vector: an agent that
+    /// switches vectors on late gets them from the newest message backwards.
+    fn load_missing(&self, scanned: &ScannedTexts<'_>, most: usize) -> Result<Vec<i64>> {
+        let newest = numbers::place(MAX_SESSION_NUMBER, MAX_SEQ) + 1;
+        let (mut missing, end) = self.load_said(newest, scanned, most)?;
+        let oldest = scanned.numbers.last().filter(|_| scanned.is_whole);
+        if let (Some(end), Some(oldest)) = (end, oldest)
+            && missing.len() < most
+        {
+            let room = most - missing.len();
+            missing.extend(self.load_said(end.min(*oldest), scanned, room)?.0);
+        }
+        Ok(missing)
+    }
+
+    fn is_talk(&self) -> bool {
+        true
+    }
+
+    fn form(&self) -> VectorForm {
+        VectorForm::Signs
+    }
+
+    fn convert(&self, vectors: &[(i64, Vec<u8>)]) -> Result<()> {
+        let vectors: Vec<(i64, String)> = vectors
+            .iter()
+            .map(|(place, vector)| (*place, to_hex(vector)))
+            .collect();
+        self.db.run(
+            "UPDATE cf_agents_event_vectors AS v
+                SET vector = unhex(wanted.value ->> 1)
+               FROM json_each(?1) AS wanted
+              WHERE v.place = wanted.value ->> 0
+                AND typeof(v.vector) = 'text'",
+            &[json::encode(&vectors)?.into()],
+        )
+    }
+
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
+        let sql = format!(
+            "SELECT {columns}
+               FROM json_each(?1) AS wanted
+              CROSS JOIN cf_agents_sessions AS s
+                 ON s.number = {number}
+              CROSS JOIN cf_agents_events AS e
+                 ON e.session_id = s.id
+                AND e.seq = {seq}
+              WHERE e.content IS NOT NULL",
+            columns = SaidRow::columns(),
+            number = numbers::session_number_sql("wanted.value"),
+            seq = numbers::seq_sql("wanted.value")
+        );
+        let said: Vec<SaidRow> = load(self.db, &sql, &[json::encode(&numbers)?.into()])?;
+        Ok(said.into_iter().map(|SaidRow(text)| text).collect())
+    }
+
+    fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()> {
+        let (session, seq) = split_place(text.number);
+        let sql = format!(
+            "INSERT INTO cf_agents_event_vectors (place, model, vector)
+             SELECT ?1, ?2, unhex(?3)
+               FROM cf_agents_sessions AS s
+              CROSS JOIN cf_agents_events AS e
+                 ON e.session_id = s.id
+                AND e.seq = ?6
+              WHERE s.number = ?5
+                AND substr(e.content, 1, {TEXT_CHARS}) = ?4
+                 ON CONFLICT (place) DO UPDATE
+                SET model = excluded.model,
+                    vector = excluded.vector"
+        );
+        let params = [
+            text.number.into(),
+            model.into(),
+            to_hex(vector).into(),
+            text.stored.as_str().into(),
+            session.into(),
+            seq.into(),
+        ];
+        self.db.run(&sql, &params)
+    }
+}

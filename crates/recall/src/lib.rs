@@ -1,0 +1,46 @@
+//! Finds what was said or kept: asks words and meanings, and makes one ranking of both.
+//! Words are always asked. If an embedding model is configured, texts get vectors. A search then also finds texts whose vectors are near the query's, even
+//! if they share no word with it.
+//!
+//! The rule it protects: words never wait for meanings. A text is written and found by
+//! its words whatever the model does. Vectors follow, a bounded number at a time. If the
+//! model fails, a search still finds everything that words find.
+
+pub mod entries;
+pub mod events;
+mod nearest;
+pub mod questions;
+mod signs;
+mod vector;
+
+pub use nearest::VectorReport;
+
+use std::hash::Hash;
+
+use search::fuse::Nearest;
+use search::query::WordQuery;
+
+/// The queries that meaning takes part in: all but those with phrases or beginnings of words.
+/// Each with its place among all.
+fn open_queries(queries: &[String]) -> (Vec<usize>, Vec<String>) {
+    let parsed = WordQuery::parse_all(queries);
+    let open = (0..).zip(queries).zip(&parsed);
+    open.filter(|(_, parsed)| parsed.is_open())
+        .map(|((place, query), _)| (place, query.clone()))
+        .unzip()
+}
+
+/// Puts what is nearest to the open queries at their places among all queries.
+fn spread<T: Copy + Eq + Hash>(
+    queries: usize,
+    places: &[usize],
+    nearest: Vec<Nearest<T>>,
+) -> Vec<Nearest<T>> {
+    let mut all: Vec<Nearest<T>> = (0..queries).map(|_| Nearest::default()).collect();
+    for (place, nearest) in places.iter().zip(nearest) {
+        if let Some(slot) = all.get_mut(*place) {
+            *slot = nearest;
+        }
+    }
+    all
+}

@@ -1,0 +1,515 @@
+//! Finds the texts of a store that are nearest to a query, and makes missing vectors.
+//!
+//! Three steps: ask the model for the queries' vectors, read every vector of the store, and
+//! make a bounded number of missing vectors. No transaction holds an await. A vector is
+//! kept only for the text that it was made of.
+
+use serde::{Deserialize, Serialize};
+
+use super::signs::{self, SignQuery};
+use super::vector::{self, QueryVector};
+use base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
+use base::error::{Code, Error, Result};
+use base::outbound::{Outbound, in_time};
+use models::embedding::{EmbeddingModel, embed};
+use search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
+
+/// Bytes of vectors that one search compares: those of 10,000 vectors of 384 numbers, a byte
+/// each, or of 80,000, a bit each.
+const MAX_COMPARED_BYTES: usize = 10_000 * 384;
+
+/// Texts that one search compares, however short their vectors are.
+const MAX_COMPARED: usize = 80_000;
+
+/// The most vectors that one search stores anew as bits, of those that an earlier build
+/// stored as characters.
+const MAX_CONVERTED: usize = 512;
+
+/// The most missing vectors that one search makes.
+pub const MAX_EMBEDDED: usize = 64;
+
+/// Bytes of texts in one request to the model; a text that is longer goes alone. A model on a
+/// small machine needs a second for so many, so that each search gets some vectors made.
+const MAX_REQUEST_BYTES: usize = 32 * 1024;
+
+/// How long a search waits for its query's vector, and for the missing vectors.
+const QUERY_PATIENCE_MS: i64 = 3_000;
+const TEXTS_PATIENCE_MS: i64 = 5_000;
+
+/// The most vectors that one statement returns, and their most bytes together.
+const BATCH: usize = 4_000;
+const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
+
+/// Characters of a text that its vector is made of. The usual models read 512 tokens,
+/// about as much text. In every script 2,000 characters make fewer than 8,191 tokens,
+/// beyond which OpenAI's models refuse a text.
+pub const TEXT_CHARS: i64 = 2_000;
+
+/// How vectors took part in a search.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct VectorReport {
+    /// Some texts have no vector yet. The next searches make the missing vectors.
+    pub pending: bool,
+    /// Why vectors took no part in the search, or only some of them did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ReportedError>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+pub struct ReportedError {
+    pub code: String,
+    pub message: String,
+}
+
+impl VectorReport {
+    pub fn failed(error: Error) -> Self {
+        Self {
+            pending: false,
+            error: Some(ReportedError {
+                code: error.code.name().to_owned(),
+                message: error.into_message(),
+            }),
+        }
+    }
+}
+
+/// A store of texts and their vectors. A number identifies each text.
+pub trait VectorStore {
+    fn db(&self) -> &dyn Database;
+
+    /// What comes after `cursor`, at most `wanted.batch` texts.
+    fn load_batch(
+        &self,
+        wanted: &VectorFilter<'_>,
+        cursor: Option<&VectorCursor>,
+    ) -> Result<VectorBatch>;
+
+    /// How the store's vectors are stored.
+    fn form(&self) -> VectorForm;
+
+    /// The numbers of texts that have no vector, at most `most`, beside those that the
+    /// batches say. `scanned` are the texts that have one.
+    fn load_missing(&self, _scanned: &ScannedTexts<'_>, _most: usize) -> Result<Vec<i64>> {
+        Ok(Vec::new())
+    }
+
+    /// Stores vectors of an earlier form anew. Each still belongs to the text of its number.
+    fn convert(&self, _vectors: &[(i64, Vec<u8>)]) -> Result<()> {
+        Ok(())
+    }
+
+    /// The texts of these numbers that still exist.
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>>;
+
+    /// How many texts one search compares, of at most `most`.
+    fn most_compared(&self, most: usize) -> usize {
+        most
+    }
+
+    /// Whether the texts are turns of talks: the turns right before and after a text have the
+    /// numbers right below and above it.
+    fn is_talk(&self) -> bool;
+
+    /// Stores a vector, if the stored text is still the one that the vector was made of.
+    /// Must run in a transaction.
+    fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()>;
+}
+
+/// How a store's vectors are stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum VectorForm {
+    /// A character per number (`vector.rs`).
+    Characters,
+    /// A bit per number (`signs.rs`).
+    Signs,
+}
+
+impl VectorForm {
+    pub fn bytes_of(self, dimensions: usize) -> usize {
+        match self {
+            Self::Characters => dimensions,
+            Self::Signs => signs::bytes_of(dimensions),
+        }
+    }
+
+    fn pack(self, vector: &[f32]) -> Vec<u8> {
+        match self {
+            Self::Characters => vector::pack(vector).into_bytes(),
+            Self::Signs => signs::pack(vector),
+        }
+    }
+}
+
+/// The texts that a scan found a vector of.
+pub struct ScannedTexts<'a> {
+    /// Their numbers, the highest first.
+    pub numbers: &'a [i64],
+    /// There are no more vectors in the store.
+    pub is_whole: bool,
+}
+
+impl ScannedTexts<'_> {
+    /// Whether a text has a vector, or may have one that the scan did not reach.
+    pub fn has(&self, number: i64) -> bool {
+        let oldest = self.numbers.last();
+        let is_beyond = !self.is_whole && oldest.is_some_and(|oldest| number < *oldest);
+        is_beyond
+            || self
+                .numbers
+                .binary_search_by(|known| number.cmp(known))
+                .is_ok()
+    }
+}
+
+/// A query's vector, to which a store's vectors are compared.
+enum Query {
+    Characters(QueryVector),
+    Signs(SignQuery),
+}
+
+impl Query {
+    fn new(form: VectorForm, vector: &[f32]) -> Option<Self> {
+        match form {
+            VectorForm::Characters => QueryVector::new(vector).map(Self::Characters),
+            VectorForm::Signs => SignQuery::new(vector).map(Self::Signs),
+        }
+    }
+
+    fn dimensions(&self) -> usize {
+        match self {
+            Self::Characters(query) => query.dimensions(),
+            Self::Signs(query) => query.dimensions(),
+        }
+    }
+
+    fn compare(&self, stored: &[u8]) -> f64 {
+        f64::from(match self {
+            Self::Characters(query) => query.compare(stored),
+            Self::Signs(query) => query.compare(stored),
+        })
+    }
+}
+
+/// A text that needs a vector.
+pub struct PendingText {
+    pub number: i64,
+    /// The first [`TEXT_CHARS`] characters of the stored text.
+    pub stored: String,
+    /// Who said the text, if known: without its speaker, a turn of a talk means less.
+    pub speaker: Option<String>,
+}
+
+impl PendingText {
+    fn told(&self) -> String {
+        match &self.speaker {
+            Some(speaker) => format!("{speaker}: {}", self.stored),
+            None => self.stored.clone(),
+        }
+    }
+}
+
+/// The vectors that can be compared: of this model, of this length.
+pub struct VectorFilter<'a> {
+    pub model: &'a str,
+    pub dimensions: i64,
+    /// Bytes of a stored vector.
+    pub bytes: i64,
+    /// Texts per statement.
+    pub batch: i64,
+}
+
+/// Where a batch ended, in the terms of its store.
+#[derive(Clone, Debug)]
+pub enum VectorCursor {
+    Number(i64),
+    Key(String),
+    /// The place of a block among those that are searched, and a key in it.
+    InBlock(usize, String),
+}
+
+/// A part of a store: the numbers of texts that have a vector, their vectors in a row, and
+/// the numbers of texts that have none.
+#[derive(Default)]
+pub struct VectorBatch {
+    pub numbers: Vec<i64>,
+    pub vectors: Vec<u8>,
+    /// Numbers whose vectors are of an earlier form, with the vectors in today's form.
+    pub earlier: Vec<(i64, Vec<u8>)>,
+    pub missing: Vec<i64>,
+    /// Where the next batch begins. `None`: this batch is the last.
+    pub next: Option<VectorCursor>,
+}
+
+impl VectorBatch {
+    /// Reads a row of five columns: where the batch ends, how many texts it covers, the
+    /// numbers of texts with a vector, the vectors, and the numbers of texts without one.
+    /// A batch of fewer than `most` texts is the last.
+    pub fn from_row(row: &Row, most: i64) -> Self {
+        let numbers = |column| read_numbers(row.find_text(column).unwrap_or_default());
+        let key = || {
+            row.find_text(0)
+                .map(|key| VectorCursor::Key(key.to_owned()))
+        };
+        let last = row.find_integer(0).map(VectorCursor::Number).or_else(key);
+        let is_full = row.find_integer(1).unwrap_or(0) >= most;
+        Self {
+            numbers: numbers(2),
+            vectors: row.find_text(3).unwrap_or_default().as_bytes().to_vec(),
+            earlier: Vec::new(),
+            missing: numbers(4),
+            next: last.filter(|_| is_full),
+        }
+    }
+}
+
+/// Numbers with commas between them.
+pub fn read_numbers(list: &str) -> Vec<i64> {
+    list.split(',').filter_map(|n| n.parse().ok()).collect()
+}
+
+/// The texts nearest to each query, by their numbers.
+#[derive(Default)]
+pub struct NearestMatches {
+    pub nearest: Vec<Nearest<i64>>,
+    pub report: VectorReport,
+}
+
+/// Finds the texts nearest to each of the queries in the store. If the model fails, or its
+/// vectors can't be stored, the report says so. Only a failed read fails the search.
+pub async fn find_nearest(
+    outbound: &dyn Outbound,
+    model: &EmbeddingModel,
+    queries: &[String],
+    store: &dyn VectorStore,
+) -> Result<NearestMatches> {
+    let queries = match embed_queries(outbound, model, queries, store.form()).await {
+        Ok(queries) => queries,
+        Err(error) => {
+            return Ok(NearestMatches {
+                report: VectorReport::failed(error),
+                ..NearestMatches::default()
+            });
+        }
+    };
+    let name = model.name();
+    let ScanResult {
+        mut found,
+        mut missing,
+        earlier,
+    } = scan(store, &name, &queries)?;
+    let mut report = VectorReport {
+        pending: missing.len() > MAX_EMBEDDED,
+        error: None,
+    };
+    if !earlier.is_empty()
+        && let Err(error) = store.convert(&earlier)
+    {
+        report = VectorReport {
+            pending: true,
+            ..VectorReport::failed(error)
+        };
+    }
+    if !missing.is_empty() {
+        missing.truncate(MAX_EMBEDDED);
+        let (made, outcome) =
+            embed_missing(outbound, model, store, &missing, TEXTS_PATIENCE_MS).await;
+        for (query, found) in queries.iter().zip(&mut found) {
+            let of_same_length = made
+                .iter()
+                .filter(|made| made.dimensions == query.dimensions());
+            found.extend(of_same_length.map(|made| (made.number, query.compare(&made.vector))));
+        }
+        if let Err(error) = outcome {
+            report = VectorReport {
+                pending: true,
+                ..VectorReport::failed(error)
+            };
+        }
+    }
+    let nearest = found.into_iter().map(|found| {
+        Nearest::new(match store.is_talk() {
+            true => with_neighbours(found, NEIGHBOUR_SHARE),
+            false => found,
+        })
+    });
+    Ok(NearestMatches {
+        nearest: nearest.collect(),
+        report,
+    })
+}
+
+/// The vectors of the queries, all of one length, by one request.
+async fn embed_queries(
+    outbound: &dyn Outbound,
+    model: &EmbeddingModel,
+    texts: &[String],
+    form: VectorForm,
+) -> Result<Vec<Query>> {
+    let vectors = embed_in_time(outbound, model, texts, QUERY_PATIENCE_MS).await?;
+    let queries: Option<Vec<Query>> = vectors
+        .iter()
+        .map(|vector| Query::new(form, vector))
+        .collect();
+    let queries = queries.ok_or_else(|| {
+        Error::new(
+            Code::ModelFailed,
+            "The embedding model sent nothing but zeros. Check `EMBEDDING_MODEL`.",
+        )
+    })?;
+    let dimensions = queries.first().map(Query::dimensions);
+    if queries
+        .iter()
+        .any(|query| Some(query.dimensions()) != dimensions)
+    {
+        return Err(Error::new(
+            Code::ModelFailed,
+            "The embedding model sent vectors of different lengths. Check `EMBEDDING_MODEL`.",
+        ));
+    }
+    Ok(queries)
+}
+
+async fn embed_in_time(
+    outbound: &dyn Outbound,
+    model: &EmbeddingModel,
+    texts: &[String],
+    patience_ms: i64,
+) -> Result<Vec<Vec<f32>>> {
+    let pause = outbound.sleep(patience_ms);
+    let outcome = in_time(pause, embed(outbound, model, texts)).await;
+    outcome.unwrap_or_else(|| Err(too_slow(patience_ms)))
+}
+
+fn too_slow(patience_ms: i64) -> Error {
+    Error::new(
+        Code::ModelFailed,
+        format!(
+            "The embedding model took longer than {} s. The search used what it had.",
+            patience_ms / 1000
+        ),
+    )
+}
+
+struct ScanResult {
+    /// For each query, how near each compared text is.
+    found: Vec<Vec<(i64, f64)>>,
+    /// At most [`MAX_EMBEDDED`] + 1 numbers.
+    missing: Vec<i64>,
+    /// Vectors to store anew, at most [`MAX_CONVERTED`].
+    earlier: Vec<(i64, Vec<u8>)>,
+}
+
+/// Reads the store's vectors once, whatever the number of queries.
+fn scan(store: &dyn VectorStore, model: &str, queries: &[Query]) -> Result<ScanResult> {
+    let dimensions = queries.first().map_or(0, Query::dimensions);
+    let bytes = store.form().bytes_of(dimensions).max(1);
+    // A vector of an earlier form takes a byte per number.
+    let batch = BATCH.min(BATCH_BYTES / dimensions.max(1)).max(1);
+    let wanted = VectorFilter {
+        model,
+        dimensions: dimensions as i64,
+        bytes: bytes as i64,
+        batch: batch as i64,
+    };
+    let mut scanned = ScanResult {
+        found: queries.iter().map(|_| Vec::new()).collect(),
+        missing: Vec::new(),
+        earlier: Vec::new(),
+    };
+    let mut numbers = Vec::new();
+    let mut cursor = None;
+    let mut left = store.most_compared(MAX_COMPARED.min(MAX_COMPARED_BYTES / bytes));
+    let mut is_whole = false;
+    while left > 0 {
+        let batch = store.load_batch(&wanted, cursor.as_ref())?;
+        for (query, found) in queries.iter().zip(&mut scanned.found) {
+            let vectors = batch.vectors.chunks_exact(bytes);
+            let compared = batch.numbers.iter().zip(vectors);
+            found.extend(compared.map(|(number, vector)| (*number, query.compare(vector))));
+            let earlier = batch.earlier.iter();
+            found.extend(earlier.map(|(number, vector)| (*number, query.compare(vector))));
+        }
+        let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
+        scanned.missing.extend(batch.missing.iter().take(room));
+        numbers.extend(batch.numbers);
+        numbers.extend(batch.earlier.iter().map(|(number, _)| *number));
+        let room = MAX_CONVERTED.saturating_sub(scanned.earlier.len());
+        scanned.earlier.extend(batch.earlier.into_iter().take(room));
+        cursor = batch.next;
+        if cursor.is_none() {
+            is_whole = true;
+            break;
+        }
+        left = left.saturating_sub(wanted.batch as usize);
+    }
+    let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    let texts = ScannedTexts {
+        numbers: &numbers,
+        is_whole,
+    };
+    scanned.missing.extend(store.load_missing(&texts, room)?);
+    Ok(scanned)
+}
+
+/// A vector that was made and stored.
+pub struct MadeVector {
+    pub number: i64,
+    pub dimensions: usize,
+    pub vector: Vec<u8>,
+}
+
+/// Asks the model for the texts' vectors, a few at a time, and stores them. Returns what was
+/// made, also if a later request failed or took too long.
+pub async fn embed_missing(
+    outbound: &dyn Outbound,
+    model: &EmbeddingModel,
+    store: &dyn VectorStore,
+    numbers: &[i64],
+    patience_ms: i64,
+) -> (Vec<MadeVector>, Result<()>) {
+    let mut made = Vec::new();
+    let work = embed_in_requests(outbound, model, store, numbers, &mut made);
+    let outcome = in_time(outbound.sleep(patience_ms), work).await;
+    let outcome = outcome.unwrap_or_else(|| Err(too_slow(patience_ms)));
+    (made, outcome)
+}
+
+async fn embed_in_requests(
+    outbound: &dyn Outbound,
+    model: &EmbeddingModel,
+    store: &dyn VectorStore,
+    numbers: &[i64],
+    made: &mut Vec<MadeVector>,
+) -> Result<()> {
+    let name = model.name();
+    let mut texts = store.load_texts(numbers)?.into_iter().peekable();
+    while texts.peek().is_some() {
+        let mut bytes = 0;
+        let mut asked = Vec::new();
+        while let Some(text) = texts.next_if(|text| {
+            bytes += text.stored.len();
+            asked.is_empty() || bytes <= MAX_REQUEST_BYTES
+        }) {
+            asked.push(text);
+        }
+        let contents: Vec<String> = asked.iter().map(PendingText::told).collect();
+        let vectors = embed(outbound, model, &contents).await?;
+        made.extend(atomically(store.db(), || {
+            let mut stored = Vec::with_capacity(asked.len());
+            for (text, vector) in asked.iter().zip(&vectors) {
+                let packed = store.form().pack(vector);
+                store.store(text, &name, &packed)?;
+                stored.push(MadeVector {
+                    number: text.number,
+                    dimensions: vector.len(),
+                    vector: packed,
+                });
+            }
+            Ok(stored)
+        })?);
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! What a caller asks for: one query, or several.
+
+use base::error::{Error, Result};
+use search::query::MAX_QUERIES;
+
+/// The queries of a request that gives either `query` or `queries`.
+pub fn one_or_several(query: Option<String>, queries: Option<Vec<String>>) -> Result<Vec<String>> {
+    match (query, queries) {
+        (Some(_), Some(_)) => Err(Error::invalid(
+            "queries",
+            "Give `query` or `queries`, not both.",
+        )),
+        (Some(query), None) => Ok(vec![query]),
+        (None, Some(queries)) => Ok(queries),
+        (None, None) => Err(Error::invalid(
+            "query",
+            format!("Give `query`, or `queries` with 1 to {MAX_QUERIES} of them."),
+        )),
+    }
+}

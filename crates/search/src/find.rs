@@ -1,0 +1,275 @@
+//! Runs a search. The index gives candidates; their texts decide the order.
+
+use crate::request::SearchRequest;
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::asked::AskedWords;
+use super::candidates::{IndexMatch, IndexMatches, load_candidates};
+use super::counter::{Candidate, TermCounter, asked};
+use super::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
+use super::fuse::{Nearest, fuse_found};
+use super::merge::merge;
+use super::order::{CandidateSource, order};
+use super::progress::find_number;
+use super::query::WordQuery;
+use super::read::PageRow;
+use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
+use super::speaker::named_at_start;
+use super::stem::stem;
+use super::texts::{PAGE, from_places, read_texts};
+use super::time_words::TIME_STEMS;
+use super::weights::WEIGHTS;
+use super::words::words;
+use base::columns::{FromRow, load};
+use base::database::{Database, Row};
+use base::error::Result;
+
+/// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
+const INLINE_BYTES: usize = 16 << 10;
+
+/// Bytes of a text's beginning in which the speaker's name is looked for.
+const MAX_BEGINNING: usize = 64;
+
+/// The most hits that one statement reads.
+const HITS_PAGE: usize = 128;
+
+/// Slices of 1 MB that are read of each body to cut a snippet.
+const SNIPPET_SLICES: i64 = 1;
+
+/// A hit's event, and what the hit says about the event's session.
+struct HitRow {
+    event: PageRow,
+    /// The number of the event's session.
+    number: i64,
+    session_id: String,
+    session_name: Option<String>,
+}
+
+impl HitRow {
+    /// Columns of an event `e` in a session `s`.
+    fn columns() -> String {
+        let event = PageRow::columns(&INLINE_BYTES.to_string());
+        format!("{event}, s.number, s.id, s.name")
+    }
+}
+
+impl FromRow<'_> for HitRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        const NEXT: usize = PageRow::WIDTH;
+        Ok(Self {
+            event: row.read()?,
+            number: row.integer(NEXT)?,
+            session_id: row.text(NEXT + 1)?.to_owned(),
+            session_name: row.find_text(NEXT + 2).map(str::to_owned),
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Hit {
+    pub session_id: String,
+    pub session_name: Option<String>,
+    pub id: String,
+    #[cfg_attr(feature = "testing", schemars(extend("enum" = base::action::Role::ALL.map(base::action::Role::name))))]
+    pub role: String,
+    #[cfg_attr(feature = "testing", schemars(extend("enum" = base::action::Action::ALL.map(base::action::Action::name))))]
+    pub action: String,
+    pub seq: i64,
+    pub created_at: i64,
+    /// About 240 characters of the event's text, unchanged except for `…` at a cut.
+    pub snippet: String,
+    /// Where the found words are in the snippet: the start and end of each word, in
+    /// UTF-16 units, as JavaScript counts.
+    pub highlights: Vec<Highlight>,
+    /// Compares the results of one search. Scores of different searches cannot be
+    /// compared.
+    pub score: f64,
+}
+
+/// Ranks the events that words find together with the events that are nearest by meaning:
+/// `nearest` has those of each query, or nothing.
+pub fn find(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    nearest: &[Nearest<(i64, i64)>],
+) -> Result<Vec<Hit>> {
+    let number = match search.session_id {
+        Some(session_id) => find_number(db, session_id.as_str())?,
+        None => None,
+    };
+    if search.session_id.is_some() && number.is_none() {
+        return Ok(Vec::new());
+    }
+    let queries = WordQuery::parse_all(search.queries);
+    let mut stems: Vec<String> = Vec::new();
+    let mut rankings = Vec::new();
+    for (place, query) in queries.iter().enumerate() {
+        if query.is_empty() {
+            continue;
+        }
+        let offer = load_candidates(db, search, query, number)?;
+        let mut texts = TextReader::new(db, search, query, &offer);
+        let ranked = order(&mut texts, query, &offer, &WEIGHTS, queries.len())?;
+        rankings.push(fuse_found(ranked, nearest.get(place)));
+        stems.extend(offer.terms.into_iter().map(|term| term.stem));
+    }
+    let prefixes: Vec<String> = queries
+        .into_iter()
+        .flat_map(|query| query.prefixes)
+        .collect();
+    let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
+    to_hits(db, search, &merge(rankings), &mut asked)
+}
+
+/// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the
+/// query.
+pub struct TextReader<'a> {
+    db: &'a dyn Database,
+    search: &'a SearchRequest<'a>,
+    asked: AskedWords<'a>,
+}
+
+impl<'a> TextReader<'a> {
+    pub fn new(
+        db: &'a dyn Database,
+        search: &'a SearchRequest<'a>,
+        query: &'a WordQuery,
+        offer: &'a IndexMatches,
+    ) -> Self {
+        let marks = if query.asks_when { TIME_STEMS } else { &[] };
+        Self {
+            db,
+            search,
+            asked: asked(&offer.terms, &query.prefixes, marks),
+        }
+    }
+}
+
+impl CandidateSource for TextReader<'_> {
+    /// Skips events that are gone or that the filters exclude.
+    fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>> {
+        let offered: HashMap<(i64, i64), (usize, f64)> = (0..)
+            .zip(events)
+            .map(|(index, offered)| (offered.place, (index, offered.score)))
+            .collect();
+        let mut places: Vec<(i64, i64)> = events.iter().map(|offered| offered.place).collect();
+        // Neighbours are read together.
+        places.sort();
+        let mut read = Vec::new();
+        for page in places.chunks(PAGE) {
+            read_texts(self.db, self.search, page, &mut |place, event| {
+                let (index, score) = offered.get(&place).copied().unwrap_or_default();
+                read.push((index, to_candidate(place, event, &mut self.asked, score)));
+            })?;
+        }
+        read.sort_by_key(|(a, _)| *a);
+        Ok(read.into_iter().map(|(_, candidate)| candidate).collect())
+    }
+}
+
+/// Turns the best ranked events into hits, up to the search's limit.
+fn to_hits(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    ranked: &[((i64, i64), f64)],
+    asked: &mut AskedWords<'_>,
+) -> Result<Vec<Hit>> {
+    let mut hits = Vec::new();
+    let mut left = ranked;
+    // Events that are gone, or that the filters exclude, make room for the next ones.
+    while hits.len() < search.limit && !left.is_empty() {
+        let most = (search.limit - hits.len()).min(HITS_PAGE);
+        let Some((page, rest)) = left.split_at_checked(most.min(left.len())) else {
+            break;
+        };
+        left = rest;
+        let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
+        let (events, params) = from_places(search, &places)?;
+        let sql = format!("SELECT {} {events}", HitRow::columns());
+        let rows: Vec<HitRow> = load(db, &sql, &params)?;
+        let mut rows: HashMap<(i64, i64), HitRow> = rows
+            .into_iter()
+            .map(|row| ((row.number, row.event.seq()), row))
+            .collect();
+        for (place, score) in page {
+            if let Some(row) = rows.remove(place) {
+                hits.extend(to_hit(db, row, *score, asked)?);
+            }
+        }
+    }
+    Ok(hits)
+}
+
+fn to_candidate(
+    (session, seq): (i64, i64),
+    event: &EventText<'_>,
+    asked: &mut AskedWords<'_>,
+    index_score: f64,
+) -> Candidate {
+    let mut counter = TermCounter::new(asked);
+    let mut last_char = None;
+    let mut has_number = false;
+    let mut beginning = String::new();
+    read_text(event, MAX_TEXT_BYTES, &mut |piece| {
+        if beginning.len() < MAX_BEGINNING {
+            beginning.push_str(
+                piece
+                    .get(..piece.floor_char_boundary(MAX_BEGINNING))
+                    .unwrap_or_default(),
+            );
+        }
+        last_char = piece.trim_end().chars().next_back().or(last_char);
+        has_number |= piece.bytes().any(|byte| byte.is_ascii_digit());
+        counter.read(piece);
+    });
+    for word in about(event) {
+        counter.take_about(&stem(&word));
+    }
+    let mut is_by_named = false;
+    for word in find_speaker(event.metadata, event.message)
+        .iter()
+        .flat_map(|name| words(name))
+    {
+        is_by_named |= counter.take_about(&stem(&word));
+    }
+    // Of several people in one log, some write who speaks before what is said.
+    for word in named_at_start(&beginning).into_iter().flat_map(words) {
+        is_by_named |= counter.asks_for(&stem(&word));
+    }
+    let mut candidate = counter.end(session, seq, event.created_at, index_score);
+    candidate.role = event.role;
+    candidate.is_question = matches!(last_char, Some('?' | '？'));
+    candidate.has_number = has_number;
+    candidate.is_by_named = is_by_named;
+    candidate
+}
+
+fn to_hit(
+    db: &dyn Database,
+    row: HitRow,
+    score: f64,
+    asked: &mut AskedWords<'_>,
+) -> Result<Option<Hit>> {
+    let session_id = row.session_id;
+    let Some(event) = row.event.find_event(db, &session_id, SNIPPET_SLICES)? else {
+        return Ok(None);
+    };
+    let text = text_of(&event.as_text(), MAX_SCANNED_BYTES);
+    let snippet = snippet(&text, asked);
+    Ok(Some(Hit {
+        session_id,
+        session_name: row.session_name,
+        role: event.action.role().name().to_owned(),
+        snippet: snippet.text,
+        highlights: snippet.highlights,
+        id: event.id,
+        action: event.action.name().to_owned(),
+        seq: event.seq,
+        created_at: event.created_at,
+        score: (score * 10_000.0).round() / 10_000.0,
+    }))
+}

@@ -1,0 +1,383 @@
+//! Writes and removes the index's rows. The cost of either doesn't grow with the index.
+//! Nothing is done for an agent that never searched.
+
+use serde::Serialize;
+
+use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
+use super::progress::{self, StoredProgress, find_state};
+use super::stem::stem;
+use super::words::WordSplitter;
+use base::columns::{find, find_value};
+use base::database::{Database, MAX_LIST_BYTES, SqlValue};
+use base::error::{Error, Result};
+use base::json::{self, json};
+use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
+use store::stored::SEARCH;
+
+/// The most bytes of one column in one row of the index. Two columns are sent as one JSON
+/// value, which stays below the engine's limit for values.
+const MAX_COLUMN_BYTES: usize = 700_000;
+
+/// The lowest rowid of a row that holds a further part of a long text.
+pub const FIRST_PART: i64 = BEYOND_PLACES;
+
+/// From here on, each session's parts have a range of their own. Parts that an earlier
+/// build wrote stand below, those of all sessions in one range.
+pub const OWN_PARTS: i64 = FIRST_PART + MAX_SEQ + 1;
+
+/// How complete the search index is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum IndexState {
+    /// Nobody has searched yet, so there is no index.
+    None,
+    /// Some events are not in the index yet.
+    Building,
+    /// The index holds every event.
+    Complete,
+}
+
+pub fn find_index_state(db: &dyn Database) -> Result<IndexState> {
+    Ok(match find_state(db)? {
+        None => IndexState::None,
+        Some(progress::WHOLE) => IndexState::Complete,
+        Some(_) => IndexState::Building,
+    })
+}
+
+/// How much of a session is in the index.
+#[derive(Clone, Copy)]
+pub struct SessionIndex {
+    pub number: i64,
+    state: StoredProgress,
+    /// The session's events from this `seq` on are in the index.
+    from: i64,
+}
+
+impl SessionIndex {
+    /// Whether the index holds this event. An event that is not in the index yet is read
+    /// later, with the text that it has by then.
+    pub fn holds(&self, seq: i64) -> bool {
+        seq >= self.from
+    }
+
+    /// Whether new events, of which `seq` is the first, are to be indexed. If so, stores
+    /// that the session is indexed from `seq` on. Must run in the transaction that
+    /// indexes the events.
+    pub fn admit(&self, db: &dyn Database, seq: i64) -> Result<bool> {
+        if self.holds(seq) {
+            return Ok(true);
+        }
+        self.state.keep(db, self.number, seq)?;
+        Ok(true)
+    }
+}
+
+/// `None`: no search has asked for this session, or there is no such session.
+pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
+    // One statement and one row, whoever has searched: the rows that a caller reads say
+    // nothing of other sessions.
+    let sql = "SELECT s.number, (SELECT value FROM cf_agents_config WHERE key = ?2)
+                 FROM cf_agents_sessions AS s
+                WHERE s.id = ?1";
+    let found: Option<(i64, Option<String>)> = find(db, sql, &[session_id.into(), SEARCH.into()])?;
+    match found {
+        Some((number, stored)) => place_of(db, number, stored.as_deref()),
+        None => Ok(None),
+    }
+}
+
+/// As [`find_place`], for the session with this number. `stored`: the index's state, as
+/// it is stored under [`SEARCH`](store::stored::SEARCH).
+pub fn place_of(
+    db: &dyn Database,
+    number: i64,
+    stored: Option<&str>,
+) -> Result<Option<SessionIndex>> {
+    let Some(state) = progress::parse_state(stored)? else {
+        return Ok(None);
+    };
+    let from = state.find_from(db, number)?;
+    // Other sessions were searched, each by callers who see it alone.
+    if state == progress::ASKED && from == progress::NOTHING {
+        return Ok(None);
+    }
+    Ok(Some(SessionIndex {
+        number,
+        state,
+        from,
+    }))
+}
+
+/// Collects rows for the index and writes them, one statement per full list.
+pub struct IndexWriter<'a> {
+    db: &'a dyn Database,
+    rows: Vec<serde_json::Value>,
+    bytes: usize,
+    known: KnownStems,
+}
+
+impl<'a> IndexWriter<'a> {
+    pub fn new(db: &'a dyn Database) -> Self {
+        Self {
+            db,
+            rows: Vec::new(),
+            bytes: 0,
+            known: KnownStems::default(),
+        }
+    }
+
+    /// Indexes an event: one row, and further rows that lead to the event if its text is
+    /// long. Words are split and written as they come: a text of any length needs one
+    /// row's memory.
+    pub fn add(&mut self, number: i64, seq: i64, event: &EventText<'_>) -> Result<()> {
+        if !has_place(number, seq) {
+            return Ok(());
+        }
+        let about = about_column(event);
+        let mut part = IndexedWords::default();
+        let mut parts = 0;
+        let mut outcome = Ok(());
+        let mut known = std::mem::take(&mut self.known);
+        {
+            let known = &mut known;
+            let mut take = |word: &str| {
+                if outcome.is_err() {
+                    return;
+                }
+                if part.is_full() {
+                    let full = std::mem::take(&mut part);
+                    outcome = self.push_part(number, seq, parts, full, &about);
+                    parts += 1;
+                }
+                part.add(word, known);
+            };
+            let mut cutter = WordSplitter::default();
+            read_text(event, MAX_TEXT_BYTES, &mut |piece| {
+                cutter.read(piece, &mut take);
+            });
+            cutter.end(&mut take);
+        }
+        self.known = known;
+        outcome?;
+        self.push_part(number, seq, parts, part, &about)
+    }
+
+    fn push_part(
+        &mut self,
+        number: i64,
+        seq: i64,
+        parts_before: usize,
+        part: IndexedWords,
+        about: &str,
+    ) -> Result<()> {
+        let id = match parts_before {
+            0 => numbers::place(number, seq),
+            _ => self.new_part(number, seq)?,
+        };
+        self.push(id, &part.stems, &part.words, about)
+    }
+
+    fn new_part(&self, number: i64, seq: i64) -> Result<i64> {
+        let sql = "INSERT INTO cf_agents_search_parts (rowid_, number, seq)
+                   SELECT coalesce(max(rowid_) + 1, ?1), ?3, ?4
+                     FROM cf_agents_search_parts
+                    WHERE rowid_ BETWEEN ?1 AND ?2
+                RETURNING rowid_";
+        let params = [
+            numbers::part_place(number, 0).into(),
+            numbers::part_place(number, MAX_SEQ).into(),
+            number.into(),
+            seq.into(),
+        ];
+        find_value(self.db, sql, &params)?.ok_or_else(|| Error::storage("a part without a number"))
+    }
+
+    fn push(&mut self, rowid: i64, stems: &str, words: &str, about: &str) -> Result<()> {
+        let bytes = stems.len() + words.len() + about.len() + 64;
+        if self.bytes + bytes > MAX_LIST_BYTES {
+            self.flush()?;
+        }
+        self.bytes += bytes;
+        self.rows.push(json!([rowid, stems, words, about]));
+        Ok(())
+    }
+
+    pub fn flush(&mut self) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        self.bytes = 0;
+        let rows = SqlValue::Text(json::encode(&std::mem::take(&mut self.rows))?);
+        self.db.run(
+            "INSERT INTO cf_agents_search (rowid, stems, words, about)
+             SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
+               FROM json_each(?1)",
+            &[rows],
+        )
+    }
+}
+
+/// The text of a row's columns: words separated by spaces.
+#[derive(Default)]
+struct IndexedWords {
+    stems: String,
+    words: String,
+}
+
+impl IndexedWords {
+    /// Whether the next word might not fit: it has up to 64 characters of 4 bytes, and
+    /// needs a space.
+    fn is_full(&self) -> bool {
+        self.stems.len().max(self.words.len()) + 257 > MAX_COLUMN_BYTES
+    }
+
+    fn add(&mut self, word: &str, known: &mut KnownStems) {
+        if !self.words.is_empty() {
+            self.stems.push(' ');
+            self.words.push(' ');
+        }
+        known.push_stem(word, &mut self.stems);
+        self.words.push_str(word);
+    }
+}
+
+/// Remembers the stems of words that came before: most words of a long text come again. A
+/// word has one slot, from which it drives another word: at most 1,024 slots of 512 bytes.
+#[derive(Default)]
+struct KnownStems {
+    /// Words so far, up to [`FEW_WORDS`]. For these, nothing is remembered.
+    seen: usize,
+    slots: Vec<(String, String)>,
+}
+
+const SLOTS: usize = 1024;
+
+/// A short message is indexed sooner than the slots are made.
+const FEW_WORDS: usize = 200;
+
+impl KnownStems {
+    /// Writes the word's stem to the end of `stems`.
+    fn push_stem(&mut self, word: &str, stems: &mut String) {
+        if self.seen < FEW_WORDS {
+            self.seen += 1;
+            return stems.push_str(&stem(word));
+        }
+        if self.slots.is_empty() {
+            self.slots.resize_with(SLOTS, Default::default);
+        }
+        // FNV-1a.
+        let hash = word.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        let Some((known, its_stem)) = self.slots.get_mut(hash as usize % SLOTS) else {
+            return;
+        };
+        if known != word {
+            word.clone_into(known);
+            *its_stem = stem(word);
+        }
+        stems.push_str(its_stem);
+    }
+}
+
+/// Removes events of one session, and their vectors. Only searches make vectors, so
+/// without an index there are none. Must run in the transaction that deletes or changes
+/// the events.
+pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<()> {
+    let numbered = seqs.iter().filter(|seq| has_place(place.number, **seq));
+    let rowids: Vec<i64> = numbered
+        .map(|seq| numbers::place(place.number, *seq))
+        .collect();
+    let rowids = [SqlValue::Text(json::encode(&rowids)?)];
+    for (table, column) in [
+        ("cf_agents_search", "rowid"),
+        ("cf_agents_event_vectors", "place"),
+    ] {
+        let sql = format!(
+            "DELETE FROM {table}
+              WHERE {column} IN (SELECT value FROM json_each(?1))"
+        );
+        db.run(&sql, &rowids)?;
+    }
+    let params: [SqlValue; 2] = [place.number.into(), SqlValue::Text(json::encode(&seqs)?)];
+    db.run(
+        "DELETE FROM cf_agents_search
+          WHERE rowid IN (SELECT rowid_
+                            FROM cf_agents_search_parts
+                           WHERE number = ?1
+                             AND seq IN (SELECT value FROM json_each(?2)))",
+        &params,
+    )?;
+    db.run(
+        "DELETE FROM cf_agents_search_parts
+          WHERE number = ?1
+            AND seq IN (SELECT value FROM json_each(?2))",
+        &params,
+    )
+}
+
+/// Removes a whole session. Must run while the session's events still exist.
+pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
+    let Some(place) = find_place(db, session_id)? else {
+        return Ok(());
+    };
+    if !has_place(place.number, 0) {
+        return Ok(());
+    }
+    db.run(
+        "DELETE FROM cf_agents_event_vectors
+          WHERE place BETWEEN ?1 AND ?2",
+        &[
+            numbers::place(place.number, 0).into(),
+            numbers::place(place.number, MAX_SEQ).into(),
+        ],
+    )?;
+    let sql = format!(
+        "DELETE FROM cf_agents_search
+          WHERE rowid IN (SELECT {place}
+                            FROM cf_agents_sessions AS s
+                            JOIN cf_agents_events AS e ON e.session_id = s.id
+                           WHERE s.id = ?1
+                             AND e.seq <= {MAX_SEQ})",
+        place = numbers::place_sql("s.number", "e.seq")
+    );
+    db.run(&sql, &[session_id.into()])?;
+    db.run(
+        "DELETE FROM cf_agents_search
+          WHERE rowid IN (SELECT rowid_ FROM cf_agents_search_parts WHERE number = ?1)",
+        &[place.number.into()],
+    )?;
+    db.run(
+        "DELETE FROM cf_agents_search_parts WHERE number = ?1",
+        &[place.number.into()],
+    )?;
+    // A later session may get this number.
+    progress::forget(db, place.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stem_that_is_remembered_is_the_words_own() {
+        let mut known = KnownStems::default();
+        // More words than slots, each again and again.
+        for round in 0..5_usize {
+            for number in 0..3_000_usize {
+                let letters: String = [number % 19, number / 19 % 23, number / 437]
+                    .iter()
+                    .filter_map(|letter| "deploymnrghtsaiuwckbfvz".chars().nth(*letter))
+                    .collect();
+                let ending = ["ing", "ed", "s", "ational", ""][(number + round) % 5];
+                let word = format!("{letters}{ending}");
+                let mut stems = String::new();
+                known.push_stem(&word, &mut stems);
+                assert_eq!(stems, stem(&word));
+            }
+        }
+        assert_eq!(known.slots.len(), SLOTS);
+    }
+}

@@ -1,0 +1,103 @@
+//! Orders what the index offers for a query: by words, best first. Asks for texts, and never
+//! reads them itself, so that a measurement can order the same texts by other weights.
+
+use std::collections::HashSet;
+
+use super::candidates::{IndexMatch, IndexMatches};
+use super::counter::Candidate;
+use super::query::WordQuery;
+use super::rank::Ranking;
+use super::weights::Weights;
+use base::error::Result;
+
+/// If the query is a question: the most candidates, best first, whose neighbours become
+/// candidates too, and how far a neighbour may stand away. 80 more texts are read at most.
+/// Several queries share them.
+const MAX_SURROUNDED: usize = 20;
+const SURROUNDING: i64 = 2;
+
+/// If the query is not a question: the most candidates that ask something, best first, whose
+/// next turn becomes a candidate too.
+const MAX_ANSWERED: usize = 10;
+
+/// Where the texts of events come from.
+pub trait CandidateSource {
+    /// Those of the events that exist and that the search may return, in this order.
+    fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>>;
+}
+
+/// The place of an event and its score.
+pub type Ranked = ((i64, i64), f64);
+
+/// The ranking of one query by words, best first. `queries` is how many the search has.
+pub fn order(
+    source: &mut dyn CandidateSource,
+    query: &WordQuery,
+    offer: &IndexMatches,
+    weights: &Weights,
+    queries: usize,
+) -> Result<Vec<Ranked>> {
+    let ranking = Ranking {
+        weights,
+        terms: &offer.terms,
+        asks_agent: query.asks_agent,
+        asks_when: query.asks_when,
+    };
+    let mut candidates = source.read(&offer.events)?;
+    // An answer to a question, or the rest of a thought, may repeat none of its words.
+    if query.is_open() {
+        let neighbours = find_neighbours(&ranking, &candidates, query.is_question, queries);
+        candidates.extend(source.read(&neighbours)?);
+    }
+    let scores = ranking.scores(&candidates);
+    let mut ranked: Vec<Ranked> = candidates
+        .iter()
+        .map(|candidate| (candidate.session, candidate.seq))
+        .zip(scores)
+        .collect();
+    ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
+    Ok(ranked)
+}
+
+/// The turns around the best candidates that are not candidates yet. If the query is not
+/// a question: only the turns right after candidates that are questions.
+fn find_neighbours(
+    ranking: &Ranking<'_>,
+    candidates: &[Candidate],
+    query_asks: bool,
+    queries: usize,
+) -> Vec<IndexMatch> {
+    let scores = ranking.scores(candidates);
+    let mut best: Vec<(f64, &Candidate)> = scores
+        .into_iter()
+        .zip(candidates)
+        .filter(|(_, candidate)| query_asks || candidate.is_question)
+        .collect();
+    best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let (most, distances): (usize, Vec<i64>) = match query_asks {
+        true => (
+            MAX_SURROUNDED,
+            (-SURROUNDING..=SURROUNDING)
+                .filter(|distance| *distance != 0)
+                .collect(),
+        ),
+        false => (MAX_ANSWERED, vec![1]),
+    };
+    let mut known: HashSet<(i64, i64)> = candidates
+        .iter()
+        .map(|candidate| (candidate.session, candidate.seq))
+        .collect();
+    let around = |(_, candidate): (f64, &Candidate)| -> Vec<(i64, i64)> {
+        let (session, seq) = (candidate.session, candidate.seq);
+        distances
+            .iter()
+            .map(|distance| (session, seq + distance))
+            .collect()
+    };
+    best.into_iter()
+        .take((most / queries.max(1)).max(1))
+        .flat_map(around)
+        .filter(|place| known.insert(*place))
+        .map(|place| IndexMatch { place, score: 0.0 })
+        .collect()
+}

@@ -1,0 +1,132 @@
+//! How far the index has come. The index is built backwards, from the newest event of the
+//! newest session, in batches. Each batch is one transaction. Between two batches the
+//! object may stop, and anything may be written. So one number per session says which of
+//! its events are indexed: those from this `seq` on, up to the newest.
+//!
+//! The number is read from the session's own row, if there is one, else from the cursor.
+//! A session has its own row if it is ahead of the cursor, because it was written to or
+//! searched by itself, or behind it, because it is new and long. By the cursor, sessions
+//! with a higher number are complete, the cursor's own session is indexed from the
+//! cursor's `seq` on, and lower sessions are not indexed. Writes of new events update the
+//! index themselves.
+
+use serde::{Deserialize, Serialize};
+
+use base::columns::find_value;
+use base::database::{Database, SqlValue};
+use base::error::{Error, Result};
+use base::json::{self};
+use store::stored::{SEARCH, write_stored};
+
+/// Above any `seq`: no event of the session is indexed.
+pub const NOTHING: i64 = 1 << 32;
+
+/// The value that is stored under [`SEARCH`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StoredProgress {
+    /// `true`: every event is indexed.
+    Whole(bool),
+    /// All sessions are being indexed; the cursor says how far.
+    Building(IndexCursor),
+    /// Only sessions are indexed that were searched by callers who may see no other.
+    /// Nobody has searched the rest.
+    Asked { asked: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexCursor {
+    pub number: i64,
+    pub from: i64,
+}
+
+pub const WHOLE: StoredProgress = StoredProgress::Whole(true);
+pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
+
+/// `None`: the agent has never searched. Returns one row also then, so that its absence
+/// shows in no caller's count.
+pub fn find_state(db: &dyn Database) -> Result<Option<StoredProgress>> {
+    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1)";
+    let stored: Option<Option<String>> = find_value(db, sql, &[SEARCH.into()])?;
+    parse_state(stored.flatten().as_deref())
+}
+
+/// Reads the stored value, if there is one.
+pub fn parse_state(stored: Option<&str>) -> Result<Option<StoredProgress>> {
+    stored
+        .map(|state| {
+            json::decode(state).map_err(|_| Error::storage("the index's state can't be read"))
+        })
+        .transpose()
+}
+
+pub fn set_state(db: &dyn Database, state: StoredProgress) -> Result<()> {
+    write_stored(db, SEARCH, &state)
+}
+
+impl StoredProgress {
+    /// The `seq` from which a session without its own row is indexed.
+    pub fn usual_from(self, number: i64) -> i64 {
+        match self {
+            StoredProgress::Whole(_) => 0,
+            StoredProgress::Asked { .. } => NOTHING,
+            StoredProgress::Building(cursor) if number > cursor.number => 0,
+            StoredProgress::Building(cursor) if number == cursor.number => cursor.from,
+            StoredProgress::Building(_) => NOTHING,
+        }
+    }
+
+    /// The `seq` from which a session is indexed.
+    pub fn find_from(self, db: &dyn Database, number: i64) -> Result<i64> {
+        if self == WHOLE {
+            return Ok(0);
+        }
+        let own = find_own(db, number)?;
+        Ok(own.unwrap_or_else(|| self.usual_from(number)))
+    }
+
+    /// Stores the `seq` from which a session is indexed. Must run in the transaction that
+    /// indexes the events.
+    pub fn keep(self, db: &dyn Database, number: i64, from: i64) -> Result<()> {
+        if from == self.usual_from(number) {
+            return match self {
+                StoredProgress::Whole(_) => Ok(()),
+                _ => forget(db, number),
+            };
+        }
+        if self == WHOLE {
+            // Every session but this one is complete.
+            set_state(
+                db,
+                StoredProgress::Building(IndexCursor { number: 0, from: 0 }),
+            )?;
+        }
+        db.run(
+            "INSERT INTO cf_agents_search_progress (number, indexed_from)
+             VALUES (?1, ?2)
+                 ON CONFLICT (number) DO UPDATE
+                SET indexed_from = excluded.indexed_from",
+            &[number.into(), from.into()],
+        )
+    }
+}
+
+/// The number of a session; `None`: there is no such session.
+pub fn find_number(db: &dyn Database, session_id: &str) -> Result<Option<i64>> {
+    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
+    find_value(db, sql, &[session_id.into()])
+}
+
+/// The `seq` in a session's own row.
+pub fn find_own(db: &dyn Database, number: i64) -> Result<Option<i64>> {
+    let sql = "SELECT indexed_from FROM cf_agents_search_progress WHERE number = ?1";
+    find_value(db, sql, &[number.into()])
+}
+
+/// Deletes a session's own row.
+pub fn forget(db: &dyn Database, number: i64) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_search_progress WHERE number = ?1",
+        &[SqlValue::from(number)],
+    )
+}

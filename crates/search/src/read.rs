@@ -1,0 +1,216 @@
+//! Reads events for the index and the snippets: their bodies, up to the size that the
+//! caller asks for. A body is in its event's row or in slices.
+
+use std::collections::HashMap;
+
+use super::document::EventText;
+use base::action::StoredAction;
+use base::columns::{FromRow, find, load};
+use base::database::{Database, Row};
+use base::error::Result;
+
+/// An event with its bodies.
+pub struct EventBodies {
+    pub seq: i64,
+    pub id: String,
+    pub action: StoredAction,
+    pub created_at: i64,
+    content: Option<String>,
+    tool: Option<String>,
+    metadata: Option<String>,
+    message: Option<String>,
+}
+
+impl EventBodies {
+    pub fn as_text(&self) -> EventText<'_> {
+        EventText {
+            role: self.action.role(),
+            content: self.content.as_deref().unwrap_or_default(),
+            tool: self.tool.as_deref(),
+            metadata: self.metadata.as_deref(),
+            message: self.message.as_deref(),
+            created_at: self.created_at,
+            session_name: None,
+        }
+    }
+
+    /// Bytes of the bodies that were read.
+    pub fn bytes(&self) -> usize {
+        let bodies = [&self.content, &self.tool, &self.metadata, &self.message];
+        bodies.into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// An event's row.
+struct StoredRow {
+    event: EventBodies,
+    /// Bytes of the event's bodies that are in slices.
+    sliced_bytes: i64,
+}
+
+impl StoredRow {
+    /// Columns of an event `e`. `body` gives the SQL for one body.
+    fn columns(body: impl Fn(&str) -> String) -> String {
+        let bodies = ["content", "tool", "metadata", "message"]
+            .map(body)
+            .join(", ");
+        format!("e.seq, e.id, e.action, e.created_at, e.sliced_bytes, {bodies}")
+    }
+
+    /// The event, with the first `max_slices` slices of each sliced body.
+    fn complete(self, db: &dyn Database, session_id: &str, max_slices: i64) -> Result<EventBodies> {
+        let mut event = self.event;
+        if self.sliced_bytes == 0 {
+            return Ok(event);
+        }
+        let mut sliced = load_slices(db, session_id, event.seq, max_slices)?;
+        event.content = sliced.remove("content").or(event.content);
+        event.tool = sliced.remove("tool").or(event.tool);
+        event.metadata = sliced.remove("metadata").or(event.metadata);
+        event.message = sliced.remove("message").or(event.message);
+        Ok(event)
+    }
+}
+
+impl FromRow<'_> for StoredRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            event: EventBodies {
+                seq: row.integer(0)?,
+                id: row.text(1)?.to_owned(),
+                action: StoredAction::parse(row.text(2)?),
+                created_at: row.integer(3)?,
+                content: text(5),
+                tool: text(6),
+                metadata: text(7),
+                message: text(8),
+            },
+            sliced_bytes: row.integer(4)?,
+        })
+    }
+}
+
+/// A row of a page of events. The bodies of a long event are read separately.
+pub struct PageRow {
+    row: StoredRow,
+    is_short: bool,
+}
+
+impl PageRow {
+    pub const WIDTH: usize = 10;
+
+    /// Columns of an event `e`, with its bodies if they have at most `most` bytes, which is
+    /// SQL.
+    pub fn columns(most: &str) -> String {
+        let bytes = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
+                 + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0)
+                 + e.sliced_bytes";
+        let columns = StoredRow::columns(|body| format!("iif({bytes} <= {most}, e.{body}, NULL)"));
+        format!("{columns}, {bytes} <= {most}")
+    }
+
+    pub fn seq(&self) -> i64 {
+        self.row.event.seq
+    }
+
+    /// The event, if it is short.
+    fn into_short(self) -> Option<EventBodies> {
+        self.is_short.then_some(self.row.event)
+    }
+
+    /// The event. Of a long one, each body is cut after `max_slices` slices of 1 MB.
+    pub fn find_event(
+        self,
+        db: &dyn Database,
+        session_id: &str,
+        max_slices: i64,
+    ) -> Result<Option<EventBodies>> {
+        match self.is_short {
+            true => Ok(Some(self.row.event)),
+            false => find_event(db, session_id, self.row.event.seq, max_slices),
+        }
+    }
+}
+
+impl FromRow<'_> for PageRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            row: row.read()?,
+            is_short: row.integer(9)? == 1,
+        })
+    }
+}
+
+/// An event, with each body cut after `max_slices` slices of 1 MB.
+pub fn find_event(
+    db: &dyn Database,
+    session_id: &str,
+    seq: i64,
+    max_slices: i64,
+) -> Result<Option<EventBodies>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?2",
+        StoredRow::columns(|body| format!("e.{body}"))
+    );
+    find(db, &sql, &[session_id.into(), seq.into()])?
+        .map(|row: StoredRow| row.complete(db, session_id, max_slices))
+        .transpose()
+}
+
+/// The newest events whose `seq` is less than `below`, newest first. An event of more
+/// than `inline_bytes` comes as `None`; [`find_event`] can read it.
+pub fn load_newest_below(
+    db: &dyn Database,
+    session_id: &str,
+    below: i64,
+    limit: i64,
+    inline_bytes: i64,
+) -> Result<Vec<(i64, Option<EventBodies>)>> {
+    let columns = PageRow::columns("?4");
+    let sql = format!(
+        "SELECT {columns}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq < ?2
+          ORDER BY e.seq DESC
+          LIMIT ?3"
+    );
+    let params = [
+        session_id.into(),
+        below.into(),
+        limit.into(),
+        inline_bytes.into(),
+    ];
+    let rows = load::<PageRow>(db, &sql, &params)?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.seq(), row.into_short()))
+        .collect())
+}
+
+fn load_slices(
+    db: &dyn Database,
+    session_id: &str,
+    seq: i64,
+    max_slices: i64,
+) -> Result<HashMap<String, String>> {
+    let rows = db.rows(
+        "SELECT field, text
+           FROM cf_agents_slices
+          WHERE session_id = ?1
+            AND seq = ?2
+            AND part < ?3
+          ORDER BY field, part",
+        &[session_id.into(), seq.into(), max_slices.into()],
+    )?;
+    let mut bodies: HashMap<String, String> = HashMap::new();
+    for row in &rows {
+        let (field, text): (&str, &str) = row.read()?;
+        bodies.entry(field.to_owned()).or_default().push_str(text);
+    }
+    Ok(bodies)
+}

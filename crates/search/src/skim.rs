@@ -1,0 +1,193 @@
+//! Reads strings from stored JSON without building a tree: a message of megabytes is
+//! skipped in place. The JSON was valid when it was stored. If it has been cut short, the
+//! part that is left is read.
+
+use std::borrow::Cow;
+
+use base::json::{JsonPiece, Letters, letters, pieces};
+
+/// The fields of an object as they are written. The braces may be missing.
+pub fn fields(object: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
+    let mut rest = open(object, '{');
+    std::iter::from_fn(move || {
+        let (name, after) = value(rest)?;
+        let (value, after) = value(after.trim_start().strip_prefix(':')?)?;
+        rest = after;
+        Some((text(name)?, value))
+    })
+}
+
+/// The items of an array, as they are written.
+pub fn items(array: &str) -> impl Iterator<Item = &str> {
+    let mut rest = open(array, '[');
+    std::iter::from_fn(move || {
+        let (item, after) = value(rest)?;
+        rest = after;
+        Some(item)
+    })
+}
+
+/// Passes on every string and number in a value, without field names, as they are
+/// written. A string comes without quotes but with its escapes. The flag is true for a
+/// string.
+pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
+    let mut pieces = pieces(json).peekable();
+    while let Some(piece) = pieces.next() {
+        if pieces.peek() == Some(&JsonPiece::Colon) {
+            continue;
+        }
+        match piece {
+            JsonPiece::String { inside, .. } => tell(inside, true),
+            JsonPiece::Scalar(scalar)
+                if scalar.starts_with(|c: char| c == '-' || c.is_ascii_digit()) =>
+            {
+                tell(scalar, false);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Decodes the text between a string's quotes and passes it on in pieces.
+pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
+    for piece in letters(string) {
+        match piece {
+            Letters::Plain(plain) => tell(plain),
+            Letters::Escaped(letter) => tell(letter.encode_utf8(&mut [0; 4])),
+            Letters::Half | Letters::Broken => {}
+        }
+    }
+}
+
+/// A string's text; `None` if the value is no string.
+pub fn text(value: &str) -> Option<Cow<'_, str>> {
+    let JsonPiece::String { inside, .. } = pieces(value).next()? else {
+        return None;
+    };
+    if !inside.contains('\\') {
+        return Some(Cow::Borrowed(inside));
+    }
+    let mut text = String::new();
+    decode(inside, &mut |piece| text.push_str(piece));
+    Some(Cow::Owned(text))
+}
+
+fn open(json: &str, bracket: char) -> &str {
+    let json = json.trim_start();
+    json.strip_prefix(bracket).unwrap_or(json)
+}
+
+/// The next value as it is written, and what follows it. `None`: an object or array ends.
+fn value(json: &str) -> Option<(&str, &str)> {
+    let json = json.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+    let mut pieces = pieces(json);
+    let mut piece = Some(pieces.next()?);
+    let mut depth = 0_usize;
+    while let Some(inner) = piece {
+        match inner {
+            JsonPiece::Open => depth += 1,
+            JsonPiece::Close => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        piece = if depth > 0 { pieces.next() } else { None };
+    }
+    json.split_at_checked(pieces.place())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(json: &str) -> Vec<String> {
+        let mut told = Vec::new();
+        scalars(json, &mut |scalar, _| told.push(scalar.to_owned()));
+        told
+    }
+
+    #[test]
+    fn fields_and_items_are_as_they_are_written() {
+        let inside =
+            r#""role":"user", "parts" : [ {"a":[1,{"b":"}]"}]}, "x\"]", -1.5e3 ,true], "n":null"#;
+        let found: Vec<(Cow<'_, str>, &str)> = fields(inside).collect();
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0], (Cow::from("role"), "\"user\""));
+        assert_eq!(found[2], (Cow::from("n"), "null"));
+        let parts: Vec<&str> = items(found[1].1).collect();
+        assert_eq!(
+            parts,
+            [r#"{"a":[1,{"b":"}]"}]}"#, r#""x\"]""#, "-1.5e3", "true"]
+        );
+        assert_eq!(fields(&format!("{{{inside}}}")).count(), 3);
+        assert_eq!(
+            fields("{}").count() + items("[]").count() + items("").count(),
+            0
+        );
+    }
+
+    #[test]
+    fn strings_and_numbers_are_told_and_names_are_not() {
+        assert_eq!(
+            told(r#"{"a":"b","c":[1,"d",{"e":"f\n"}],"g":true,"h":null, "i" : -2.5}"#),
+            ["b", "1", "d", "f\\n", "-2.5"]
+        );
+        assert_eq!(told(r#""alone""#), ["alone"]);
+        assert_eq!(told("7"), ["7"]);
+        assert_eq!(told("{}"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_decoded_is_what_serde_reads() {
+        for text in [
+            "",
+            "plain",
+            "a\n\t\"\\/b\u{8}\u{c}\r",
+            "\u{1F600} é 東\u{0}",
+            "\\u0041",
+        ] {
+            for json in [
+                serde_json::to_string(text).unwrap(),
+                format!(
+                    "\"{}\"",
+                    text.encode_utf16()
+                        .map(|unit| format!("\\u{unit:04x}"))
+                        .collect::<String>()
+                ),
+            ] {
+                assert_eq!(super::text(&json).unwrap(), text, "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_cut_short_is_read_as_far_as_it_goes() {
+        let json = r#""parts":[{"type":"text","text":"one"},{"type":"text","text":"tw\u00e9 "#;
+        for end in 0..=json.len() {
+            for (_, value) in fields(&json[..end]) {
+                for item in items(value) {
+                    for (_, value) in fields(item) {
+                        text(value);
+                        told(value);
+                    }
+                }
+            }
+        }
+        let (_, parts) = fields(json).next().unwrap();
+        let last = items(parts).last().unwrap();
+        assert_eq!(text(fields(last).last().unwrap().1).unwrap(), "twé ");
+        for nonsense in [
+            "\\",
+            "\"\\",
+            ":",
+            "]]",
+            "{{{{",
+            "\"a\":",
+            "\"a\" \"b\"",
+            "é:é",
+        ] {
+            fields(nonsense).count();
+            items(nonsense).count();
+            told(nonsense);
+            decode(nonsense, &mut |_| {});
+        }
+    }
+}

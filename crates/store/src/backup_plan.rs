@@ -1,0 +1,85 @@
+//! Backups on a schedule: the setting `backups` of an agent, and how far they have come. An
+//! agent without a schedule has no row for it. `api/scheduled_backup.rs` in `crates/agent`
+//! makes the backups.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::AtMost;
+use super::stored::{delete_stored, find_stored, write_stored};
+use base::database::Database;
+use base::error::{Error, Result};
+use base::json::{self, Limit};
+
+const KEY: &str = "backups";
+
+/// The longest pause between two backups: a year.
+const MAX_HOURS: i64 = 8_760;
+
+/// The most backups that a schedule keeps, and how many it keeps if it does not say.
+const MAX_KEPT: i64 = 1_000;
+const DEFAULT_KEPT: i64 = 7;
+
+/// When the agent is backed up by itself, and how many of its backups stay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct BackupPlan {
+    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_hours: Option<AtMost<MAX_HOURS>>,
+    /// How many of this agent's backups stay in the bucket, the newest.
+    pub keep: Limit<DEFAULT_KEPT, MAX_KEPT>,
+}
+
+impl BackupPlan {
+    /// Milliseconds from one backup to the next. `None`: there is no schedule.
+    pub fn every_ms(&self) -> Option<i64> {
+        Some(self.every_hours.as_ref()?.0 * 60 * 60 * 1000)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackupProgress {
+    /// When the next backup begins; 0: at once.
+    pub next_at: i64,
+    /// When the last one began that is in the bucket.
+    pub last_at: Option<i64>,
+    /// Why there is none since, as a sentence.
+    pub failure: Option<String>,
+}
+
+pub fn find_progress(db: &dyn Database) -> Result<Option<BackupProgress>> {
+    match find_stored(db, KEY)? {
+        Some(json) => json::decode(&json)
+            .map(Some)
+            .map_err(|_| Error::corrupt_row(KEY, "configuration")),
+        None => Ok(None),
+    }
+}
+
+pub fn write_progress(db: &dyn Database, progress: &BackupProgress) -> Result<()> {
+    write_stored(db, KEY, progress)
+}
+
+/// There is no schedule any more.
+pub fn forget_progress(db: &dyn Database) -> Result<()> {
+    delete_stored(db, KEY)
+}
+
+/// Has the next backup begin at this time. Part of a transaction.
+pub fn begin_at(db: &dyn Database, next_at: i64) -> Result<()> {
+    let progress = find_progress(db)?.unwrap_or_default();
+    write_progress(
+        db,
+        &BackupProgress {
+            next_at,
+            ..progress
+        },
+    )
+}
+
+/// Has the schedule be looked at anew. Part of the transaction that sets it.
+pub fn ask(db: &dyn Database) -> Result<()> {
+    begin_at(db, 0)
+}

@@ -1,0 +1,267 @@
+//! Calls that tell a service what happened: a turn's end (`onTurnEnd`), a change of memory
+//! (`onMemoryChange`). A call is a row, written in the transaction of what happened, so that it
+//! survives the object. Its row goes when the service has answered. A call that failed
+//! `MAX_ATTEMPTS` times is kept as failed.
+//!
+//! This file knows rows. `chat/run/callbacks/` makes the calls.
+
+use std::cell::Cell;
+
+use serde::{Deserialize, Serialize};
+
+use base::columns::{FromRow, find_value, load};
+use base::database::{Database, Row, atomically};
+use base::error::{Error, Result};
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use base::outbound::conceal_url;
+
+/// The number of times that a call is tried.
+pub const MAX_ATTEMPTS: usize = 5;
+
+/// The pauses before the second try and those after it: about 13 minutes in all.
+const PAUSES_MS: [i64; MAX_ATTEMPTS - 1] = [5_000, 30_000, 120_000, 600_000];
+
+/// The number of failed calls that an agent keeps. Older ones are deleted.
+pub const MAX_FAILED: i64 = 64;
+
+/// The number of calls that may wait for another try. While more are waiting, a call that
+/// fails is not tried again.
+const MAX_PENDING: i64 = 512;
+
+/// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
+/// the two; `{}`: nobody.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallbackTarget {
+    /// The service binding's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Id>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl CallbackTarget {
+    pub fn is_somebody(&self) -> bool {
+        self.service.is_some() || self.url.is_some()
+    }
+
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        if let Some(url) = &mut self.url {
+            *url = conceal_url(url);
+        }
+    }
+}
+
+/// Whether this instance of the object wrote a call that nobody has looked for yet.
+#[derive(Default)]
+pub struct NewCallbacks(Cell<bool>);
+
+impl NewCallbacks {
+    pub fn note(&self) {
+        self.0.set(true);
+    }
+
+    /// Whether a call was written since the last look.
+    pub fn take(&self) -> bool {
+        self.0.replace(false)
+    }
+}
+
+/// A call to write.
+pub struct NewCallback<'a> {
+    /// The session that the row is deleted with; "": the agent.
+    pub session_id: &'a str,
+    /// The last message of the turn that is over; "": the call tells of a change of memory.
+    pub message_id: &'a str,
+    /// What is told, as JSON.
+    pub report: String,
+}
+
+impl NewCallback<'_> {
+    /// Writes the call. Part of the transaction of what happened.
+    pub fn insert(self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        db.run(
+            "INSERT INTO cf_agents_callbacks (id, session_id, message_id, report, due_at)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            &[
+                Id::mint_delivery(host).as_str().into(),
+                self.session_id.into(),
+                self.message_id.into(),
+                self.report.into(),
+                host.now_ms().into(),
+            ],
+        )
+    }
+}
+
+/// A call to make.
+pub struct Callback {
+    pub number: i64,
+    pub id: String,
+    /// "": the agent.
+    pub session_id: String,
+    pub message_id: String,
+    pub report: String,
+    attempts: i64,
+}
+
+impl Callback {
+    /// Whether it tells of a turn's end, and not of a change of memory.
+    pub fn tells_of_turn(&self) -> bool {
+        !self.message_id.is_empty()
+    }
+
+    const COLUMNS: &str = "number, id, session_id, message_id, report, attempts";
+
+    /// The calls that are due, those that waited longest first. `under_way`: the numbers of
+    /// calls that are being made.
+    pub fn load_due(
+        db: &dyn Database,
+        under_way: &[i64],
+        now_ms: i64,
+        limit: i64,
+    ) -> Result<Vec<Self>> {
+        let sql = format!(
+            "SELECT {}
+               FROM cf_agents_callbacks
+              WHERE failed_at IS NULL
+                AND due_at <= ?1
+                AND number NOT IN (SELECT value FROM json_each(?2))
+              ORDER BY due_at, number
+              LIMIT ?3",
+            Self::COLUMNS
+        );
+        let under_way = json::encode(under_way)?;
+        load(db, &sql, &[now_ms.into(), under_way.into(), limit.into()])
+    }
+
+    /// Deletes the row of a call that was answered.
+    pub fn forget(&self, db: &dyn Database) -> Result<()> {
+        let sql = "DELETE FROM cf_agents_callbacks WHERE number = ?1";
+        db.run(sql, &[self.number.into()])
+    }
+
+    /// Notes a try that failed, and plans the next one.
+    pub fn put_off(&self, db: &dyn Database, now_ms: i64, reason: &str) -> Result<()> {
+        let attempts = self.attempts + 1;
+        let pause_ms = usize::try_from(self.attempts)
+            .ok()
+            .and_then(|index| PAUSES_MS.get(index).copied());
+        atomically(db, || {
+            let sql = "SELECT count(*) FROM cf_agents_callbacks WHERE failed_at IS NULL";
+            let pending: i64 = find_value(db, sql, &[])?.unwrap_or(0);
+            let is_given_up = pause_ms.is_none() || pending > MAX_PENDING;
+            db.run(
+                "UPDATE cf_agents_callbacks
+                    SET attempts = ?2,
+                        due_at = ?3,
+                        reason = ?4,
+                        failed_at = ?5
+                  WHERE number = ?1",
+                &[
+                    self.number.into(),
+                    attempts.into(),
+                    (now_ms + pause_ms.unwrap_or(0)).into(),
+                    reason.into(),
+                    is_given_up.then_some(now_ms).into(),
+                ],
+            )?;
+            if is_given_up {
+                db.run(
+                    "DELETE FROM cf_agents_callbacks
+                      WHERE failed_at IS NOT NULL
+                        AND number NOT IN (SELECT number
+                                             FROM cf_agents_callbacks
+                                            WHERE failed_at IS NOT NULL
+                                            ORDER BY failed_at DESC, number DESC
+                                            LIMIT ?1)",
+                    &[MAX_FAILED.into()],
+                )?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl FromRow<'_> for Callback {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            number: row.integer(0)?,
+            id: row.text(1)?.to_owned(),
+            session_id: row.text(2)?.to_owned(),
+            message_id: row.text(3)?.to_owned(),
+            report: row.text(4)?.to_owned(),
+            attempts: row.integer(5)?,
+        })
+    }
+}
+
+/// When the next call is due.
+pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
+    let sql = "SELECT min(due_at) FROM cf_agents_callbacks WHERE failed_at IS NULL";
+    find_value::<Option<i64>>(db, sql, &[]).map(Option::flatten)
+}
+
+/// A call that was given up, as `getStats` shows it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FailedCallback {
+    /// The delivery's id, which every try had. Who has no secret is shown its beginning
+    /// alone, which no request can use.
+    pub id: String,
+    /// Of a turn, or of a block of this session. Absent: a block of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Id>,
+    attempts: i64,
+    failed_at: i64,
+    /// Why the last try failed.
+    reason: String,
+    /// Whether it tells of a turn's end, and not of a change of memory.
+    #[serde(skip)]
+    pub tells_of_turn: bool,
+}
+
+impl FailedCallback {
+    const COLUMNS: &str =
+        "id, nullif(session_id, ''), attempts, failed_at, coalesce(reason, ''), message_id <> ''";
+}
+
+impl FromRow<'_> for FailedCallback {
+    fn from_row(row: &Row) -> Result<Self> {
+        let session_id = row.find_text(1).map(str::to_owned);
+        let session_id = session_id.map(Id::parse).transpose();
+        Ok(Self {
+            id: row.text(0)?.to_owned(),
+            session_id: session_id.map_err(Error::storage)?,
+            attempts: row.integer(2)?,
+            failed_at: row.integer(3)?,
+            reason: row.text(4)?.to_owned(),
+            tells_of_turn: row.integer(5)? != 0,
+        })
+    }
+}
+
+/// The calls that were given up, newest first, and how many wait for a try.
+pub fn load_failed(db: &dyn Database) -> Result<(Vec<FailedCallback>, i64)> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_callbacks
+          WHERE failed_at IS NOT NULL
+          ORDER BY failed_at DESC, number DESC
+          LIMIT ?1",
+        FailedCallback::COLUMNS
+    );
+    let failed = load(db, &sql, &[MAX_FAILED.into()])?;
+    let sql = "SELECT count(*)
+                 FROM (SELECT 1
+                         FROM cf_agents_callbacks
+                        WHERE failed_at IS NULL
+                        LIMIT ?1)";
+    let waiting = find_value(db, sql, &[(2 * MAX_PENDING).into()])?;
+    Ok((failed, waiting.unwrap_or(0)))
+}

@@ -1,0 +1,443 @@
+//! The change feed: the changes of a session, in order, for a client that keeps a copy.
+//! Appends are read from the log. All other changes have rows in `cf_agents_changes`.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::stored::write_stored;
+use base::columns::{FromRow, find, find_value, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::hash::hash_names;
+use base::host::Host;
+use base::ids::Id;
+use base::json;
+use base::numbers::CURSORS_A_SEQ;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeType {
+    Update,
+    Delete,
+    Clear,
+    Compaction,
+}
+
+impl ChangeType {
+    pub fn name(self) -> &'static str {
+        match self {
+            ChangeType::Update => "update",
+            ChangeType::Delete => "delete",
+            ChangeType::Clear => "clear",
+            ChangeType::Compaction => "compaction",
+        }
+    }
+}
+
+/// The most entries that one statement writes.
+const RECORDED_AT_ONCE: usize = 1000;
+
+/// Records changes of one type, in the order of `ids` (`None`: the whole session), in
+/// the transaction that makes the changes. `last_seq` is the highest `seq` that an
+/// event of the session ever had.
+pub fn record(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    change: ChangeType,
+    ids: &[Option<&str>],
+) -> Result<()> {
+    for some in ids.chunks(RECORDED_AT_ONCE) {
+        record_some(db, host, session_id, last_seq, change, some)?;
+    }
+    Ok(())
+}
+
+const INSERT: &str =
+    "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at, number)";
+
+fn record_some(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    change: ChangeType,
+    ids: &[Option<&str>],
+) -> Result<()> {
+    let (newest, number, changed_at) = find_newest(db, session_id)?.unwrap_or_default();
+    let start = newest.max(last_seq * CURSORS_A_SEQ);
+    let count = ids.len() as i64;
+    let sql = format!(
+        "{INSERT}
+         SELECT ?1, CAST(?2 AS INTEGER) + 1 + key, ?3, value, ?5, CAST(?6 AS INTEGER) + 1 + key
+           FROM json_each(?4)"
+    );
+    db.run(
+        &sql,
+        &[
+            session_id.as_str().into(),
+            start.into(),
+            change.name().into(),
+            SqlValue::Text(json::encode(&ids)?),
+            // A clock that goes back makes no session older.
+            host.now_ms().max(changed_at).into(),
+            number.into(),
+        ],
+    )?;
+    keep_below_next_append(db, session_id, last_seq, start + count)?;
+    let (before, after) = (number / SWEPT_EVERY, (number + count) / SWEPT_EVERY);
+    if before == after {
+        return Ok(());
+    }
+    sweep(db, session_id, after)
+}
+
+/// The newest entry's cursor and number, and when it was written.
+fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64, i64)>> {
+    let sql = "SELECT cursor, number, changed_at
+                 FROM cf_agents_changes
+                WHERE session_id = +?1
+                ORDER BY cursor DESC
+                LIMIT 1";
+    find(db, sql, &[session_id.as_str().into()])
+}
+
+/// The last `seq` whose cursors an entry may use. The cursor right before an append's
+/// own cursor stays free: `messages/feed.rs` uses it to report a message that the
+/// append joins.
+fn last_seq_before(cursor: i64) -> i64 {
+    (cursor + 1) / CURSORS_A_SEQ
+}
+
+/// After about a million changes without an append, the entries reach the cursor of the
+/// next append. The next append then skips that `seq`, so that cursors keep growing.
+fn keep_below_next_append(
+    db: &dyn Database,
+    session_id: &Id,
+    last_seq: i64,
+    cursor: i64,
+) -> Result<()> {
+    let floor = last_seq_before(cursor);
+    if floor <= last_seq {
+        return Ok(());
+    }
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET seq_floor = max(seq_floor, ?2)
+          WHERE id = ?1",
+        &[session_id.as_str().into(), floor.into()],
+    )
+}
+
+/// Number of new entries after which superfluous entries are deleted.
+const SWEPT_EVERY: i64 = 1000;
+
+/// A sweep reads the newest 1,000 entries, every second sweep 2,000, and so on, up to
+/// 16,000 entries of 250 bytes each: 4 MB. So each entry is read about five times in
+/// its life. A message that is updated without end keeps one row per 16,000 updates.
+const MAX_DOUBLINGS: u32 = 4;
+
+/// Deletes entries that a newer entry of the same id makes superfluous: a reader of the
+/// newer entry reads the present state. A delete stays if only updates follow it: its
+/// id then belongs to a new message, in another position.
+fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
+    let entries = SWEPT_EVERY << looks.trailing_zeros().min(MAX_DOUBLINGS);
+    db.run(
+        "DELETE FROM cf_agents_changes
+          WHERE session_id = ?1
+            AND cursor IN (
+                  SELECT cursor
+                    FROM (SELECT cursor, type,
+                                 row_number() OVER (PARTITION BY type = 'compaction', id
+                                                    ORDER BY cursor DESC) AS place,
+                                 row_number() OVER (PARTITION BY type, id
+                                                    ORDER BY cursor DESC) AS place_of_type
+                            FROM (SELECT cursor, type, id
+                                    FROM cf_agents_changes
+                                   WHERE session_id = ?1
+                                   ORDER BY cursor DESC
+                                   LIMIT ?2))
+                   WHERE iif(type = 'delete', place_of_type, place) > 1)",
+        &[session_id.as_str().into(), entries.into()],
+    )
+}
+
+/// The cursor of the newest change that is not an append; 0 if there is none. While this
+/// cursor stays the same, rows that a caller read from the log are still valid.
+pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
+    let newest = find_newest(db, session_id)?;
+    Ok(newest.map_or(0, |(cursor, _, _)| cursor))
+}
+
+/// The cursor base of a session. A session that is deleted and created again has another.
+pub fn load_base(db: &dyn Database, session_id: &Id) -> Result<i64> {
+    let sql = "SELECT feed_base FROM cf_agents_sessions WHERE id = ?1";
+    let base = find_value(db, sql, &[session_id.as_str().into()])?;
+    Ok(base.unwrap_or(0))
+}
+
+/// The names of the change types.
+pub const TYPES: &[&str] = &["update", "delete", "clear", "compaction"];
+
+/// Writes exported entries: the cursor, type, id and time of each.
+pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (_, number, _) = find_newest(db, session_id)?.unwrap_or_default();
+    // A file may leave out changes, but the numbers count those, too: `is_given` takes no
+    // cursor that is higher above its append than there are changes.
+    let sql = format!(
+        "{INSERT}
+         SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3,
+                max(CAST(?3 AS INTEGER) + 1 + key,
+                    max((value ->> 0) % {CURSORS_A_SEQ}) OVER (ORDER BY key))
+           FROM json_each(?2)"
+    );
+    db.run(
+        &sql,
+        &[
+            session_id.as_str().into(),
+            json::encode(&rows)?.into(),
+            number.into(),
+        ],
+    )
+}
+
+/// Deletes all entries before the newest one, a clear, which made them irrelevant.
+pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_changes
+          WHERE session_id = ?1
+            AND cursor < (SELECT max(cursor)
+                            FROM cf_agents_changes
+                           WHERE session_id = ?1)",
+        &[session_id.as_str().into()],
+    )
+}
+
+/// One life of a session's feed: from the session's creation until it is deleted.
+pub struct FeedLife {
+    /// A caller's cursor is the stored cursor plus this.
+    pub base: i64,
+    /// The newest stored cursor.
+    pub newest: i64,
+    /// At least as many changes as have rows.
+    recorded: i64,
+}
+
+/// The base of a later life: this, and 51 random bits. With the highest stored cursor, of
+/// 52 bits, the sum stays below 2^53, where JavaScript is exact.
+const LATER_BASE: i64 = 1 << 51;
+
+/// An earlier build kept the base of the next session's cursors here. The sessions that
+/// it deleted are not known.
+const EARLIER_KEY: &str = "feed";
+
+/// The agent keeps a bit for each session that it deleted, found by the id's hash: at most
+/// 256 values of 1,024 bits, however many sessions it deletes. Two ids may share a bit;
+/// then the first life of one has a base as if it were a later one.
+const ENDED_BITS: usize = 1024;
+
+const ENDED_DIGITS: usize = ENDED_BITS / 4;
+
+/// The key of the value with a session's bit, and the bit's place in it.
+fn ended_place(session_id: &str) -> (String, usize) {
+    let hash = hash_names(&[session_id]);
+    let bit = (hash >> 46) as usize % ENDED_BITS;
+    (format!("ended {:02x}", hash >> 56), bit)
+}
+
+/// The bits of a stored value, four to a digit.
+fn parse_ended(stored: Option<&str>) -> Vec<u32> {
+    let text: Option<String> = stored.and_then(|stored| json::decode(stored).ok());
+    let mut digits: Vec<u32> = text
+        .unwrap_or_default()
+        .chars()
+        .map(|digit| digit.to_digit(16).unwrap_or(0))
+        .collect();
+    digits.resize(ENDED_DIGITS, 0);
+    digits
+}
+
+/// The base of the cursors of a session that is created now. The first life of a session
+/// begins at 0, so a follower goes on when the session moves to another agent. A later
+/// life begins at random: no cursor of an earlier life is one of this. Neither depends on
+/// other sessions.
+pub fn begin_life(db: &dyn Database, host: &dyn Host, session_id: &str) -> Result<i64> {
+    let (key, bit) = ended_place(session_id);
+    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1),
+                      (SELECT value FROM cf_agents_config WHERE key = ?2)";
+    let found: Option<(Option<String>, Option<String>)> =
+        find(db, sql, &[EARLIER_KEY.into(), key.into()])?;
+    let (earlier, ended) = found.unwrap_or_default();
+    let digits = parse_ended(ended.as_deref());
+    let has_ended = digits
+        .get(bit / 4)
+        .is_some_and(|digit| digit >> (bit % 4) & 1 == 1);
+    if earlier.is_none() && !has_ended {
+        return Ok(0);
+    }
+    Ok(later_base(host))
+}
+
+fn later_base(host: &dyn Host) -> i64 {
+    let mut bytes = [0; 8];
+    host.fill_random(&mut bytes);
+    LATER_BASE + (u64::from_le_bytes(bytes) >> 13).cast_signed()
+}
+
+/// The most entries that [`begin_again`] deletes at once.
+const FORGOTTEN_AT_ONCE: i64 = 1_000;
+
+/// Begins the feed anew, after many events were deleted: whoever follows it is told to drop
+/// the copy, and then what is left. An entry for each deleted event would cost as much as
+/// the event did. `left`: the oldest event that is left. Part of the transaction that
+/// deletes.
+pub fn begin_again(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    left: Option<&str>,
+) -> Result<()> {
+    // One entry is written, so that whoever compares cursors sees that something changed.
+    let change = match left {
+        Some(_) => ChangeType::Update,
+        None => ChangeType::Clear,
+    };
+    record(db, host, session_id, last_seq, change, &[left])?;
+    db.run(
+        "DELETE FROM cf_agents_changes
+          WHERE session_id = ?1
+            AND cursor IN (SELECT cursor
+                             FROM cf_agents_changes
+                            WHERE session_id = ?1
+                              AND cursor < (SELECT max(cursor)
+                                              FROM cf_agents_changes
+                                             WHERE session_id = ?1)
+                            ORDER BY cursor
+                            LIMIT ?2)",
+        &[session_id.as_str().into(), FORGOTTEN_AT_ONCE.into()],
+    )?;
+    db.run(
+        "UPDATE cf_agents_sessions SET feed_base = ?2 WHERE id = ?1",
+        &[session_id.as_str().into(), later_base(host).into()],
+    )
+}
+
+impl FeedLife {
+    /// The columns of a session `s`, and of the newest recorded change `c`, if there is one.
+    const COLUMNS: &str = "s.feed_base,
+                coalesce((SELECT max(seq)
+                            FROM cf_agents_events
+                           WHERE session_id = s.id), 0),
+                coalesce(c.cursor, 0), coalesce(c.number, 0)";
+}
+
+impl FromRow<'_> for FeedLife {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            base: row.integer(0)?,
+            newest: row.integer(2)?.max(row.integer(1)? * CURSORS_A_SEQ),
+            recorded: row.integer(3)?,
+        })
+    }
+}
+
+/// `None`: the session does not exist.
+pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<FeedLife>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_sessions AS s
+           LEFT JOIN (SELECT cursor, number
+                        FROM cf_agents_changes
+                       WHERE session_id = ?1
+                       ORDER BY cursor DESC
+                       LIMIT 1) AS c
+          WHERE s.id = ?1",
+        FeedLife::COLUMNS
+    );
+    find(db, &sql, &[session_id.as_str().into()])
+}
+
+/// Notes, before a session is deleted, that its id has had a life.
+pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
+    let has_cursors = find_life(db, session_id)?.is_some_and(|life| life.newest > 0);
+    if !has_cursors {
+        return Ok(());
+    }
+    let (key, bit) = ended_place(session_id.as_str());
+    // One row, whether there is a value or not.
+    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1)";
+    let stored: Option<Option<String>> = find_value(db, sql, &[key.as_str().into()])?;
+    let mut digits = parse_ended(stored.flatten().as_deref());
+    if let Some(digit) = digits.get_mut(bit / 4) {
+        *digit |= 1 << (bit % 4);
+    }
+    let text: String = digits
+        .into_iter()
+        .filter_map(|digit| char::from_digit(digit, 16))
+        .collect();
+    write_stored(db, &key, &text)
+}
+
+/// The stored position of a caller's cursor. 0 always means the beginning. `None`: the
+/// cursor is not of this life.
+pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
+    if since == 0 {
+        return Some(0);
+    }
+    let position = since - life.base;
+    let is_within = (0..=life.newest).contains(&position);
+    (is_within && (life.base < LATER_BASE || is_given(position, life.recorded))).then_some(position)
+}
+
+/// Whether a feed with so many recorded changes gives out this cursor. A cursor of another
+/// life that lies between the cursors of this one almost never passes: its last 20 bits
+/// are random here.
+fn is_given(position: i64, recorded: i64) -> bool {
+    let offset = position % CURSORS_A_SEQ;
+    // An append's own cursor is a multiple; the two cursors before it tell of messages that
+    // it joined or parted.
+    offset <= recorded || offset >= CURSORS_A_SEQ - 2
+}
+
+/// A change, and its position in the feed.
+#[derive(Clone, Debug, Serialize)]
+pub struct FeedChange {
+    pub cursor: i64,
+    #[serde(rename = "type")]
+    pub kind: Cow<'static, str>,
+    pub id: Option<String>,
+}
+
+/// Loads up to `limit` changes after `position` that are not appends, oldest first.
+pub fn load_recorded(
+    db: &dyn Database,
+    session_id: &Id,
+    position: i64,
+    limit: i64,
+) -> Result<Vec<FeedChange>> {
+    let changes = load(
+        db,
+        "SELECT cursor, type, id
+           FROM cf_agents_changes
+          WHERE session_id = +?1
+            AND cursor > +?2
+          ORDER BY cursor
+          LIMIT ?3 + 0",
+        &[session_id.as_str().into(), position.into(), limit.into()],
+    )?;
+    Ok(changes
+        .into_iter()
+        .map(
+            |(cursor, kind, id): (i64, String, Option<String>)| FeedChange {
+                cursor,
+                kind: kind.into(),
+                id,
+            },
+        )
+        .collect())
+}

@@ -1,0 +1,363 @@
+//! The configuration of the whole agent: its model, its system instructions, the limits
+//! of its turns.
+//!
+//! A setting is looked for in three layers, one after the other: the agent's own settings
+//! from `configureAgent`, the settings deployed for all agents
+//! ([`base::deployed`]), and the built-in settings. The table holds the first
+//! layer alone, as one JSON value.
+//!
+//! A new setting is one line of [`settings`]. Its type checks the value when it is parsed,
+//! and says so in its JSON Schema. A check that needs more than the value itself stands in
+//! `api/operations/agent.rs`.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::backup_plan::{self, BackupPlan};
+use crate::callbacks::CallbackTarget;
+use crate::learn_settings::LearnSettings;
+use crate::limits::Limits;
+use crate::model_settings::{OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature};
+use crate::retention::Retention;
+use crate::retention_progress;
+use crate::stored::{AGENT, find_stored, write_stored};
+use crate::summary_service::SummaryService;
+use crate::when_busy::WhenBusy;
+use base::database::{Database, atomically};
+use base::deployed::DeployedProblem;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, Count, Limit, List};
+
+/// The most steps of a turn, unless the agent's configuration says otherwise.
+pub const DEFAULT_MAX_STEPS: i64 = 10;
+
+/// The most texts in one list of system instructions.
+pub const MAX_INSTRUCTIONS: usize = 100;
+
+/// The most bytes of all system instructions together: every model call carries them.
+pub const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
+
+/// The most metadata keys that an agent may reserve.
+pub const MAX_RESERVED_KEYS: usize = 100;
+
+/// In how many of the newest messages files are sent to a model, unless the agent's
+/// configuration says otherwise.
+const DEFAULT_KEEP_MEDIA: i64 = 4;
+
+/// The most messages whose files may be sent.
+const MAX_KEEP_MEDIA: i64 = 100;
+
+pub type KeepMedia = Limit<DEFAULT_KEEP_MEDIA, MAX_KEEP_MEDIA>;
+
+/// The change that a request asks of one setting.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum SettingChange<T> {
+    /// The field is left out: the setting stays.
+    #[default]
+    Keep,
+    /// `null`: the agent has no value of its own any more.
+    Reset,
+    Set(T),
+}
+
+impl<T> SettingChange<T> {
+    /// The value that the request sets.
+    pub fn given(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Reset => None,
+        }
+    }
+
+    fn apply(self, before: Option<T>) -> Option<T> {
+        match self {
+            Self::Keep => before,
+            Self::Reset => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for SettingChange<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<T>::deserialize(deserializer).map(|given| given.map_or(Self::Reset, Self::Set))
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for SettingChange<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Option::<T>::schema_name()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
+/// The layer that a setting's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ConfigOrigin {
+    /// What `configureAgent` told this agent.
+    Agent,
+    /// What was deployed for every agent.
+    Defaults,
+    /// What holds where nobody said anything.
+    BuiltIn,
+}
+
+/// Each line is a setting: its type, and its value where neither the agent nor the
+/// deployed defaults set it. A setting without such a value has a type of `Option`.
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $built_in:expr;)*) => {
+        /// The configuration that holds.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "camelCase")]
+        pub struct Config {
+            $($(#[doc = $doc])* pub $name: $type,)*
+        }
+
+        /// One layer: the settings that it sets.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub struct ConfigLayer {
+            $(#[serde(skip_serializing_if = "Option::is_none")]
+            pub $name: Option<$type>,)*
+        }
+
+        /// Where each setting's value comes from.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "camelCase")]
+        pub struct ConfigOrigins {
+            $(pub $name: ConfigOrigin,)*
+        }
+
+        /// Changes the configuration of the whole agent. A field that is left out keeps its
+        /// value. `null` gives up the agent's own value: the deployed default holds again,
+        /// or what is built in.
+        #[derive(Default, Deserialize)]
+        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct ConfigureAgent {
+            $($(#[doc = $doc])* #[serde(default)] pub $name: SettingChange<$type>,)*
+        }
+
+        impl ConfigureAgent {
+            /// The layer with these changes.
+            pub fn apply(self, layer: ConfigLayer) -> ConfigLayer {
+                ConfigLayer {
+                    $($name: self.$name.apply(layer.$name),)*
+                }
+            }
+        }
+
+        impl ConfigLayer {
+            /// The configuration that holds with these defaults.
+            fn resolve(self, defaults: &Self) -> Config {
+                let config = Config {
+                    $($name: self
+                        .$name
+                        .or_else(|| defaults.$name.clone())
+                        .unwrap_or_else(|| $built_in),)*
+                };
+                config.without_lifted()
+            }
+
+            fn origins(&self, defaults: &Self) -> ConfigOrigins {
+                ConfigOrigins {
+                    $($name: origin(self.$name.is_some(), defaults.$name.is_some()),)*
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    /// The agent's model: `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the
+    /// Worker's `MODEL` setting.
+    model: Option<Id> = None;
+    /// The model that writes summaries; `null`: the agent's model.
+    summary_model: Option<Id> = None;
+    /// A service that writes summaries in place of a model. `{}`: none, also where a default
+    /// is deployed.
+    summarize: Option<SummaryService> = None;
+    /// The most tokens of one answer of the model; `null`: the model's own limit, or
+    /// what the provider needs to be told.
+    max_output_tokens: Option<OutputLimit> = None;
+    /// How freely the model chooses its words. Models that refuse it, as most that reason
+    /// do, are not told.
+    temperature: Option<Temperature> = None;
+    /// How long the model thinks before it answers; `null`: as its provider decides.
+    reasoning_effort: Option<ReasoningEffort> = None;
+    /// When the frozen prompt is rendered again.
+    refresh_prompt: PromptRefresh = PromptRefresh::Manual;
+    /// What the agent's models cost; `null`: no costs are counted.
+    prices: Option<Prices> = None;
+    system_instructions: List<String, 0, MAX_INSTRUCTIONS> = List::default();
+    /// The most steps that one turn may take.
+    max_steps: Limit<DEFAULT_MAX_STEPS, 100> = Limit::default();
+    /// Whether the model gets the `session_search` tool.
+    session_search: bool = false;
+    /// Whether search also compares meanings, by vectors.
+    vectors: bool = false;
+    /// The most tokens that a chat turn and its answer take. `null`: the window of the
+    /// model, if it is a known one, else 100,000.
+    max_context_tokens: Option<Count> = None;
+    /// In how many of the newest messages files are sent to a model. Older files are named.
+    keep_media: KeepMedia = Limit::default();
+    /// Metadata keys that a client can't set on a message.
+    reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
+    /// What becomes of a message that comes while a turn of its session runs.
+    when_busy: WhenBusy = WhenBusy::Reject;
+    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
+    on_turn_end: Option<CallbackTarget> = None;
+    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
+    /// also where a default is deployed.
+    on_memory_change: Option<CallbackTarget> = None;
+    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
+    /// limits. `{}` lifts those that are deployed.
+    limits: Option<Limits> = None;
+    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
+    /// deployed.
+    retention: Option<Retention> = None;
+    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` lifts the schedule that is deployed.
+    backups: Option<BackupPlan> = None;
+    /// Whether and how the agent learns facts from its conversations. `null`: it does not.
+    /// `{}` switches off what is deployed.
+    learn: Option<LearnSettings> = None;
+}
+
+impl Config {
+    /// `{}` lifts a default that is deployed: nothing is learnt then, and nobody is called or
+    /// asked.
+    fn without_lifted(self) -> Self {
+        Self {
+            on_turn_end: self.on_turn_end.filter(CallbackTarget::is_somebody),
+            on_memory_change: self.on_memory_change.filter(CallbackTarget::is_somebody),
+            learn: self.learn.filter(|learn| !learn.is_off()),
+            summarize: self.summarize.filter(|named| named.service.is_some()),
+            ..self
+        }
+    }
+}
+
+fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
+    match (is_agents, is_deployed) {
+        (true, _) => ConfigOrigin::Agent,
+        (false, true) => ConfigOrigin::Defaults,
+        (false, false) => ConfigOrigin::BuiltIn,
+    }
+}
+
+/// The configuration that was deployed for every agent.
+#[derive(Default)]
+pub struct DeployedConfig {
+    pub defaults: ConfigLayer,
+    /// The problems in all deployed settings. The Worker leaves out the settings that
+    /// have them.
+    pub problems: Vec<DeployedProblem>,
+}
+
+/// The configuration that holds, and where it comes from.
+#[derive(Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ShownConfig {
+    #[serde(flatten)]
+    config: Config,
+    /// The layer that each setting's value comes from.
+    origins: ConfigOrigins,
+    /// What is written wrong in the deployed defaults. The Worker leaves it out.
+    problems: Vec<DeployedProblem>,
+}
+
+impl ShownConfig {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        let config = &mut self.config;
+        let targets = [&mut config.on_turn_end, &mut config.on_memory_change];
+        for target in targets.into_iter().flatten() {
+            target.conceal();
+        }
+    }
+
+    fn new(own: ConfigLayer, deployed: &DeployedConfig) -> Self {
+        Self {
+            origins: own.origins(&deployed.defaults),
+            config: own.resolve(&deployed.defaults),
+            problems: deployed.problems.clone(),
+        }
+    }
+}
+
+/// Checks the number and the size of the system instructions that a caller sends.
+pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>) -> Result<()> {
+    let bytes: usize = instructions.into_iter().map(String::len).sum();
+    if bytes > MAX_INSTRUCTIONS_BYTES {
+        return Err(Error::payload_too_large(
+            "All of `systemInstructions`",
+            MAX_INSTRUCTIONS_BYTES,
+            bytes,
+        )
+        .with("field", "systemInstructions"));
+    }
+    Ok(())
+}
+
+const KEY: &str = AGENT;
+
+/// The configuration that holds for this agent.
+pub fn load_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<Config> {
+    Ok(load_own(db)?.resolve(&deployed.defaults))
+}
+
+/// The configuration as `getConfig` shows it.
+pub fn show_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<ShownConfig> {
+    Ok(ShownConfig::new(load_own(db)?, deployed))
+}
+
+/// The agent's own settings, without those that are deployed.
+pub fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
+    match find_stored(db, KEY)? {
+        Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),
+        None => Ok(ConfigLayer::default()),
+    }
+}
+
+/// Loads, changes and stores the agent's own settings, in one transaction.
+pub fn change_config(
+    db: &dyn Database,
+    deployed: &DeployedConfig,
+    change: ConfigureAgent,
+) -> Result<ShownConfig> {
+    atomically(db, || {
+        let field = match (change.limits.given(), &change.prices) {
+            (Some(_), _) => Some("limits.costPerDay"),
+            (None, SettingChange::Reset) => Some("prices"),
+            (None, _) => None,
+        };
+        let keeps_less = change.retention.given().is_some();
+        let plans_backups = change.backups != SettingChange::Keep;
+        let own = change.apply(load_own(db)?);
+        write_stored(db, KEY, &own)?;
+        if keeps_less {
+            retention_progress::ask(db)?;
+        }
+        if plans_backups {
+            backup_plan::ask(db)?;
+        }
+        let shown = ShownConfig::new(own, deployed);
+        let config = &shown.config;
+        if let (Some(field), Some(limits)) = (field, &config.limits) {
+            limits.check_countable(config.prices.as_ref(), field)?;
+        }
+        Ok(shown)
+    })
+}

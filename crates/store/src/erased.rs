@@ -1,0 +1,169 @@
+//! What a purge does with the rows of a table, and the counts of a receipt.
+
+use serde::{Deserialize, Serialize};
+
+use base::json::is_zero;
+
+/// The text that the rows hold, for deletions that purge (`store/erasing.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPurge {
+    /// These columns hold text. They are overwritten before their rows are deleted. A
+    /// receipt counts the rows as `counted`; `None`: the rows belong to rows that are
+    /// counted.
+    Overwritten {
+        counted: Option<&'static str>,
+        texts: &'static [&'static str],
+    },
+    /// Like `Overwritten`. Several rows are parts of one text, and this part is counted.
+    Parts {
+        counted: &'static str,
+        first: i64,
+        texts: &'static [&'static str],
+    },
+    /// An index of words: it is merged after rows are deleted, since until then it keeps
+    /// their words.
+    Merged,
+    /// The rows hold nothing that was said or kept. The text says what they hold.
+    Nothing(&'static str),
+}
+
+/// Rows with text in these columns, counted under this name.
+pub const fn overwritten(counted: &'static str, texts: &'static [&'static str]) -> InPurge {
+    InPurge::Overwritten {
+        counted: Some(counted),
+        texts,
+    }
+}
+
+/// Rows with text in these columns, which belong to rows that are counted.
+pub const fn uncounted(texts: &'static [&'static str]) -> InPurge {
+    InPurge::Overwritten {
+        counted: None,
+        texts,
+    }
+}
+
+/// Parts of texts, of which the one with this number is counted.
+pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static str]) -> InPurge {
+    InPurge::Parts {
+        counted,
+        first,
+        texts,
+    }
+}
+
+/// How many of each kind were erased. Counts, never content.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Erased {
+    /// Events of logs.
+    pub events: i64,
+    /// Summaries that covered erased events, or that were named themselves.
+    pub summaries: i64,
+    /// Media that no other event of its session used.
+    pub media: i64,
+    pub sessions: i64,
+    /// Definitions of blocks.
+    pub blocks: i64,
+    pub entries: i64,
+    /// Documents of loadable blocks.
+    pub documents: i64,
+    /// Versions of blocks, entries and documents.
+    pub versions: i64,
+    /// Copies of documents in sessions' contexts and in their logs.
+    pub loaded_documents: i64,
+    /// Frozen prompts. The next use renders them anew.
+    pub prompts: i64,
+    pub vectors: i64,
+    /// What was kept of turns beside their events.
+    pub turns: i64,
+    /// Messages and answers that waited for a turn.
+    pub waiting_messages: i64,
+    /// Reports to `onTurnEnd` and `onMemoryChange` that were not delivered.
+    pub callbacks: i64,
+    /// Proposals, or what of them was erased.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proposals: i64,
+    /// Sessions whose name, metadata and tags were emptied, and blocks whose description and
+    /// default text were. They stay.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub descriptions: i64,
+}
+
+impl Erased {
+    /// The count of this name. `None`: a table names a count that there is not.
+    pub fn count_of(&mut self, name: &str) -> Option<&mut i64> {
+        Some(match name {
+            "events" => &mut self.events,
+            "summaries" => &mut self.summaries,
+            "media" => &mut self.media,
+            "sessions" => &mut self.sessions,
+            "blocks" => &mut self.blocks,
+            "entries" => &mut self.entries,
+            "documents" => &mut self.documents,
+            "versions" => &mut self.versions,
+            "loadedDocuments" => &mut self.loaded_documents,
+            "prompts" => &mut self.prompts,
+            "vectors" => &mut self.vectors,
+            "turns" => &mut self.turns,
+            "waitingMessages" => &mut self.waiting_messages,
+            "callbacks" => &mut self.callbacks,
+            "proposals" => &mut self.proposals,
+            _ => return None,
+        })
+    }
+}
+
+impl Erased {
+    /// Adds what another purge erased.
+    pub fn join(&mut self, other: &Self) {
+        self.events += other.events;
+        self.summaries += other.summaries;
+        self.media += other.media;
+        self.sessions += other.sessions;
+        self.blocks += other.blocks;
+        self.entries += other.entries;
+        self.documents += other.documents;
+        self.versions += other.versions;
+        self.loaded_documents += other.loaded_documents;
+        self.prompts += other.prompts;
+        self.vectors += other.vectors;
+        self.turns += other.turns;
+        self.waiting_messages += other.waiting_messages;
+        self.callbacks += other.callbacks;
+        self.proposals += other.proposals;
+        self.descriptions += other.descriptions;
+    }
+}
+
+/// What a purge erased, and where.
+#[derive(Debug, Default)]
+pub struct Erasure {
+    pub erased: Erased,
+    pub left: LeftPages,
+}
+
+/// What a purge may have left in pages. It is cleared after the purge's transaction
+/// (`store/clearing.rs`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftPages {
+    /// The tables and indexes that held what was erased.
+    pub tables: Vec<&'static str>,
+    /// Whether the purge wrote anything.
+    pub is_written: bool,
+    /// Whether the purge erased nothing. It may repeat one whose object died before it had
+    /// cleared pages.
+    pub may_repeat: bool,
+}
+
+impl LeftPages {
+    /// What deletions left in these tables.
+    pub fn in_tables(tables: Vec<&'static str>) -> Self {
+        Self {
+            is_written: !tables.is_empty(),
+            tables,
+            may_repeat: false,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! A database whose deletions leave no text behind. Each deleted row is counted, and its
+//! text is overwritten before the row goes: SQLite frees the space of a deleted row as it
+//! is, and a Durable Object does not allow `PRAGMA secure_delete`. An UPDATE to a text of
+//! the same length writes over the bytes where they stand, overflow pages included.
+//!
+//! The rule this file protects: a purge deletes by the same statements as any deletion. So
+//! nothing that a deletion takes can be forgotten here. The list of tables says which
+//! columns hold text.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use super::erased::{Erased, Erasure, InPurge, LeftPages};
+use super::table_fates::SessionTable;
+use super::tables::TABLES;
+use base::columns::find_value;
+use base::database::{Database, Row, SqlValue, TextAndRow};
+use base::error::{Error, Result};
+
+/// The most rows of a table that the receipt of a destroyed agent counts.
+const MAX_COUNTED: i64 = 1_000_000;
+
+/// What there is to erase in the whole agent.
+pub fn count_all(db: &dyn Database) -> Result<Erased> {
+    let mut erased = Erased::default();
+    for table in TABLES {
+        let (counted, only) = match table.purge {
+            InPurge::Overwritten {
+                counted: Some(counted),
+                ..
+            } => (counted, String::new()),
+            InPurge::Parts { counted, first, .. } => (counted, format!(" WHERE part = {first}")),
+            InPurge::Overwritten { counted: None, .. } | InPurge::Merged | InPurge::Nothing(_) => {
+                continue;
+            }
+        };
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {}{only} LIMIT {MAX_COUNTED})",
+            table.name
+        );
+        let count: Option<i64> = find_value(db, &sql, &[])?;
+        if let Some(sum) = erased.count_of(counted) {
+            *sum += count.unwrap_or(0);
+        }
+    }
+    Ok(erased)
+}
+
+/// The indexes of words.
+pub const EVENT_INDEX: &str = "cf_agents_search";
+pub const ENTRY_INDEX: &str = "cf_agents_entries_search";
+
+pub struct ErasingDatabase<'a> {
+    db: &'a dyn Database,
+    erased: RefCell<Erased>,
+    /// The tables with rows that were overwritten.
+    tables: RefCell<BTreeSet<&'static str>>,
+    /// The indexes that lost rows.
+    indexes: RefCell<BTreeSet<&'static str>>,
+    /// How many rows the connection had written before. `None`: nobody asked.
+    written_before: Option<i64>,
+}
+
+/// How many rows this connection has written.
+fn count_written(db: &dyn Database) -> Result<Option<i64>> {
+    find_value(db, "SELECT total_changes()", &[])
+}
+
+impl<'a> ErasingDatabase<'a> {
+    pub fn new(db: &'a dyn Database) -> Self {
+        Self {
+            db,
+            erased: RefCell::default(),
+            tables: RefCell::default(),
+            indexes: RefCell::default(),
+            written_before: None,
+        }
+    }
+
+    /// One that [`Self::finish`] ends, which says whether the purge wrote anything.
+    pub fn of_purge(db: &'a dyn Database) -> Result<Self> {
+        Ok(Self {
+            written_before: count_written(db)?,
+            ..Self::new(db)
+        })
+    }
+
+    /// Has this index merged after the purge, also if it loses no row now: earlier
+    /// deletions left words in it.
+    pub fn merge_index(&self, index: &'static str) {
+        self.indexes.borrow_mut().insert(index);
+    }
+
+    /// Notes that texts of this table were overwritten, and that their rows stay.
+    pub fn touch(&self, table: &'static str) {
+        self.tables.borrow_mut().insert(table);
+    }
+
+    /// Adds to the counts.
+    pub fn count(&self, add: impl FnOnce(&mut Erased)) {
+        add(&mut self.erased.borrow_mut());
+    }
+
+    /// Whether anything that is counted was erased so far.
+    pub fn has_erased(&self) -> bool {
+        *self.erased.borrow() != Erased::default()
+    }
+
+    /// What was erased. The words of deleted rows are in the indexes until these are merged
+    /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
+    /// others say, so it is no part of the purge's transaction.
+    ///
+    /// A purge that erased nothing may repeat one whose object died before pages were
+    /// cleared.
+    pub fn finish(&self) -> Result<Erasure> {
+        let written = count_written(self.db)?;
+        let erased = self.erased.take();
+        Ok(Erasure {
+            left: LeftPages {
+                tables: self.take_tables(),
+                is_written: written != self.written_before,
+                may_repeat: erased == Erased::default(),
+            },
+            erased,
+        })
+    }
+
+    /// The tables and indexes that texts were erased from.
+    pub fn take_tables(&self) -> Vec<&'static str> {
+        let mut tables = self.tables.take();
+        tables.append(&mut self.indexes.borrow_mut());
+        tables.into_iter().collect()
+    }
+
+    /// Notes a table that takes rows. SQLite may give the table a page that this transaction
+    /// freed, and does not clear such a page: its unused bytes still hold deleted texts.
+    fn note_growth(&self, sql: &str) {
+        let Some(rest) = sql.trim_start().strip_prefix("INSERT INTO ") else {
+            return;
+        };
+        let name = rest.split([' ', '(', '\n']).next().unwrap_or_default();
+        let table = TABLES.iter().find(|table| table.name == name);
+        if let Some(table) = table.filter(|table| table.purge != InPurge::Merged) {
+            self.touch(table.name);
+        }
+    }
+
+    /// Overwrites and counts the rows that this statement deletes.
+    fn overwrite(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
+        let Some(deletion) = DeleteStatement::read(sql) else {
+            self.note_growth(sql);
+            return Ok(());
+        };
+        let table = TABLES.iter().find(|table| table.name == deletion.table);
+        let table =
+            table.ok_or_else(|| Error::storage("a deletion from a table without a line"))?;
+        let rows = deletion.condition;
+        if !matches!(table.purge, InPurge::Merged | InPurge::Nothing(_)) {
+            self.tables.borrow_mut().insert(table.name);
+        }
+        let (counted, texts) = match table.purge {
+            InPurge::Overwritten { counted, texts } => (counted.map(|name| (name, None)), texts),
+            InPurge::Parts {
+                counted,
+                first,
+                texts,
+            } => (Some((counted, Some(first))), texts),
+            InPurge::Merged => {
+                self.merge_index(table.name);
+                return Ok(());
+            }
+            InPurge::Nothing(_) => return Ok(()),
+        };
+        if let Some((name, first)) = counted {
+            let what = first.map_or("count(*)".to_owned(), |first| {
+                format!("coalesce(sum(part = {first}), 0)")
+            });
+            let sql = format!("SELECT {what} FROM {} {rows}", table.name);
+            let count: Option<i64> = find_value(self.db, &sql, params)?;
+            if let Some(sum) = self.erased.borrow_mut().count_of(name) {
+                *sum += count.unwrap_or(0);
+            }
+        }
+        // What is overwritten no longer meets a condition on its text, and would stay.
+        if texts.iter().any(|text| reads(rows, text)) {
+            return Err(Error::storage("a deletion by a text that it overwrites"));
+        }
+        let overwritten: Vec<String> = texts.iter().copied().map(overwritten).collect();
+        let sql = format!(
+            "UPDATE {} SET {} {rows}",
+            table.name,
+            overwritten.join(", ")
+        );
+        self.db.run(&sql, params)
+    }
+}
+
+/// The tables whose pages a purge may leave texts in: those with texts, and those that a
+/// purge writes to itself.
+pub fn all_tables() -> impl Iterator<Item = &'static str> {
+    let holds_texts = |table: &&SessionTable| !matches!(table.purge, InPurge::Nothing(_));
+    let texts = TABLES.iter().filter(holds_texts).map(|table| table.name);
+    texts.chain(["cf_agents_changes", "cf_agents_item_counts"])
+}
+
+/// SQL: the column with a text of the same length that says nothing.
+pub fn overwritten(column: &str) -> String {
+    format!(
+        "{column} = substr(hex(zeroblob((octet_length({column}) + 1) / 2)), 1, octet_length({column}))"
+    )
+}
+
+/// Whether a condition reads this column's text. Whether the column is NULL stays as it is.
+fn reads(condition: &str, column: &str) -> bool {
+    let is_end = |c: char| !(c.is_alphanumeric() || c == '_');
+    let mut words = condition.split(is_end).filter(|word| !word.is_empty());
+    let mut next = words.next();
+    while let Some(word) = next {
+        next = words.next();
+        if word == column && next != Some("IS") {
+            return true;
+        }
+    }
+    false
+}
+
+/// A statement that deletes rows.
+struct DeleteStatement<'s> {
+    table: &'s str,
+    /// From `WHERE` on, without `RETURNING`; empty: all rows.
+    condition: &'s str,
+}
+
+impl<'s> DeleteStatement<'s> {
+    fn read(sql: &'s str) -> Option<Self> {
+        let rest = sql.trim_start().strip_prefix("DELETE FROM ")?;
+        let (table, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let condition = rest.split("RETURNING").next().unwrap_or_default();
+        Some(Self {
+            table,
+            condition: condition.trim(),
+        })
+    }
+}
+
+impl Database for ErasingDatabase<'_> {
+    fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
+        self.overwrite(sql, params)?;
+        self.db.run(sql, params)
+    }
+
+    fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
+        self.overwrite(sql, params)?;
+        self.db.rows(sql, params)
+    }
+
+    fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
+        self.db.find_text_and_row(sql, params)
+    }
+
+    fn find_bytes_and_text(
+        &self,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Option<(Vec<u8>, String)>> {
+        self.db.find_bytes_and_text(sql, params)
+    }
+
+    fn size_bytes(&self) -> Result<i64> {
+        self.db.size_bytes()
+    }
+
+    fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.db.transaction(work)
+    }
+}

@@ -1,0 +1,235 @@
+//! Turns that no event tells of: those that failed, and those that ended without a word. A
+//! session keeps a few of each, so that neither its failures nor another session push a
+//! record out that somebody may still read. The record of any other turn is in the event
+//! that ended it (`log/turn_ends.rs`), and costs no row.
+//!
+//! An agent has no bound of its own: it keeps as many rows as its sessions do, and they go
+//! with their sessions. A bound over all sessions would let one of them delete the records
+//! of another.
+//!
+//! The list of an agent's failures has a bound instead ([`MAX_SCANNED`]). An index by time
+//! would cost each failure a row more. Where more rows are kept than a page may look at,
+//! pages take some sessions at a time, those that began last first.
+
+use std::ops::Range;
+
+use base::columns::{FromRow, find_value, load, load_values};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+
+/// Failed turns that a session keeps.
+pub const MAX_FAILED_EACH: i64 = 16;
+
+/// Turns that ended without a word and did not fail, which a session keeps. A user who
+/// stops turn after turn loses no failure by it.
+pub const MAX_SILENT_EACH: i64 = 16;
+
+/// Sessions whose failures one page may look at together.
+pub const MAX_FAILING_SESSIONS: i64 = 1_024;
+
+/// The most rows of turns that a page of an agent's failures looks at.
+pub const MAX_SCANNED: i64 = MAX_FAILING_SESSIONS * MAX_FAILED_EACH;
+
+/// The places of a session's failures (`slot`). Those of its silent turns follow.
+const FAILED_SLOTS: Range<i64> = 0..MAX_FAILED_EACH;
+const SILENT_SLOTS: Range<i64> = MAX_FAILED_EACH..MAX_FAILED_EACH + MAX_SILENT_EACH;
+
+/// Why a turn has a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptFor {
+    Failure,
+    /// No event tells of the turn, and it did not fail: it was stopped early, or the model
+    /// had nothing to say.
+    Silence,
+}
+
+impl KeptFor {
+    fn slots(self) -> Range<i64> {
+        match self {
+            Self::Failure => FAILED_SLOTS,
+            Self::Silence => SILENT_SLOTS,
+        }
+    }
+}
+
+/// A turn that has a row.
+#[derive(Clone, Debug)]
+pub struct KeptTurn {
+    pub session_id: String,
+    /// The event that ended the turn, or that it would have had.
+    pub seq: i64,
+    pub ended_at: i64,
+    /// Whether the event at `seq` ended the turn.
+    pub has_answer: bool,
+    /// JSON: see `chat/record/mod.rs`.
+    pub record: String,
+}
+
+impl KeptTurn {
+    const COLUMNS: &str = "k.session_id, k.seq, k.ended_at, k.has_answer, k.record";
+}
+
+impl FromRow<'_> for KeptTurn {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            session_id: row.text(0)?.to_owned(),
+            seq: row.integer(1)?,
+            ended_at: row.integer(2)?,
+            has_answer: row.integer(3)? == 1,
+            record: row.text(4)?.to_owned(),
+        })
+    }
+}
+
+/// A place in the list of an agent's failures, newest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailurePlace {
+    pub ended_at: i64,
+    pub seq: i64,
+    pub session_id: String,
+}
+
+/// Keeps a turn, in the place of the session's oldest of its kind if the session has no free
+/// place. Part of the transaction that ends the turn.
+pub fn insert(db: &dyn Database, turn: &KeptTurn, kept_for: KeptFor) -> Result<()> {
+    let slots = kept_for.slots();
+    let sql = "SELECT slot
+                 FROM cf_agents_failed_turns
+                WHERE session_id = ?1
+                  AND slot >= ?2
+                  AND slot < ?3
+                ORDER BY ended_at, seq
+                LIMIT ?4";
+    let params = [
+        turn.session_id.as_str().into(),
+        slots.start.into(),
+        slots.end.into(),
+        (slots.end - slots.start).into(),
+    ];
+    let used: Vec<i64> = load_values(db, sql, &params)?;
+    let free = slots.clone().find(|slot| !used.contains(slot));
+    let slot = free.or(used.first().copied()).unwrap_or(slots.start);
+    db.run(
+        "INSERT INTO cf_agents_failed_turns (session_id, slot, seq, ended_at, has_answer, record)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (session_id, slot) DO UPDATE
+            SET seq = excluded.seq,
+                ended_at = excluded.ended_at,
+                has_answer = excluded.has_answer,
+                record = excluded.record",
+        &[
+            turn.session_id.as_str().into(),
+            slot.into(),
+            turn.seq.into(),
+            turn.ended_at.into(),
+            turn.has_answer.into(),
+            turn.record.as_str().into(),
+        ],
+    )
+}
+
+/// The turns that a session keeps, newest first.
+pub fn load_of_session(db: &dyn Database, session_id: &Id) -> Result<Vec<KeptTurn>> {
+    load_below(db, session_id, SILENT_SLOTS.end)
+}
+
+/// The failed turns of a session, newest first.
+pub fn load_failed_of_session(db: &dyn Database, session_id: &Id) -> Result<Vec<KeptTurn>> {
+    load_below(db, session_id, FAILED_SLOTS.end)
+}
+
+fn load_below(db: &dyn Database, session_id: &Id, end: i64) -> Result<Vec<KeptTurn>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_failed_turns AS k
+          WHERE k.session_id = ?1
+            AND k.slot < ?2
+          ORDER BY k.seq DESC, k.ended_at DESC
+          LIMIT ?3",
+        KeptTurn::COLUMNS
+    );
+    let params = [session_id.as_str().into(), end.into(), end.into()];
+    load(db, &sql, &params)
+}
+
+/// Whether the agent keeps so few turns that a page may look at all of them.
+pub fn are_few(db: &dyn Database) -> Result<bool> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM cf_agents_failed_turns LIMIT ?1)";
+    let counted: Option<i64> = find_value(db, sql, &[(MAX_SCANNED + 1).into()])?;
+    Ok(counted.unwrap_or(0) <= MAX_SCANNED)
+}
+
+/// Up to `limit` failed turns of the agent after a place, newest first. For an agent that
+/// keeps few turns.
+pub fn load_failed_of_agent(
+    db: &dyn Database,
+    before: Option<&FailurePlace>,
+    limit: i64,
+) -> Result<Vec<KeptTurn>> {
+    load_failed(db, "cf_agents_failed_turns AS place", before, limit, &[])
+}
+
+/// The lowest number of the next sessions below this number whose failures are looked at
+/// together. `None`: there is no session.
+pub fn find_lowest(db: &dyn Database, below: i64) -> Result<Option<i64>> {
+    let sql = "SELECT min(number)
+                 FROM (SELECT number
+                         FROM cf_agents_sessions
+                        WHERE number < ?1
+                        ORDER BY number DESC
+                        LIMIT ?2)";
+    let params = [below.into(), MAX_FAILING_SESSIONS.into()];
+    Ok(find_value::<Option<i64>>(db, sql, &params)?.flatten())
+}
+
+/// The same as [`load_failed_of_agent`] of the sessions with numbers from `lowest` up to
+/// `below`.
+pub fn load_failed_of_sessions(
+    db: &dyn Database,
+    (lowest, below): (i64, i64),
+    before: Option<&FailurePlace>,
+    limit: i64,
+) -> Result<Vec<KeptTurn>> {
+    let from = "cf_agents_sessions AS s
+                  CROSS JOIN cf_agents_failed_turns AS place
+                     ON s.number >= ?6
+                    AND s.number < ?7
+                    AND place.session_id = s.id";
+    load_failed(db, from, before, limit, &[lowest.into(), below.into()])
+}
+
+/// Looks at the place of each failure there, and at the records of those that it gives.
+fn load_failed(
+    db: &dyn Database,
+    from: &str,
+    before: Option<&FailurePlace>,
+    limit: i64,
+    more: &[SqlValue],
+) -> Result<Vec<KeptTurn>> {
+    let sql = format!(
+        "SELECT {}
+           FROM (SELECT place.session_id, place.slot
+                   FROM {from}
+                  WHERE place.slot < ?5
+                    AND (?1 IS NULL
+                         OR (place.ended_at, place.seq, place.session_id) < (?1, ?2, ?3))
+                  ORDER BY place.ended_at DESC, place.seq DESC, place.session_id DESC
+                  LIMIT ?4) AS place
+          CROSS JOIN cf_agents_failed_turns AS k
+          WHERE k.session_id = place.session_id
+            AND k.slot = place.slot
+          ORDER BY k.ended_at DESC, k.seq DESC, k.session_id DESC
+          LIMIT ?4",
+        KeptTurn::COLUMNS
+    );
+    let mut params: Vec<SqlValue> = vec![
+        before.map(|before| before.ended_at).into(),
+        before.map(|before| before.seq).into(),
+        before.map(|before| before.session_id.as_str()).into(),
+        limit.into(),
+        FAILED_SLOTS.end.into(),
+    ];
+    params.extend_from_slice(more);
+    load(db, &sql, &params)
+}

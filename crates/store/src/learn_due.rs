@@ -1,0 +1,64 @@
+//! When a session is looked at next, by an agent that learns (`learning/` in the agent's
+//! crate). The rows outlive the object, so that no look is forgotten whatever dies.
+
+use super::learn_settings::{LearnAfter, LearnSettings};
+use base::columns::find_value;
+use base::database::Database;
+use base::error::Result;
+use base::ids::Id;
+use base::json::{Count, MAX_INTEGER};
+
+/// After an append by an operation, a look waits so long for the appends that follow.
+const SETTLE_MS: i64 = 3_000;
+
+/// A conversation is idle when nothing was said in it for so long.
+pub const IDLE_MS: i64 = 600_000;
+
+/// Nobody but a caller of `learn` looks: no alarm ever comes to this time.
+pub const NEVER_MS: i64 = MAX_INTEGER;
+
+/// What asks for a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// A turn has ended.
+    TurnEnd,
+    /// Somebody appended to the log.
+    Append,
+}
+
+/// When a session in which something was said now is to be looked at.
+pub fn due_at(settings: &LearnSettings, occasion: Occasion, now_ms: i64) -> i64 {
+    match (settings.after, occasion) {
+        (LearnAfter::Turn, Occasion::TurnEnd) => now_ms,
+        (LearnAfter::Turn, Occasion::Append) => now_ms + SETTLE_MS,
+        (LearnAfter::Idle, _) => now_ms + IDLE_MS,
+        (LearnAfter::Manual, _) => NEVER_MS,
+    }
+}
+
+/// Notes that a session is to be looked at. One that is due already writes no row. Part of
+/// the transaction that writes what was said.
+pub fn mark_due(db: &dyn Database, session_id: &Id, due_at: i64) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET learn_due_at = ?2
+          WHERE id = ?1
+            AND (learn_due_at IS NULL OR learn_due_at > ?2)",
+        &[session_id.as_str().into(), due_at.into()],
+    )
+}
+
+/// Up to which event a session was learnt from. `None`: nothing was.
+pub fn load_learned(db: &dyn Database, session_id: &Id) -> Result<Option<Count>> {
+    let sql = "SELECT nullif(learned_seq, 0) FROM cf_agents_sessions WHERE id = ?1";
+    let learned: Option<Option<i64>> = find_value(db, sql, &[session_id.as_str().into()])?;
+    Ok(learned.flatten().map(Count))
+}
+
+/// Notes up to which event a session was learnt from. Part of a transaction.
+pub fn write_learned(db: &dyn Database, session_id: &Id, seq: i64) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions SET learned_seq = ?2 WHERE id = ?1",
+        &[session_id.as_str().into(), seq.into()],
+    )
+}

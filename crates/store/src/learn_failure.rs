@@ -1,0 +1,56 @@
+//! How learning fails: a look at a conversation, or a step of consolidation. Its row keeps
+//! the last failure, and says when it is tried again.
+
+use serde::{Deserialize, Serialize};
+
+use base::error::{Code, Error};
+
+/// The pause after a failure. It doubles with each failure in a row.
+const RETRY_MS: i64 = 60_000;
+const MAX_RETRY_MS: i64 = 3_600_000;
+
+/// How often a model may answer nonsense about the same texts, until they are passed over.
+const MAX_NONSENSE: u32 = 3;
+
+/// Why the last attempt failed. Removed when an attempt succeeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LearnFailure {
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// How many attempts have failed in a row.
+    pub attempts: u32,
+    /// How many of them failed because the model's answer was not what it was asked for.
+    #[serde(default)]
+    pub nonsense: u32,
+}
+
+impl LearnFailure {
+    /// The failure that follows the one before.
+    pub fn new(before: Option<&Self>, error: &Error, is_nonsense: bool, now_ms: i64) -> Self {
+        let attempts = before.map_or(0, |before| before.attempts);
+        let nonsense = before.map_or(0, |before| before.nonsense);
+        Self {
+            code: error.code.name().to_owned(),
+            message: error.message.clone(),
+            at: now_ms,
+            attempts: attempts.saturating_add(1),
+            nonsense: nonsense.saturating_add(u32::from(is_nonsense)),
+        }
+    }
+
+    /// When the next attempt is due. A budget says so itself.
+    pub fn retry_at(&self, error: &Error) -> i64 {
+        let pause_ms = match error.details.get("retryAfter").and_then(|s| s.as_i64()) {
+            Some(seconds) if error.code == Code::RateLimited => seconds.saturating_mul(1_000),
+            _ => (RETRY_MS << self.attempts.saturating_sub(1).min(6)).min(MAX_RETRY_MS),
+        };
+        self.at.saturating_add(pause_ms)
+    }
+}
+
+/// Whether nonsense that is answered after this failure is the last that is asked for again.
+pub fn is_enough(before: Option<&LearnFailure>) -> bool {
+    before.map_or(0, |before| before.nonsense) + 1 >= MAX_NONSENSE
+}

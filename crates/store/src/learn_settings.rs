@@ -1,0 +1,164 @@
+//! The setting `learn`: whether the agent draws facts out of its conversations, into which
+//! block, when, and what of it counts without anybody's word. Each type checks its value
+//! when it is parsed. `learning/` in the agent's crate does the work.
+//!
+//! Settings without `into` switch learning off, also where a default is deployed.
+
+use serde::{Deserialize, Serialize};
+
+use base::ids::Id;
+use base::json::{Limit, List};
+
+/// The most bytes of the operator's instructions: every look carries them.
+pub const MAX_LEARN_INSTRUCTIONS_BYTES: usize = 4 << 10;
+
+/// The tokens of a day, where the setting says nothing: some fifty looks.
+const DEFAULT_TOKENS_PER_DAY: i64 = 200_000;
+const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
+
+/// The most sources that `trust` names: each of them once.
+const MAX_TRUSTED: usize = 3;
+
+/// How the agent learns from its conversations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LearnSettings {
+    /// The label of the agent's searchable block that the facts go to. `{}`, without it and
+    /// all else, switches learning off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<Id>,
+    /// The model that is asked. Left out: the agent's model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Id>,
+    /// What else the model is told, such as which facts matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    #[serde(default)]
+    pub after: LearnAfter,
+    #[serde(default)]
+    pub review: LearnReview,
+    /// How many tokens models may read and write for learning in a day, which ends at
+    /// midnight UTC.
+    #[serde(default)]
+    pub max_tokens_per_day: Limit<DEFAULT_TOKENS_PER_DAY, MAX_TOKENS_PER_DAY>,
+    /// With `review: "auto"`, the sources beside the user whose facts count without
+    /// anybody's word.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub trust: List<TrustedSource, 0, MAX_TRUSTED>,
+    /// When the block is put in order by itself.
+    #[serde(default, skip_serializing_if = "LearnOrder::is_manual")]
+    pub consolidate: LearnOrder,
+    /// A writable block of the agent that consolidation writes anew, from the newest entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Id>,
+}
+
+impl LearnSettings {
+    /// Whether facts go to this block of the agent.
+    pub fn is_into(&self, label: &str) -> bool {
+        let into = self.into.as_ref().map(|into| into.as_str().to_lowercase());
+        into == Some(label.to_lowercase())
+    }
+
+    /// Whether they say nothing: an agent of its own does not learn, whatever is deployed.
+    pub fn is_off(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_empty<T, const MIN: usize, const MAX: usize>(list: &List<T, MIN, MAX>) -> bool {
+    list.0.is_empty()
+}
+
+/// When the agent looks at what was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LearnAfter {
+    /// After each turn, and soon after an append.
+    #[default]
+    Turn,
+    /// When nothing was said in a conversation for ten minutes.
+    Idle,
+    /// When `learn` is called.
+    Manual,
+}
+
+/// When the block that is learnt into is put in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LearnOrder {
+    /// When `consolidate` is called.
+    #[default]
+    Manual,
+    /// Ten minutes after the last change, and once a day at most.
+    Idle,
+}
+
+impl LearnOrder {
+    fn is_manual(&self) -> bool {
+        *self == Self::Manual
+    }
+}
+
+/// What becomes of the changes that a model proposes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LearnReview {
+    /// Changes that the user's own words bear out count at once. The others wait.
+    Auto,
+    /// Every change waits for `decideProposal`.
+    #[default]
+    Propose,
+}
+
+/// A source that an operator may trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum TrustedSource {
+    /// The agent's words, and what the model concluded by itself.
+    Agent,
+    /// Results of tools.
+    Tool,
+    /// Conversations that came from a file.
+    Import,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use base::json;
+
+    #[test]
+    fn what_is_left_out_is_careful() {
+        let read = |text: &str| json::decode::<LearnSettings>(text);
+        let least = read(r#"{"into": "facts"}"#).ok().unwrap();
+        assert_eq!(
+            serde_json::to_value(&least).unwrap(),
+            json!({"into": "facts", "after": "turn", "review": "propose", "maxTokensPerDay": 200_000})
+        );
+        let off = read("{}").ok().unwrap();
+        assert!(off.is_off());
+        // As it is stored.
+        let stored = serde_json::to_string(&off).unwrap();
+        assert!(read(&stored).ok().unwrap().is_off(), "{stored}");
+        for wrong in [
+            r#"{"into": ""}"#,
+            r#"{"into": "facts", "consolidate": "turn"}"#,
+            r#"{"into": "facts", "after": "later"}"#,
+            r#"{"into": "facts", "review": "never"}"#,
+            r#"{"into": "facts", "maxTokensPerDay": 0}"#,
+            r#"{"into": "facts", "trust": ["user"]}"#,
+            r#"{"into": "facts", "trust": ["tool", "tool", "tool", "tool"]}"#,
+            r#"{"into": "facts", "reviews": "auto"}"#,
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

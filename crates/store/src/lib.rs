@@ -1,0 +1,40 @@
+//! The tables: their migrations, and the small tables that no other folder owns. These
+//! hold the agent's configuration, the change feed, usage, the counts against limits,
+//! calibration, the last turns, staged imports, and how far retention has come.
+//!
+//! This module knows rows. It does not know what a message or a memory block is.
+
+pub mod agents_own;
+pub mod backup_plan;
+pub mod calibration;
+pub mod callbacks;
+pub mod changes;
+pub mod clearing;
+pub mod config;
+pub mod consolidation;
+pub mod erased;
+pub mod erasing;
+pub mod kept_turns;
+pub mod last_turns;
+pub mod learn_due;
+pub mod learn_failure;
+pub mod learn_settings;
+pub mod learned_windows;
+pub mod limits;
+pub mod meter;
+pub mod model_settings;
+pub mod retention;
+pub mod retention_progress;
+pub mod schema;
+pub mod spending;
+pub mod staging;
+pub mod stored;
+pub mod summary_service;
+pub mod table_fates;
+pub mod tables;
+pub mod usage;
+pub mod usage_days;
+pub mod when_busy;
+
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -1,0 +1,394 @@
+//! Counts the numbers that limits bound (`store/limits.rs`): the turns that began within
+//! a minute, and the tokens and the cost of a day. An agent without limits has no row
+//! here.
+//!
+//! A model's call is counted before it is sent, by an estimate of its input. So a call
+//! that dies with the object is counted, and calls side by side see each other. When the
+//! call is over, its real spending takes the place of the estimate.
+//!
+//! An agent's spending of today also stands in the tables of usage. They know of turns
+//! that ended before the limit was set; the counts here know of calls that reported
+//! nothing. The higher number holds.
+//!
+//! A day ends at midnight UTC. If the clock goes back, the newest day that was counted
+//! goes on, and a turn that began later than now counts as one of this minute. So a wrong
+//! clock opens no limit.
+
+use super::config::Config;
+use super::last_turns;
+use super::limits::{HolderLimits, Limits};
+use super::usage_days::{self, DAY_MS};
+use base::columns::{FromRow, find, find_value};
+use base::database::{Database, Row, atomically};
+use base::error::{Code, Error, Result};
+use base::host::Host;
+use base::json::{self, MAX_INTEGER};
+use base::settings::Setting;
+
+/// The agent itself, among the holders.
+const AGENT: &str = "";
+
+const MINUTE_MS: i64 = 60_000;
+
+/// The most rows of earlier days that are deleted at once.
+const MAX_FORGOTTEN: i64 = 100;
+
+/// The limits for a turn or a call.
+pub struct Meter<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub config: &'a Config,
+    /// The limits of the token that asked.
+    pub token: Option<&'a HolderLimits>,
+}
+
+/// A call that has been counted by an estimate of its input.
+pub struct ReservedCall {
+    day: i64,
+    pub input_tokens: i64,
+    cost: f64,
+    model: String,
+}
+
+/// The spending of a call.
+pub struct CallSpending {
+    pub input_tokens: i64,
+    pub cached_input_tokens: i64,
+    pub output_tokens: i64,
+}
+
+/// One holder's limits.
+struct Bound<'a> {
+    holder: &'a str,
+    limits: &'a Limits,
+}
+
+/// The count of one holder on one day.
+struct HolderCount {
+    day: i64,
+    tokens: i64,
+    cost: f64,
+    starts: Vec<i64>,
+}
+
+impl HolderCount {
+    const COLUMNS: &str = "day, tokens, cost, starts";
+}
+
+impl FromRow<'_> for HolderCount {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            day: row.integer(0)?,
+            tokens: row.integer(1)?,
+            cost: row.number(2)?,
+            starts: json::decode(row.text(3)?)
+                .map_err(|_| Error::corrupt_row("starts", "limit"))?,
+        })
+    }
+}
+
+/// Why a turn or a call is refused.
+struct LimitRefusal {
+    is_agents: bool,
+    field: &'static str,
+    what: &'static str,
+    retry_after_s: i64,
+}
+
+impl LimitRefusal {
+    fn error(&self) -> Error {
+        let Self {
+            field,
+            what,
+            retry_after_s,
+            ..
+        } = self;
+        let whose = if self.is_agents { "agent" } else { "token" };
+        Error::new(
+            Code::RateLimited,
+            format!("This {whose} {what} (`{field}`). Try again in {retry_after_s} s."),
+        )
+        .with("retryAfter", *retry_after_s)
+        .with("field", *field)
+    }
+}
+
+impl<'a> Meter<'a> {
+    /// Lets a turn begin, or refuses it. `is_new`: the turn does not go on after a
+    /// client's answer, so it counts. Part of the transaction that writes the turn.
+    pub fn admit(&self, is_new: bool) -> Result<()> {
+        let now_ms = self.host.now_ms();
+        for (bound, mut counted) in self.load(self.bounds(), now_ms, is_new)? {
+            if is_new && bound.limits.turns_per_minute.is_some() {
+                counted.begin(now_ms);
+                self.store(&bound, &counted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a new turn that may not begin now, and counts nothing.
+    pub fn check_turn(&self) -> Result<()> {
+        self.load(self.bounds(), self.host.now_ms(), true).map(drop)
+    }
+
+    /// Counts a call that is about to be sent, or refuses it. `None`: nothing limits it.
+    pub fn reserve(&self, model: &str, input_tokens: i64) -> Result<Option<ReservedCall>> {
+        let mut bounds = self.bounds();
+        bounds.retain(|bound| bound.limits.has_daily() || bound.limits.is_unreadable);
+        if bounds.is_empty() {
+            return Ok(None);
+        }
+        let cost = self.cost(model, (input_tokens, 0, 0));
+        atomically(self.db, || {
+            let mut counted_day = 0;
+            for (bound, mut counted) in self.load(bounds, self.host.now_ms(), false)? {
+                counted.add(input_tokens, cost);
+                self.store(&bound, &counted)?;
+                counted_day = counted.day;
+            }
+            Ok(Some(ReservedCall {
+                day: counted_day,
+                input_tokens,
+                cost,
+                model: model.to_owned(),
+            }))
+        })
+    }
+
+    /// Replaces the estimate of a call by its real spending.
+    pub fn settle(&self, reserved: &ReservedCall, spent: &CallSpending) -> Result<()> {
+        let cost = self.cost(
+            &reserved.model,
+            (
+                spent.input_tokens,
+                spent.cached_input_tokens,
+                spent.output_tokens,
+            ),
+        ) - reserved.cost;
+        let tokens = spent.input_tokens.saturating_add(spent.output_tokens) - reserved.input_tokens;
+        if tokens == 0 && cost == 0.0 {
+            return Ok(());
+        }
+        atomically(self.db, || {
+            for bound in self.bounds() {
+                let counted = self.find_newest(bound.holder, reserved.day)?;
+                let counted = counted.filter(|counted| counted.day == reserved.day);
+                if let (true, Some(mut counted)) = (bound.limits.has_daily(), counted) {
+                    counted.add(tokens, cost);
+                    self.store(&bound, &counted)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn bounds(&self) -> Vec<Bound<'a>> {
+        let agents = self.config.limits.as_ref().map(|limits| Bound {
+            holder: AGENT,
+            limits,
+        });
+        let tokens = self.token.map(|token| Bound {
+            holder: &token.holder,
+            limits: &token.most,
+        });
+        agents.into_iter().chain(tokens).collect()
+    }
+
+    /// Refuses limits that can't be read, and limits of the cost of an agent without prices.
+    fn check(&self, bounds: &[Bound<'_>]) -> Result<()> {
+        if bounds.iter().any(|bound| bound.limits.is_unreadable) {
+            let message = "The deployed `limits` are written wrong, and no turn runs until they can be read. `getConfig` names what is wrong in `problems`.";
+            return Err(Error::new(Code::NotConfigured, message)
+                .with("binding", Setting::AgentDefaults.name()));
+        }
+        let has_cost = |bound: &Bound<'_>| bound.limits.cost_per_day.is_some();
+        if self.config.prices.is_none() && bounds.iter().any(has_cost) {
+            let message = "`limits.costPerDay` needs the agent's `prices`, and there are none. No turn runs until `configureAgent` sets them.";
+            return Err(Error::new(Code::NotConfigured, message).with("binding", "prices"));
+        }
+        Ok(())
+    }
+
+    fn cost(&self, model: &str, (input, cached, output): (i64, i64, i64)) -> f64 {
+        let prices = self.config.prices.as_ref();
+        prices.map_or(0.0, |prices| prices.cost(model, input, cached, output))
+    }
+
+    /// The day that is counted: today, or the newest day that was counted.
+    fn today(&self, now_ms: i64) -> Result<i64> {
+        let sql = "SELECT max(day) FROM cf_agents_metered";
+        let newest: Option<Option<i64>> = find_value(self.db, sql, &[])?;
+        let today = now_ms.div_euclid(DAY_MS);
+        Ok(newest.flatten().map_or(today, |newest| newest.max(today)))
+    }
+
+    /// The counts that stand against these limits. An error: a limit is reached. The pace
+    /// of new turns matters only to a turn that `is_new`.
+    fn load(
+        &self,
+        bounds: Vec<Bound<'a>>,
+        now_ms: i64,
+        is_new: bool,
+    ) -> Result<Vec<(Bound<'a>, HolderCount)>> {
+        if bounds.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.check(&bounds)?;
+        let day = self.today(now_ms)?;
+        let mut counts = Vec::new();
+        let mut refusals = Vec::new();
+        for bound in bounds {
+            let counted = self.load_one(&bound, day)?;
+            refusals.extend(bound.find_spent_refusal(&counted, now_ms));
+            if is_new {
+                refusals.extend(bound.find_pace_refusal(&counted, now_ms));
+            }
+            counts.push((bound, counted));
+        }
+        let longest = refusals
+            .into_iter()
+            .max_by_key(|refusal| refusal.retry_after_s);
+        longest.map_or(Ok(counts), |refusal| Err(refusal.error()))
+    }
+
+    fn load_one(&self, bound: &Bound<'_>, day: i64) -> Result<HolderCount> {
+        let mut counted = match self.find_newest(bound.holder, day)? {
+            Some(counted) if counted.day == day => counted,
+            // The minute may have begun before midnight.
+            newest => HolderCount {
+                day,
+                tokens: 0,
+                cost: 0.0,
+                starts: newest.map(|newest| newest.starts).unwrap_or_default(),
+            },
+        };
+        if bound.holder == AGENT && bound.limits.has_daily() {
+            let (tokens, cost) = load_usage(self.db, day)?;
+            counted.tokens = counted.tokens.max(tokens);
+            counted.cost = counted.cost.max(cost);
+        }
+        Ok(counted)
+    }
+
+    /// The newest of this day's row and the row of the day before.
+    fn find_newest(&self, holder: &str, day: i64) -> Result<Option<HolderCount>> {
+        let sql = format!(
+            "SELECT {}
+               FROM cf_agents_metered
+              WHERE day IN (?1, ?1 - 1)
+                AND holder = ?2
+              ORDER BY day DESC
+              LIMIT 1",
+            HolderCount::COLUMNS
+        );
+        find(self.db, &sql, &[day.into(), holder.into()])
+    }
+
+    fn store(&self, bound: &Bound<'_>, counted: &HolderCount) -> Result<()> {
+        let starts = json::encode(&counted.starts)?;
+        self.db.run(
+            "INSERT INTO cf_agents_metered (day, holder, tokens, cost, starts)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (day, holder) DO UPDATE
+                SET tokens = excluded.tokens,
+                    cost = excluded.cost,
+                    starts = excluded.starts",
+            &[
+                counted.day.into(),
+                bound.holder.into(),
+                counted.tokens.into(),
+                counted.cost.into(),
+                starts.into(),
+            ],
+        )?;
+        self.db.run(
+            "DELETE FROM cf_agents_metered
+              WHERE (day, holder) IN (SELECT day, holder
+                                        FROM cf_agents_metered
+                                       WHERE day < ?1 - 1
+                                       ORDER BY day, holder
+                                       LIMIT ?2)",
+            &[counted.day.into(), MAX_FORGOTTEN.into()],
+        )
+    }
+}
+
+impl HolderCount {
+    fn begin(&mut self, now_ms: i64) {
+        self.starts.retain(|start| *start > now_ms - MINUTE_MS);
+        self.starts.push(now_ms);
+        self.starts.sort();
+    }
+
+    fn add(&mut self, tokens: i64, cost: f64) {
+        self.tokens = self.tokens.saturating_add(tokens).clamp(0, MAX_INTEGER);
+        self.cost = (self.cost + cost).max(0.0);
+    }
+}
+
+impl Bound<'_> {
+    fn find_pace_refusal(&self, counted: &HolderCount, now_ms: i64) -> Option<LimitRefusal> {
+        let most = usize::try_from(self.limits.turns_per_minute?.0).ok()?;
+        let since = now_ms - MINUTE_MS;
+        let mut newest_first = counted.starts.iter().rev().filter(|start| **start > since);
+        // When this turn is a minute old, another one may begin.
+        let oldest = newest_first.nth(most - 1)?;
+        Some(LimitRefusal {
+            is_agents: self.holder == AGENT,
+            field: "limits.turnsPerMinute",
+            what: "has begun as many turns within a minute as it may",
+            retry_after_s: seconds(oldest + MINUTE_MS - now_ms),
+        })
+    }
+
+    fn find_spent_refusal(&self, counted: &HolderCount, now_ms: i64) -> Option<LimitRefusal> {
+        let limits = self.limits;
+        let tokens = limits.tokens_per_day;
+        let (field, what) = if tokens.is_some_and(|most| counted.tokens >= most.0) {
+            ("limits.tokensPerDay", "has used its tokens of today")
+        } else if limits
+            .cost_per_day
+            .is_some_and(|most| counted.cost >= most.0)
+        {
+            ("limits.costPerDay", "has spent what it may spend today")
+        } else {
+            return None;
+        };
+        Some(LimitRefusal {
+            is_agents: self.holder == AGENT,
+            field,
+            what,
+            retry_after_s: seconds((counted.day + 1) * DAY_MS - now_ms),
+        })
+    }
+}
+
+/// At least one second, and a begun second is a whole one.
+fn seconds(ms: i64) -> i64 {
+    (ms.max(1) + 999) / 1_000
+}
+
+/// The agent's day in the tables of usage: tokens and cost.
+fn load_usage(db: &dyn Database, day: i64) -> Result<(i64, f64)> {
+    let mut days = last_turns::load_days(db, None)?;
+    days.extend(usage_days::load_agents_day(db, day)?);
+    let mut sum = usage_days::DayUsage::default();
+    for one in days.iter().filter(|one| one.day == day) {
+        sum.take(one);
+    }
+    Ok((sum.tokens(), sum.cost))
+}
+
+/// Counts the usage that a caller reports of a model of its own. Part of the transaction
+/// that counts the report.
+pub fn count_reported(db: &dyn Database, tokens: i64, cost: f64) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_metered
+            SET tokens = min(tokens + ?2, ?4),
+                cost = cost + ?3
+          WHERE day = (SELECT max(day) FROM cf_agents_metered)
+            AND holder = ?1",
+        &[AGENT.into(), tokens.into(), cost.into(), MAX_INTEGER.into()],
+    )
+}

@@ -1,0 +1,303 @@
+//! How long texts are kept: the setting `retention` of an agent, of a session and of a
+//! block. Each type checks its value when it is parsed. `lifecycle/retention/` in
+//! `crates/agent` deletes what is older.
+//!
+//! A field of a block goes before the same field of its session, and that before the
+//! agent's. `null` says that a rule further out does not hold here.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::AtMost;
+use super::retention_progress::ask;
+use base::columns::find_value;
+use base::database::Database;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, nullable};
+
+/// The most days that a rule may name: a hundred years.
+const MAX_DAYS: i64 = 36_500;
+
+/// The most checkpoints of a LangGraph thread that a rule may keep: one step reads them all.
+const MAX_RUNS: i64 = 1_000;
+
+/// One rule: a number, `null`, or left out.
+type Rule<const MAX: i64> = Option<Option<AtMost<MAX>>>;
+
+/// How long texts are kept. A field that is left out deletes nothing by itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Retention {
+    /// A session is deleted so many days after the last write to it.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub sessions_idle_days: Rule<MAX_DAYS>,
+    /// An event is deleted so many days after it was written.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub events_days: Rule<MAX_DAYS>,
+    /// An earlier version of a block, an entry or a document is deleted so many days after
+    /// another one took its place.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub versions_days: Rule<MAX_DAYS>,
+    /// What is left of a deleted entry or document goes so many days after its deletion.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub deleted_days: Rule<MAX_DAYS>,
+    /// An entry is deleted, with its versions, so many days after it was last written.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub entries_days: Rule<MAX_DAYS>,
+    /// Of a LangGraph thread, so many of the newest checkpoints of each namespace stay.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_RUNS>>"))]
+    pub runs_kept: Rule<MAX_RUNS>,
+}
+
+/// How long what a block held is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct BlockRetention {
+    /// An earlier version of the block, or of its entries and documents, is deleted so many
+    /// days after another one took its place.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub versions_days: Rule<MAX_DAYS>,
+    /// What is left of a deleted entry or document goes so many days after its deletion.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub deleted_days: Rule<MAX_DAYS>,
+    /// An entry is deleted, with its versions, so many days after it was last written.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    pub entries_days: Rule<MAX_DAYS>,
+}
+
+/// The rules that hold in one place, in days. `None`: nothing is deleted for this reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetentionRules {
+    pub sessions_idle_days: Option<i64>,
+    pub events_days: Option<i64>,
+    pub runs_kept: Option<i64>,
+    pub memory: MemoryRules,
+}
+
+/// The rules that hold for one block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryRules {
+    pub versions_days: Option<i64>,
+    pub deleted_days: Option<i64>,
+    pub entries_days: Option<i64>,
+}
+
+fn within<const MAX: i64>(own: Rule<MAX>, outer: Option<i64>) -> Option<i64> {
+    match own {
+        Some(own) => own.map(|days| days.0),
+        None => outer,
+    }
+}
+
+impl Retention {
+    /// The rules that hold where `outer` hold around.
+    pub fn within(&self, outer: RetentionRules) -> RetentionRules {
+        RetentionRules {
+            sessions_idle_days: within(self.sessions_idle_days, outer.sessions_idle_days),
+            events_days: within(self.events_days, outer.events_days),
+            runs_kept: within(self.runs_kept, outer.runs_kept),
+            memory: MemoryRules {
+                versions_days: within(self.versions_days, outer.memory.versions_days),
+                deleted_days: within(self.deleted_days, outer.memory.deleted_days),
+                entries_days: within(self.entries_days, outer.memory.entries_days),
+            },
+        }
+    }
+}
+
+impl Retention {
+    /// Those of the rules that a block can have.
+    pub fn of_block(&self) -> BlockRetention {
+        BlockRetention {
+            versions_days: self.versions_days,
+            deleted_days: self.deleted_days,
+            entries_days: self.entries_days,
+        }
+    }
+
+    /// The name of a rule that no block can have, if one is there.
+    pub fn find_beyond_block(&self) -> Option<&'static str> {
+        let beyond = [
+            ("sessionsIdleDays", self.sessions_idle_days.is_some()),
+            ("eventsDays", self.events_days.is_some()),
+            ("runsKept", self.runs_kept.is_some()),
+        ];
+        let mut given = beyond.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(name, _)| name)
+    }
+}
+
+impl BlockRetention {
+    /// The rules that hold for a block where `outer` hold around.
+    pub fn within(&self, outer: MemoryRules) -> MemoryRules {
+        MemoryRules {
+            versions_days: within(self.versions_days, outer.versions_days),
+            deleted_days: within(self.deleted_days, outer.deleted_days),
+            entries_days: within(self.entries_days, outer.entries_days),
+        }
+    }
+}
+
+impl RetentionRules {
+    /// Whether nothing is deleted.
+    pub fn are_off(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The retention of a session as a request sets it. An outer `None` keeps what is set; an
+/// inner `None` removes it.
+#[derive(Clone, Debug, Default)]
+pub struct SessionRetentionChange {
+    pub retention: Option<Option<Retention>>,
+    pub pinned: Option<bool>,
+}
+
+impl SessionRetentionChange {
+    pub fn is_nothing(&self) -> bool {
+        self.retention.is_none() && self.pinned.is_none()
+    }
+
+    /// Whether the change sets rules, so that a run is to begin.
+    pub fn asks(&self) -> bool {
+        matches!(self.retention, Some(Some(_)))
+    }
+
+    /// Writes the change into the session's row. Part of a transaction.
+    pub fn write(&self, db: &dyn Database, id: &Id) -> Result<()> {
+        if self.is_nothing() {
+            return Ok(());
+        }
+        // A session that has blocks with rules of their own stays in the index.
+        let given = match &self.retention {
+            Some(Some(retention)) => Some(json::encode(retention)?),
+            Some(None) if has_block_rules(db, id.as_str())? => Some(MARK.to_owned()),
+            Some(None) | None => None,
+        };
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET retention = iif(?2, ?3, retention),
+                    pinned = coalesce(?4, pinned)
+              WHERE id = ?1",
+            &[
+                id.as_str().into(),
+                self.retention.is_some().into(),
+                given.into(),
+                self.pinned.map(i64::from).into(),
+            ],
+        )?;
+        match &self.retention {
+            Some(Some(_)) => ask(db),
+            Some(None) | None => Ok(()),
+        }
+    }
+}
+
+/// The retention of a session that has none, while one of its blocks has.
+const MARK: &str = "{}";
+
+fn has_block_rules(db: &dyn Database, scope: &str) -> Result<bool> {
+    let sql = "SELECT 1
+                 FROM cf_agents_blocks
+                WHERE scope = ?1
+                  AND retention IS NOT NULL
+                LIMIT 1";
+    Ok(find_value::<i64>(db, sql, &[scope.into()])?.is_some())
+}
+
+/// Notes that a block of this scope has rules of its own. Part of the transaction that
+/// defines the block.
+pub fn note_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
+    if !scope.is_empty() {
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET retention = ?2
+              WHERE id = ?1
+                AND retention IS NULL",
+            &[scope.into(), MARK.into()],
+        )?;
+    }
+    ask(db)
+}
+
+/// Notes that blocks of this session have rules of their own, if any has. Part of the
+/// transaction that writes the session's row after its blocks.
+pub fn note_rules_of_blocks(db: &dyn Database, session_id: &Id) -> Result<()> {
+    match has_block_rules(db, session_id.as_str())? {
+        true => note_block_rules(db, session_id.as_str()),
+        false => Ok(()),
+    }
+}
+
+/// A session's own retention, from its column.
+pub fn read_retention(column: Option<&str>, id: &str) -> Result<Retention> {
+    match column {
+        Some(text) => json::decode(text).map_err(|_| Error::corrupt_row(id, "retention")),
+        None => Ok(Retention::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_a_number_of_days_or_null() {
+        let read = |text: &str| json::decode::<Retention>(text);
+        assert_eq!(read("{}").ok(), Some(Retention::default()));
+        let all = json!({
+            "sessionsIdleDays": 1, "eventsDays": 36500, "versionsDays": null,
+            "deletedDays": 7, "entriesDays": 365, "runsKept": 1000
+        });
+        let retention = read(&all.to_string()).ok().unwrap();
+        assert_eq!(serde_json::to_value(&retention).unwrap(), all);
+        for wrong in [
+            "null",
+            "30",
+            r#"{"eventsDays": 0}"#,
+            r#"{"eventsDays": -1}"#,
+            r#"{"eventsDays": 1.5}"#,
+            r#"{"eventsDays": "30"}"#,
+            r#"{"eventsDays": 36501}"#,
+            r#"{"runsKept": 0}"#,
+            r#"{"runsKept": 1001}"#,
+            r#"{"eventDays": 30}"#,
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_rule_holds_and_null_lifts_one_that_stands_further_out() {
+        let read = |text: &str| json::decode::<Retention>(text).ok().unwrap();
+        let agents = read(r#"{"eventsDays": 30, "versionsDays": 7, "entriesDays": 5}"#);
+        let agents = agents.within(RetentionRules::default());
+        let sessions = read(r#"{"eventsDays": null, "versionsDays": 1}"#).within(agents);
+        assert_eq!(sessions.events_days, None);
+        assert_eq!(sessions.memory.versions_days, Some(1));
+        assert_eq!(sessions.memory.entries_days, Some(5));
+        let block: BlockRetention = json::decode(r#"{"entriesDays": null}"#).ok().unwrap();
+        assert_eq!(block.within(sessions.memory).entries_days, None);
+        assert_eq!(block.within(sessions.memory).versions_days, Some(1));
+        assert!(
+            read(r#"{"eventsDays": null}"#)
+                .within(agents)
+                .events_days
+                .is_none()
+        );
+        assert!(!sessions.are_off());
+    }
+}

@@ -1,0 +1,190 @@
+//! How far retention has come: one small value of the agent. An agent without any rule has
+//! no such value.
+
+use serde::{Deserialize, Serialize};
+
+use super::stored::{find_stored, write_stored};
+use base::database::Database;
+use base::error::{Error, Result};
+use base::json;
+
+const KEY: &str = "retention";
+
+/// The pause between the beginnings of two runs.
+pub const RUN_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetentionProgress {
+    /// When the next run may begin; 0: at once.
+    pub next_at: i64,
+    /// The run that goes on.
+    pub run: Option<RetentionRun>,
+    /// The last run that came to its end.
+    pub last: Option<LastRetentionRun>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetentionRun {
+    /// What is old is decided at this time, for the whole run.
+    pub started_at: i64,
+    pub place: RunPlace,
+    pub steps: i64,
+    pub gone: RetentionCounts,
+    /// Sessions that were left out, because a row could not be read.
+    pub skipped: i64,
+    /// The session to leave out when the run comes to it: the last step failed there.
+    pub failed_at: Option<i64>,
+    /// All sessions were looked at, and the indexes are still to be merged.
+    pub is_finishing: bool,
+}
+
+/// Where a run goes on: the agent's own memory first, then session after session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunPlace {
+    /// The session's number; 0: the agent's own memory.
+    pub number: i64,
+    pub stage: RunStage,
+    /// Events up to this `seq` were looked at.
+    pub after_seq: i64,
+    /// The block that is looked at; empty: none yet.
+    pub block: String,
+    /// Items of the block up to this key were looked at.
+    pub key: String,
+}
+
+/// The stages of a session. The agent's own memory begins with the fourth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RunStage {
+    /// Is the session idle?
+    #[default]
+    Idle,
+    /// Old checkpoints of a LangGraph thread.
+    Checkpoints,
+    Events,
+    BlockVersions,
+    ItemVersions,
+    Deleted,
+    Entries,
+    /// Nothing is left here.
+    Over,
+}
+
+/// How many of each kind a run deleted, or a dry run would delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct RetentionCounts {
+    /// Whole sessions that nobody wrote to.
+    pub sessions: KindCount,
+    /// Events of sessions that stay.
+    pub events: KindCount,
+    /// Summaries that covered such events.
+    pub summaries: KindCount,
+    /// Checkpoints of LangGraph threads, with the values that only they used.
+    pub runs: KindCount,
+    /// Earlier versions of blocks, entries and documents.
+    pub versions: KindCount,
+    /// Deleted entries and documents whose last traces went.
+    pub deleted: KindCount,
+    pub entries: KindCount,
+}
+
+/// How many of one kind, and the time of the oldest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct KindCount {
+    pub count: i64,
+    /// When the oldest of them was last written, in milliseconds since the epoch.
+    pub oldest_at: Option<i64>,
+}
+
+impl KindCount {
+    pub fn add(&mut self, at: i64) {
+        self.count += 1;
+        self.oldest_at = Some(self.oldest_at.map_or(at, |oldest| oldest.min(at)));
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.count += other.count;
+        self.oldest_at = match (self.oldest_at, other.oldest_at) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl RetentionCounts {
+    pub fn join(&mut self, other: &Self) {
+        self.sessions.join(&other.sessions);
+        self.events.join(&other.events);
+        self.summaries.join(&other.summaries);
+        self.runs.join(&other.runs);
+        self.versions.join(&other.versions);
+        self.deleted.join(&other.deleted);
+        self.entries.join(&other.entries);
+    }
+}
+
+/// A run that came to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct LastRetentionRun {
+    pub started_at: i64,
+    pub ended_at: i64,
+    /// The transactions that the run took.
+    pub steps: i64,
+    pub gone: RetentionCounts,
+    /// Sessions that were left out, because a row could not be read. The next run tries them
+    /// again.
+    pub skipped: i64,
+}
+
+impl RetentionProgress {
+    /// Whether a run goes on, or is to begin.
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.run.is_some() || self.next_at <= now_ms
+    }
+}
+
+pub fn find_progress(db: &dyn Database) -> Result<Option<RetentionProgress>> {
+    match find_stored(db, KEY)? {
+        Some(json) => json::decode(&json)
+            .map(Some)
+            .map_err(|_| Error::corrupt_row(KEY, "configuration")),
+        None => Ok(None),
+    }
+}
+
+pub fn write_progress(db: &dyn Database, progress: &RetentionProgress) -> Result<()> {
+    write_stored(db, KEY, progress)
+}
+
+/// Forgets all of it: no rule is left.
+pub fn forget_progress(db: &dyn Database) -> Result<()> {
+    db.run("DELETE FROM cf_agents_config WHERE key = ?1", &[KEY.into()])
+}
+
+/// Has the next run begin at once, because rules were set. A run that goes on reads the new
+/// rules by itself, and another one follows it. Part of the transaction that sets the rules.
+pub fn ask(db: &dyn Database) -> Result<()> {
+    let progress = find_progress(db)?;
+    if progress
+        .as_ref()
+        .is_some_and(|progress| progress.next_at == 0)
+    {
+        return Ok(());
+    }
+    write_progress(
+        db,
+        &RetentionProgress {
+            next_at: 0,
+            ..progress.unwrap_or_default()
+        },
+    )
+}

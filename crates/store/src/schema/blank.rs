@@ -1,0 +1,109 @@
+//! An object that has no tables yet. A caller that only looks at an agent that nobody has
+//! used writes nothing: the reads are as if the tables were there and empty. The first
+//! write makes the tables.
+//!
+//! A statement that gives one row of an empty table, such as `SELECT count(*)`, gives none
+//! here. So nothing that operations read may take such a row for granted.
+//! `tests/store/blank.rs` holds each operation that only reads against tables that are empty.
+
+use std::cell::Cell;
+
+use super::create;
+use base::columns::find_value;
+use base::database::{Database, Row, SqlText, SqlValue, TextAndRow, atomically};
+use base::error::Result;
+use base::host::Host;
+
+pub struct BlankDatabase<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    /// Whether somebody has made the tables. Requests of one object share it.
+    pub are_made: &'a Cell<bool>,
+    pub on_made: &'a dyn MadeListener,
+}
+
+/// Hears that the tables were made, before anything else happens.
+pub trait MadeListener {
+    fn tables_made(&self);
+}
+
+impl BlankDatabase<'_> {
+    /// Makes the tables, unless they are there.
+    pub fn make(&self) -> Result<()> {
+        if !self.are_made.get() {
+            atomically(self.db, || create(self.db, self.host))?;
+            self.are_made.set(true);
+            self.on_made.tables_made();
+        }
+        Ok(())
+    }
+
+    /// Whether the statement finds nothing, since there are no tables. A statement that
+    /// may write makes them.
+    fn finds_nothing(&self, sql: &str) -> Result<bool> {
+        if !self.are_made.get() && only_reads(sql) {
+            return Ok(true);
+        }
+        self.make()?;
+        Ok(false)
+    }
+}
+
+/// Whether nobody has written to the agent. A statement without a table gives a row in every
+/// other database, and reads none of the stored rows.
+pub fn is_blank(db: &dyn Database) -> Result<bool> {
+    Ok(find_value::<i64>(db, "SELECT 1", &[])?.is_none())
+}
+
+/// A statement that writes begins with its command.
+fn only_reads(sql: &str) -> bool {
+    sql.trim_start().starts_with("SELECT")
+}
+
+impl Database for BlankDatabase<'_> {
+    fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
+        self.make()?;
+        self.db.run(sql, params)
+    }
+
+    fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(Vec::new()),
+            false => self.db.rows(sql, params),
+        }
+    }
+
+    fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(None),
+            false => self.db.find_text_and_row(sql, params),
+        }
+    }
+
+    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(None),
+            false => self.db.find_text(sql, params),
+        }
+    }
+
+    fn find_bytes_and_text(
+        &self,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Option<(Vec<u8>, String)>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(None),
+            false => self.db.find_bytes_and_text(sql, params),
+        }
+    }
+
+    fn size_bytes(&self) -> Result<i64> {
+        self.db.size_bytes()
+    }
+
+    fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.make()?;
+        self.db.transaction(work)
+    }
+}

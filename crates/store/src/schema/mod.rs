@@ -1,0 +1,157 @@
+//! The tables, and how an object creates them: numbered SQL files. Each file runs once,
+//! all in one transaction, before the object serves its first request.
+//!
+//! Only this module creates or drops tables.
+
+use base::columns::{find_value, load_values};
+use base::database::{Database, SqlValue, atomically, find_row};
+use base::error::{Code, Error, Result};
+use base::host::Host;
+
+pub mod blank;
+pub mod free_space;
+
+struct Migration {
+    number: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// build.rs makes this list from `migrations/`: in order, without gaps.
+const MIGRATIONS: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
+
+const CREATE_MIGRATIONS_TABLE: &str = "
+    CREATE TABLE cf_agents_migrations (
+      number     INTEGER PRIMARY KEY NOT NULL,
+      name       TEXT NOT NULL,
+      applied_at INTEGER NOT NULL
+    )";
+
+/// Makes the table of a part of the directory of agents, unless it is there. Such an object
+/// has no other table; see `directory/part.rs`.
+pub fn make_directory(db: &dyn Database) -> Result<()> {
+    db.run(include_str!("directory.sql"), &[])
+}
+
+/// The number of the newest migration.
+#[cfg(feature = "testing")]
+pub fn newest() -> i64 {
+    MIGRATIONS.last().map_or(0, |migration| migration.number)
+}
+
+/// Brings the object's tables up to this build. Costs one row read when there
+/// is nothing to do.
+#[cfg(feature = "testing")]
+pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
+    match open(db, host)? {
+        true => Ok(()),
+        false => atomically(db, || create(db, host)),
+    }
+}
+
+/// Brings the tables that are there up to this build; `false`: there are no tables. Costs
+/// one row read when there is nothing to do.
+pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
+    let latest = MIGRATIONS.last().map_or(0, |migration| migration.number);
+    match find_version(db) {
+        Ok(version) if version == latest => Ok(true),
+        Ok(version) if version > latest => Err(written_by_newer(version, latest)),
+        Ok(version) => atomically(db, || apply_after(db, host, version)).map(|()| true),
+        // No such table, or storage that fails: asking the catalogue tells.
+        Err(_) if !table_exists(db, "cf_agents_migrations")? => {
+            let is_used = holds_tables(db)?;
+            if is_used {
+                atomically(db, || create(db, host))?;
+            }
+            Ok(is_used)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether anybody has made a table here. An object of another class that became this one
+/// holds tables that the agent may be asked to load.
+fn holds_tables(db: &dyn Database) -> Result<bool> {
+    let sql = "SELECT 1
+                 FROM sqlite_master
+                WHERE type = 'table'
+                  AND name NOT GLOB '_cf_*'
+                  AND name NOT GLOB 'sqlite_*'
+                LIMIT 1";
+    Ok(find_row(db, sql, &[])?.is_some())
+}
+
+fn holds_documents_tables(db: &dyn Database) -> Result<bool> {
+    Ok(table_exists(db, "cf_agents_sessions")? || table_exists(db, "cf_agents_events")?)
+}
+
+/// Rows that a newer build stored may have a meaning that this build does not know, so
+/// nothing is read or written.
+fn written_by_newer(version: i64, latest: i64) -> Error {
+    Error::new(
+        Code::StorageFailed,
+        format!("A newer version of Session Agent has stored this agent: its tables stand at number {version}, and this version knows them up to {latest}. Nothing was read or written. Deploy the newer version again."),
+    )
+    .with("stored", version)
+    .with("known", latest)
+}
+
+fn find_version(db: &dyn Database) -> Result<i64> {
+    let sql = "SELECT max(number) FROM cf_agents_migrations";
+    Ok(find_value::<Option<i64>>(db, sql, &[])?
+        .flatten()
+        .unwrap_or(0))
+}
+
+fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
+    let holds_documents_tables = holds_documents_tables(db)?;
+    if holds_documents_tables {
+        db.run(include_str!("documents_set_aside.sql"), &[])?;
+    }
+    db.run(CREATE_MIGRATIONS_TABLE, &[])?;
+    apply_after(db, host, 0)?;
+    if holds_documents_tables {
+        db.run(include_str!("documents_carried_over.sql"), &[])?;
+    }
+    Ok(())
+}
+
+fn apply_after(db: &dyn Database, host: &dyn Host, version: i64) -> Result<()> {
+    for migration in MIGRATIONS
+        .iter()
+        .filter(|migration| migration.number > version)
+    {
+        db.run(migration.sql, &[])?;
+        db.run(
+            "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (?1, ?2, ?3)",
+            &[
+                migration.number.into(),
+                migration.name.into(),
+                host.now_ms().into(),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Drops every table of ours and of the documents'; the object is as new.
+pub fn drop_all(db: &dyn Database) -> Result<()> {
+    atomically(db, || {
+        // Virtual tables first: dropping one drops the tables that shadow it.
+        let sql = "SELECT name
+                     FROM sqlite_master
+                    WHERE type = 'table'
+                      AND name GLOB 'cf_agents_*'
+                    ORDER BY sql LIKE 'CREATE VIRTUAL TABLE%' DESC, name";
+        for name in load_values::<String>(db, sql, &[])? {
+            let name = name.replace('"', "\"\"");
+            db.run(&format!("DROP TABLE IF EXISTS \"{name}\""), &[])?;
+        }
+        Ok(())
+    })
+}
+
+fn table_exists(db: &dyn Database, name: &str) -> Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    Ok(find_row(db, sql, &[SqlValue::from(name)])?.is_some())
+}

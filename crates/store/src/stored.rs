@@ -1,0 +1,64 @@
+//! The agent's small values in `cf_agents_config`. Each is read and set as a whole.
+
+use serde::Serialize;
+
+use base::columns::find_value;
+use base::database::Database;
+use base::error::Result;
+use base::json;
+
+/// The start of the statement that writes a value.
+pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
+
+/// The key of the agent's compaction settings; see `context/compaction/configure.rs`.
+pub const COMPACTION: &str = "compaction";
+
+/// The key of how far the search index has come; see `search/progress.rs`.
+pub const SEARCH: &str = "search";
+
+/// The key of the agent's name, where the platform does not tell it; see
+/// `edge/object/name.rs`.
+pub const NAME: &str = "name";
+
+/// The key of the agent's place in the directory of agents; see
+/// `crates/agent/src/directory/membership.rs`.
+pub const DIRECTORY: &str = "directory";
+/// The key of an import of the whole agent that has not written all of the agent's own
+/// lines yet; see `api/whole/import.rs`.
+pub const RESTORING: &str = "restoring";
+
+/// The key of the deployed tools that the agent removed; see `chat/tools/rows.rs`.
+pub const REMOVED_TOOLS: &str = "removedTools";
+
+/// The key of how far the consolidation of a block has come; see
+/// `learning/consolidate.rs`.
+pub const CONSOLIDATION: &str = "consolidation";
+
+/// The key of the agent's own settings; see `store/config.rs`.
+pub const AGENT: &str = "agent";
+
+/// The values that the file of the whole agent holds. The others say how far work has
+/// come, or what is learned anew.
+pub const IN_AGENT_FILE: [&str; 3] = [AGENT, COMPACTION, REMOVED_TOOLS];
+
+/// Deletes a value.
+pub fn delete_stored(db: &dyn Database, key: &str) -> Result<()> {
+    db.run("DELETE FROM cf_agents_config WHERE key = ?1", &[key.into()])
+}
+
+/// Finds the JSON of a value.
+pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
+    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
+    find_value(db, sql, &[key.into()])
+}
+
+pub fn write_stored(db: &dyn Database, key: &str, value: &impl Serialize) -> Result<()> {
+    let json = json::encode(value)?;
+    let sql = format!(
+        "{INSERT_VALUE}
+         VALUES (?1, ?2)
+             ON CONFLICT (key) DO UPDATE
+            SET value = excluded.value"
+    );
+    db.run(&sql, &[key.into(), json.into()])
+}

@@ -1,0 +1,16 @@
+//! The setting `summarize`: a service binding that writes summaries in place of a model.
+//! `context/compaction/service.rs` in the agent's crate asks it.
+
+use serde::{Deserialize, Serialize};
+
+use base::ids::Id;
+
+/// The service that writes summaries. `{}`: none, also where a default is deployed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SummaryService {
+    /// The service binding's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Id>,
+}

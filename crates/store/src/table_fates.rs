@@ -1,0 +1,90 @@
+//! What can happen to the rows of a table: the words in which `tables.rs` says it of each.
+
+use crate::erased::InPurge;
+
+/// One table, and the fate of its rows.
+pub struct SessionTable {
+    pub name: &'static str,
+    pub owner: RowOwner,
+    pub deletion: Deletion,
+    /// The column that names a memory block, if the rows are a block's content:
+    /// `removeBlock` with `purge` deletes them.
+    pub block: Option<&'static str>,
+    pub fork: InFork,
+    pub file: InFile,
+    /// The text in the rows, for deletions that purge.
+    pub purge: InPurge,
+    pub agent_file: InAgentFile,
+}
+
+/// The owner of the rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOwner {
+    /// The agent owns the rows, even if a column names a session.
+    Agent,
+    /// A session owns the row: this column holds the session's id. In a row of the
+    /// agent, a column `scope` is empty.
+    Session(&'static str),
+    /// An entry owns the row: this column holds the number of a row of
+    /// `cf_agents_entries`.
+    Entry(&'static str),
+    /// An event owns the row, which is found by the number of the session.
+    /// `search/index.rs` deletes these rows before the events are deleted.
+    Event,
+    /// A view of the table before it. A view has no rows of its own.
+    View,
+}
+
+/// When all rows of a session are deleted. Some operations also delete single rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// `clearMessages` and `deleteSession` delete the rows.
+    WithLog,
+    /// The same two delete the rows; `clearMessages` does so even if the log is empty.
+    WithContext,
+    /// `deleteSession` alone deletes the rows.
+    WithSession,
+    /// No deleted session has rows in this table. The text says why.
+    Never(&'static str),
+}
+
+/// The rows that a fork gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFork {
+    /// A copy of every row: these columns and the owner's. The columns that are left
+    /// out hold row numbers, which the table assigns.
+    Copy { columns: &'static str },
+    /// Rows that the file of this name writes, since they differ from the original's
+    /// rows.
+    Made(&'static str),
+    /// Nothing. The text says why.
+    Nothing(&'static str),
+}
+
+/// The rows that the file of an exported session contains, and those that an import
+/// writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFile {
+    /// The content of the rows. Every file has some of it, and every caller who may
+    /// export may read it.
+    Always,
+    /// The content of the rows. If the session has such rows, the caller who exports it
+    /// must also be allowed the operation of this name.
+    ShownBy(&'static str),
+    /// Nothing: the import makes new rows while it writes the others. The text names
+    /// their source.
+    MadeAnew(&'static str),
+    /// Nothing, and an import writes no rows. The text says why.
+    Nothing(&'static str),
+}
+
+/// The rows that the file of the whole agent contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InAgentFile {
+    /// What the files of the sessions contain, see [`InFile`]; rows of the agent alike.
+    AsInSessions,
+    /// The content of the rows, in lines of this type.
+    Lines(&'static str),
+    /// Nothing, and an import writes no rows. The text says why.
+    Nothing(&'static str),
+}

@@ -1,0 +1,549 @@
+//! The list of tables. For each table, it names the owner of the rows. It also says what
+//! happens to the rows when a session is cleared, deleted, forked, exported or imported,
+//! and when a block is purged. The code of these operations reads this list.
+//!
+//! The rule this file protects: no table is forgotten. A test compares the list with
+//! the tables that the migrations create. Other tests run each of these operations on
+//! sessions that have rows in every table (`tests/store/tables.rs`).
+//!
+//! When an agent is emptied, `schema::drop_all` drops every table by its prefix.
+
+use crate::erased::{InPurge, overwritten, parts, uncounted};
+use crate::table_fates::{Deletion, InAgentFile, InFile, InFork, RowOwner, SessionTable};
+use base::database::{Database, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+
+/// A table of the agent: none of the operations on sessions touches it. `holds` says what is
+/// in its rows.
+const fn of_the_agent(
+    name: &'static str,
+    holds: &'static str,
+    agent_file: InAgentFile,
+) -> SessionTable {
+    SessionTable {
+        name,
+        purge: InPurge::Nothing(holds),
+        owner: RowOwner::Agent,
+        deletion: Deletion::Never("the rows are the agent's"),
+        block: None,
+        fork: InFork::Nothing("the rows are the agent's"),
+        file: InFile::Nothing("the rows are the agent's"),
+        agent_file,
+    }
+}
+
+/// A table of the word index, whose rows belong to events.
+const fn of_the_index(name: &'static str, purge: InPurge) -> SessionTable {
+    SessionTable {
+        name,
+        purge,
+        owner: RowOwner::Event,
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("search/build.rs"),
+        file: InFile::Nothing("the index takes up a session when its row is written"),
+        agent_file: InAgentFile::Nothing("the first search builds the index"),
+    }
+}
+
+const fn view(name: &'static str) -> SessionTable {
+    SessionTable {
+        owner: RowOwner::View,
+        deletion: Deletion::Never("a view has no rows"),
+        fork: InFork::Nothing("a view has no rows"),
+        file: InFile::Nothing("a view has no rows"),
+        ..of_the_agent(
+            name,
+            "a view has no rows",
+            InAgentFile::Nothing("a view has no rows"),
+        )
+    }
+}
+
+/// All tables. Rows are deleted and copied in this order: a table whose rows are found
+/// through another table stands before the other table.
+pub const TABLES: &[SessionTable] = &[
+    of_the_agent(
+        "cf_agents_migrations",
+        "the names of migrations",
+        InAgentFile::Nothing("the build that opens the object writes them"),
+    ),
+    of_the_agent(
+        "cf_agents_config",
+        "settings",
+        InAgentFile::Lines("settings"),
+    ),
+    of_the_agent(
+        "cf_agents_tools",
+        "definitions of tools",
+        InAgentFile::Lines("tool"),
+    ),
+    of_the_agent(
+        "cf_agents_usage_days",
+        "numbers",
+        InAgentFile::Lines("usage"),
+    ),
+    of_the_agent(
+        "cf_agents_metered",
+        "numbers",
+        InAgentFile::Nothing("limits count what was spent where it was spent"),
+    ),
+    of_the_index("cf_agents_search", InPurge::Merged),
+    view("cf_agents_search_words"),
+    of_the_index("cf_agents_search_parts", InPurge::Nothing("numbers")),
+    of_the_index("cf_agents_search_progress", InPurge::Nothing("numbers")),
+    SessionTable {
+        fork: InFork::Nothing("searches make them"),
+        ..of_the_index(
+            "cf_agents_event_vectors",
+            overwritten("vectors", &["vector"]),
+        )
+    },
+    SessionTable {
+        name: "cf_agents_events",
+        purge: overwritten(
+            "events",
+            &[
+                "content",
+                "tool",
+                "metadata",
+                "message",
+                "note",
+                "media",
+                "ends_turn",
+            ],
+        ),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("lifecycle/fork.rs"),
+        file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_slices",
+        purge: uncounted(&["text"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("lifecycle/fork.rs"),
+        file: InFile::MadeAnew("long events"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_compactions",
+        purge: overwritten("summaries", &["summary"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("messages/tree/overlay_writes.rs"),
+        file: InFile::ShownBy("getCompactions"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_media",
+        purge: parts("media", 0, &["text"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("log/media.rs"),
+        file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_media_uses",
+        purge: InPurge::Nothing("hashes of media"),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("log/media.rs"),
+        file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_early_answers",
+        purge: parts("waitingMessages", 1, &["text"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Nothing("an answer is taken where the turn ends"),
+        file: InFile::Nothing("an answer is taken where the turn ends"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_callbacks",
+        purge: overwritten("callbacks", &["report", "reason"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithContext,
+        block: None,
+        fork: InFork::Nothing("what happened is told once, where it happened"),
+        file: InFile::Nothing("what happened is told once, where it happened"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_waiting",
+        purge: parts("waitingMessages", 1, &["text", "message_ids"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithContext,
+        block: None,
+        fork: InFork::Nothing("a message is answered where it waits"),
+        file: InFile::Nothing("a message is answered where it waits"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_changes",
+        purge: InPurge::Nothing("ids of events and summaries"),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Nothing("a fork's feed begins with the fork"),
+        file: InFile::ShownBy("getChanges"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_usage_calls",
+        purge: InPurge::Nothing("ids of calls"),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Nothing("a fork's usage begins at nothing"),
+        file: InFile::Nothing("the rows guard against a retry, not against a copy"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_last_turns",
+        purge: overwritten("turns", &["state"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Nothing("a turn goes on where it runs, and a fork's usage begins at nothing"),
+        file: InFile::Nothing("a turn goes on where it runs; the session's line has the usage"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_failed_turns",
+        purge: overwritten("turns", &["record"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Nothing("a turn is told of where it ran"),
+        file: InFile::Nothing("nobody brings records of turns that did not run here"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_imports",
+        purge: InPurge::Nothing("tokens of imports"),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::Never("only a session that isn't there yet has such a row"),
+        block: None,
+        fork: InFork::Nothing("only a session that isn't there yet has such a row"),
+        file: InFile::Nothing("only a session that isn't there yet has such a row"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_entries_search",
+        purge: InPurge::Merged,
+        owner: RowOwner::Entry("rowid"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Made("memory/entries.rs"),
+        file: InFile::MadeAnew("entries"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_entry_vectors",
+        purge: overwritten("vectors", &["vector"]),
+        owner: RowOwner::Entry("number"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Nothing("searches make them"),
+        file: InFile::Nothing("searches make them"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_blocks",
+        purge: overwritten(
+            "blocks",
+            &[
+                "description",
+                "default_content",
+                "source",
+                "metadata",
+                "tags",
+            ],
+        ),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Copy {
+            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention, metadata, tags",
+        },
+        file: InFile::ShownBy("getBlocks"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_block_versions",
+        purge: overwritten("versions", &["content", "reason"]),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("key"),
+        fork: InFork::Copy {
+            columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id",
+        },
+        file: InFile::ShownBy("getBlockVersions"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_entries",
+        purge: overwritten("entries", &["title", "content", "note"]),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Made("memory/entries.rs"),
+        file: InFile::ShownBy("listEntries"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_skills",
+        purge: overwritten("documents", &["description", "content", "note"]),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Copy {
+            columns: "block, key, description, content, updated_at, note",
+        },
+        file: InFile::ShownBy("loadSkill"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_item_versions",
+        purge: overwritten("versions", &["title", "content", "note"]),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Copy {
+            columns: "block, key, slot, version, title, content, note, written_at",
+        },
+        file: InFile::ShownBy("getBlockVersions"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_replacements",
+        purge: InPurge::Nothing("keys of entries"),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Copy {
+            columns: "block, key, replacer",
+        },
+        file: InFile::ShownBy("listEntries"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_item_counts",
+        purge: InPurge::Nothing("numbers"),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Made("memory/counts.rs"),
+        file: InFile::MadeAnew("entries and deleted items"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_skill_listings",
+        purge: uncounted(&["skills"]),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Nothing("a listing is a cache"),
+        file: InFile::Nothing("a listing is a cache"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_loaded_skills",
+        purge: overwritten("loadedDocuments", &["content"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithContext,
+        block: None,
+        fork: InFork::Copy {
+            columns: "block, key, label, content, loaded_at",
+        },
+        file: InFile::ShownBy("loadSkill"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_proposals",
+        purge: overwritten("proposals", &["label", "note", "changes"]),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Nothing("what was learnt from the original stays with it"),
+        file: InFile::Nothing("proposals are about the agent's memory"),
+        agent_file: InAgentFile::Lines("proposal"),
+    },
+    SessionTable {
+        name: "cf_agents_prompts",
+        purge: overwritten("prompts", &["prompt", "sections"]),
+        owner: RowOwner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Copy {
+            columns: "prompt, hash, sections, frozen_at",
+        },
+        file: InFile::ShownBy("freezePrompt"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
+        name: "cf_agents_sessions",
+        purge: overwritten(
+            "sessions",
+            &["name", "metadata", "compaction", "tags", "learn_failure"],
+        ),
+        owner: RowOwner::Session("id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: InFork::Made("lifecycle/fork.rs"),
+        file: InFile::Always,
+        agent_file: InAgentFile::AsInSessions,
+    },
+];
+
+impl SessionTable {
+    /// The condition for a row of the session `?1`. `None`: a statement on this table
+    /// alone can't find the rows.
+    fn condition(&self) -> Option<String> {
+        match self.owner {
+            RowOwner::Session(column) => Some(format!("{column} = ?1")),
+            RowOwner::Entry(column) => Some(format!(
+                "{column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)"
+            )),
+            RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
+        }
+    }
+
+    /// Whether an import writes rows before the session has its own row.
+    fn is_staged(&self) -> bool {
+        // The session's own row ends the staging.
+        self.name != "cf_agents_sessions" && !matches!(self.file, InFile::Nothing(_))
+    }
+}
+
+/// Deletes the session's log. Part of a transaction; `search/index.rs` removes the
+/// events from the index before.
+pub fn delete_log(db: &dyn Database, session_id: &Id) -> Result<()> {
+    delete(db, session_id.as_str(), |table| {
+        table.deletion == Deletion::WithLog
+    })
+}
+
+/// Deletes the session's context; `false`: the context was empty. Part of a
+/// transaction.
+pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
+    let mut has_deleted = false;
+    for table in TABLES {
+        if let (Deletion::WithContext, Some(condition)) = (table.deletion, table.condition()) {
+            let sql = format!("DELETE FROM {} WHERE {condition} RETURNING 1", table.name);
+            has_deleted |= !db.rows(&sql, &[session_id.as_str().into()])?.is_empty();
+        }
+    }
+    Ok(has_deleted)
+}
+
+/// Deletes the session's row and all rows of the session. Part of a transaction;
+/// `search/index.rs` removes the events from the index before.
+pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
+    delete(db, session_id.as_str(), |table| match table.deletion {
+        Deletion::WithLog | Deletion::WithContext | Deletion::WithSession => true,
+        Deletion::Never(_) => false,
+    })
+}
+
+/// Deletes the rows that an import wrote before it wrote the session's own row. Part of a
+/// transaction.
+pub fn delete_staged(db: &dyn Database, session_id: &str) -> Result<()> {
+    delete(db, session_id, SessionTable::is_staged)
+}
+
+fn delete(
+    db: &dyn Database,
+    session_id: &str,
+    is_deleted: impl Fn(&SessionTable) -> bool,
+) -> Result<()> {
+    for table in TABLES.iter().filter(|table| is_deleted(table)) {
+        if let Some(condition) = table.condition() {
+            let sql = format!("DELETE FROM {} WHERE {condition}", table.name);
+            db.run(&sql, &[session_id.into()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a block's content in this object; `false`: the block had none. Part of a
+/// transaction.
+pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<bool> {
+    let params: [SqlValue; 2] = [scope.into(), block.into()];
+    let mut has_deleted = false;
+    for table in TABLES {
+        match (table.owner, table.block) {
+            (RowOwner::Entry(column), _) => {
+                let sql = format!(
+                    "DELETE FROM {}
+                      WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)",
+                    table.name
+                );
+                db.run(&sql, &params)?;
+            }
+            (RowOwner::Session(owner), Some(column)) => {
+                let sql = format!(
+                    "DELETE FROM {} WHERE {owner} = ?1 AND {column} = ?2 RETURNING 1",
+                    table.name
+                );
+                has_deleted |= !db.rows(&sql, &params)?.is_empty();
+            }
+            (RowOwner::Session(_), None)
+            | (RowOwner::Agent | RowOwner::Event | RowOwner::View, _) => {}
+        }
+    }
+    Ok(has_deleted)
+}
+
+/// Copies the rows that a fork takes over unchanged. Part of the fork's transaction.
+pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
+    let params: [SqlValue; 2] = [from.as_str().into(), to.as_str().into()];
+    for SessionTable {
+        name, owner, fork, ..
+    } in TABLES
+    {
+        let (RowOwner::Session(owner), InFork::Copy { columns }) = (owner, fork) else {
+            continue;
+        };
+        // Numbered rows keep their order.
+        let order = match *name {
+            "cf_agents_blocks" => " ORDER BY number",
+            _ => "",
+        };
+        let sql = format!(
+            "INSERT INTO {name} ({owner}, {columns})
+             SELECT ?2, {columns} FROM {name} WHERE {owner} = ?1{order}"
+        );
+        db.run(&sql, &params)?;
+    }
+    Ok(())
+}
+
+/// The operations that a caller must be allowed before this session is exported,
+/// besides those that every export requires. Each shows something that the file would
+/// contain.
+pub fn find_readers(db: &dyn Database, session_id: &Id) -> Result<Vec<&'static str>> {
+    let mut readers = Vec::new();
+    for table in TABLES {
+        if let (InFile::ShownBy(reader), Some(condition)) = (table.file, table.condition()) {
+            let sql = format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", table.name);
+            if !db.rows(&sql, &[session_id.as_str().into()])?.is_empty() {
+                readers.push(reader);
+            }
+        }
+    }
+    Ok(readers)
+}

@@ -1,0 +1,637 @@
+//! The right to set each field. Every field of a request names a thing or an amount, or
+//! it switches something off or on. The switches stand in [`SWITCHES`], and each is tried
+//! at each door that takes it, with each kind of token. A new field fails the first test
+//! until it has its place here.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::api::examples::furnished;
+use access::{Allow, Caller, Needs, TokenScope};
+use api::chat::begin_chat;
+use api::dispatch::dispatch;
+use api::operation::Agent;
+use api::socket::{SocketState, handle_frame};
+use api::table::OPERATIONS;
+use base::database::Database as _;
+use base::ids::Id;
+use base::testing::wait_for;
+use chat::request::delivery::Delivery;
+use chat::run::cycle::run;
+
+/// Fields that name a thing, or the text to write or to find. A caller's token decides
+/// which things and texts these are, for every such field; `attacks.rs` holds that.
+const CONTENT: &[&str] = &[
+    "sessionId",
+    "messageId",
+    "messageIds",
+    "eventIds",
+    "compactionId",
+    "leafId",
+    "atId",
+    "turnId",
+    "id",
+    "fromId",
+    "toId",
+    "parentId",
+    "parentSessionId",
+    "label",
+    "key",
+    "name",
+    "version",
+    "expectedLeafId",
+    "expectedVersion",
+    "message",
+    "messages",
+    "events",
+    "content",
+    "summary",
+    "title",
+    "description",
+    "metadata",
+    "tags",
+    "changes",
+    "reason",
+    "arguments",
+    "query",
+    "queries",
+    "defaultContent",
+    "inputTokens",
+    "outputTokens",
+    "cachedInputTokens",
+    "contextTokens",
+    "cost",
+    "kind",
+    "supersedes",
+    "validFrom",
+    "validUntil",
+    "ids",
+    "places",
+    "receipt",
+];
+
+/// Fields that say how much of an answer is asked for, and in which shape.
+const SHAPE: &[&str] = &[
+    "limit",
+    "cursor",
+    "before",
+    "since",
+    "until",
+    "afterSeq",
+    "beforeSeq",
+    "tail",
+    "actions",
+    "roles",
+    "by",
+    "failed",
+    "maxBytes",
+    "forModel",
+    "format",
+    "asOf",
+    "dryRun",
+    "contents",
+    "keepMedia",
+    "where",
+    "labels",
+    "status",
+];
+
+/// The callers that may flip a switch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Who {
+    /// Everybody who may run the operation: the switch is about its own request or
+    /// session, or a token has to name the operation.
+    Runs,
+    /// The holder of the secret. From others the field is refused.
+    Secret,
+    /// The holder of a token that allows this. From others the field is refused.
+    Allowed(&'static str),
+    /// The field counts if it is true, from any caller, and not otherwise.
+    True,
+    /// For all others the field changes nothing.
+    IgnoredWithout(&'static str),
+}
+
+/// Fields that switch something off or on. `chat` stands for a body of a chat request,
+/// over HTTP and in a frame, and `frame` for the other frames of a socket.
+const SWITCHES: &[(&str, &str, Who)] = &[
+    ("addUsage", "model", Who::Runs),
+    (
+        "appendMessage",
+        "source",
+        Who::IgnoredWithout("agentMessages"),
+    ),
+    (
+        "appendMessages",
+        "source",
+        Who::IgnoredWithout("agentMessages"),
+    ),
+    (
+        "updateMessage",
+        "source",
+        Who::IgnoredWithout("agentMessages"),
+    ),
+    (
+        "upsertMessage",
+        "source",
+        Who::IgnoredWithout("agentMessages"),
+    ),
+    ("buildWorkingContext", "asTurn", Who::Runs),
+    ("buildWorkingContext", "maxTokens", Who::Runs),
+    ("buildWorkingContext", "memory", Who::Runs),
+    ("buildWorkingContext", "systemInstructions", Who::Runs),
+    ("createSession", "pinned", Who::Secret),
+    ("createSession", "retention", Who::Secret),
+    ("configureCompaction", "compactAfter", Who::Runs),
+    ("configureCompaction", "minTailMessages", Who::Runs),
+    ("configureCompaction", "protectHead", Who::Runs),
+    ("configureCompaction", "tailTokenBudget", Who::Runs),
+    ("defineBlock", "maxTokens", Who::Runs),
+    ("defineBlock", "modelWrites", Who::Runs),
+    ("defineBlock", "retention", Who::Secret),
+    ("defineBlock", "source", Who::Secret),
+    ("defineBlock", "whenChanged", Who::Runs),
+    ("setBlock", "deliveryId", Who::True),
+    ("appendToBlock", "deliveryId", Who::True),
+    ("revertBlock", "deliveryId", Who::True),
+    ("clearBlocks", "deliveryId", Who::True),
+    ("setEntry", "deliveryId", Who::True),
+    ("deleteEntry", "deliveryId", Who::True),
+    ("putSkill", "deliveryId", Who::True),
+    ("deleteSkill", "deliveryId", Who::True),
+    ("deleteEntry", "purge", Who::Runs),
+    ("deleteEvents", "purge", Who::Runs),
+    ("deleteMessages", "purge", Who::Runs),
+    ("deleteSession", "purge", Who::Runs),
+    ("deleteSkill", "purge", Who::Runs),
+    ("removeBlock", "purge", Who::Runs),
+    ("runTurn", "model", Who::Allowed("models")),
+    (
+        "runTurn",
+        "systemInstructions",
+        Who::Allowed("systemInstructions"),
+    ),
+    ("runTurn", "tools", Who::Allowed("clientTools")),
+    ("runTurn", "whenBusy", Who::Allowed("cancelTurn")),
+    ("runTurn", "deliveryId", Who::True),
+    // Which source a caller may claim is held in tests/memory/marks.rs.
+    ("putSkill", "source", Who::Runs),
+    ("setEntry", "source", Who::Runs),
+    ("consolidate", "profile", Who::Runs),
+    ("decideProposal", "approve", Who::Runs),
+    ("decideProposal", "reject", Who::Runs),
+    ("updateSession", "pinned", Who::Secret),
+    ("updateSession", "retention", Who::Secret),
+    ("chat", "trigger", Who::Runs),
+    ("chat", "model", Who::Allowed("models")),
+    (
+        "chat",
+        "systemInstructions",
+        Who::Allowed("systemInstructions"),
+    ),
+    ("chat", "tools", Who::Allowed("clientTools")),
+    ("chat", "clientTools", Who::Allowed("clientTools")),
+    ("chat", "whenBusy", Who::Allowed("cancelTurn")),
+    ("chat", "deliveryId", Who::True),
+    ("frame", "approved", Who::Runs),
+    ("frame", "autoContinue", Who::Runs),
+    ("frame", "clientTools", Who::Allowed("clientTools")),
+    ("import", "allowSources", Who::Secret),
+];
+
+/// Fields of frames that are not switches: the frame's type, and its turn or call.
+const FRAME_CONTENT: &[&str] = &[
+    "kind",
+    "id",
+    "requestId",
+    "method",
+    "args",
+    "init",
+    "probeId",
+    "toolCallId",
+    "output",
+    "state",
+    "errorText",
+    "reason",
+];
+
+/// The fields of a struct in a source file, as JSON names them.
+fn fields_of(source: &str, name: &str) -> Vec<String> {
+    let (_, rest) = source.split_once(&format!("struct {name}")).unwrap();
+    let (body, _) = rest.split_once("\n}").unwrap();
+    let field = |line: &str| Some(line.trim().split_once(": ")?.0.to_owned());
+    let fields = body.lines().filter(|line| !line.trim().starts_with('#'));
+    fields.filter_map(field).map(|name| camel(&name)).collect()
+}
+
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        let (head, tail) = word.split_at(1);
+        name + &head.to_uppercase() + tail
+    })
+}
+
+#[test]
+fn every_field_of_a_request_has_its_place() {
+    let mut found = BTreeSet::new();
+    for entry in OPERATIONS
+        .iter()
+        .filter(|entry| entry.rule.needs != Needs::Secret)
+    {
+        let schema = (entry.input)(&mut schemars::SchemaGenerator::default());
+        let schema = serde_json::to_value(&schema).unwrap();
+        // An input that is another operation's refers to it.
+        let named = schema["$ref"].as_str().unwrap_or("#");
+        let schema = schema.pointer(named.trim_start_matches('#')).unwrap();
+        for field in schema["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(|it| it.keys())
+        {
+            found.insert((entry.name, field.clone()));
+        }
+    }
+    let bodies = [
+        (
+            "chat",
+            include_str!("../../../crates/chat/src/request/mod.rs"),
+            "ChatRequestBody",
+        ),
+        (
+            "frame",
+            include_str!("../../../crates/chat/src/frames/incoming.rs"),
+            "Frame<'a>",
+        ),
+    ];
+    for (door, source, name) in bodies {
+        let fields = fields_of(source, name);
+        assert!(fields.len() > 8, "{name}");
+        found.extend(fields.into_iter().map(|field| (door, field)));
+    }
+    found.insert(("import", "allowSources".to_owned()));
+    let switches: BTreeSet<_> = SWITCHES
+        .iter()
+        .map(|(door, field, _)| (*door, (*field).to_owned()))
+        .collect();
+    let is_plain = |(door, field): &&(&str, String)| {
+        let others = match *door {
+            "frame" => FRAME_CONTENT,
+            _ => SHAPE,
+        };
+        CONTENT.contains(&field.as_str()) || others.contains(&field.as_str())
+    };
+    let without: Vec<_> = found
+        .iter()
+        .filter(|field| !switches.contains(field) && !is_plain(field))
+        .collect();
+    assert!(
+        without.is_empty(),
+        "who may set {without:?}? Say so in SWITCHES."
+    );
+    let gone: Vec<_> = switches.difference(&found).collect();
+    assert!(gone.is_empty(), "no field any more: {gone:?}");
+}
+
+/// The caller that asks.
+#[derive(Clone, Debug, PartialEq)]
+enum Asker {
+    Secret,
+    /// The session that the token is for, and the rights that it gives: nothing, all, or
+    /// one thing.
+    Token(Option<&'static str>, &'static str),
+}
+
+fn askers() -> Vec<Asker> {
+    let allowances = [
+        "nothing",
+        "models",
+        "systemInstructions",
+        "clientTools",
+        "agentMessages",
+        "agentMemory",
+        "cancelTurn",
+        "everything",
+    ];
+    let tokens = [Some("s"), None].into_iter().flat_map(|session| {
+        allowances
+            .iter()
+            .map(move |allowance| Asker::Token(session, allowance))
+    });
+    tokens.chain([Asker::Secret]).collect()
+}
+
+impl Asker {
+    fn allows(&self, what: &str) -> bool {
+        match self {
+            Asker::Secret => true,
+            Asker::Token(_, allowance) => *allowance == what || *allowance == "everything",
+        }
+    }
+
+    fn caller(&self) -> Caller {
+        let Asker::Token(session, _) = self else {
+            return Caller::Owner;
+        };
+        let mut operations = vec![
+            "chat",
+            "runTurn",
+            "appendMessage",
+            "appendMessages",
+            "updateMessage",
+            "upsertMessage",
+            "defineBlock",
+            "createSession",
+            "appendEvents",
+        ];
+        operations.extend(self.allows("cancelTurn").then_some("cancelTurn"));
+        let models = self.allows("models").then(|| id("demo"));
+        Caller::Scoped(TokenScope {
+            session_id: session.map(id),
+            operations: Some(operations.into_iter().map(str::to_owned).collect()),
+            allow: Allow {
+                models: models.into_iter().collect(),
+                system_instructions: self.allows("systemInstructions"),
+                client_tools: self.allows("clientTools"),
+                agent_messages: self.allows("agentMessages"),
+                agent_memory: self.allows("agentMemory"),
+                tools: Vec::new(),
+            },
+            expires_at: i64::MAX,
+            ..TokenScope::default()
+        })
+    }
+}
+
+fn id(text: &str) -> Id {
+    Id::parse(text.to_owned()).unwrap()
+}
+
+/// A way by which a turn is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Door {
+    RunTurn,
+    Chat,
+    Socket,
+}
+
+/// Asks for a turn of session `s` and runs it to its end, unless another one runs. An error
+/// names the field that it refuses.
+fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
+    let message = json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x"}]});
+    let mut body = json!({"message": message});
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let agent = alice.agent(&alice.db);
+    let named = |error: base::error::Error| {
+        let field = error.details.get("field").and_then(Value::as_str);
+        field.unwrap_or(error.code.name()).to_owned()
+    };
+    let work = match door {
+        Door::RunTurn => {
+            body["sessionId"] = json!("s");
+            let asked = dispatch(&agent, "runTurn", body.to_string());
+            // A turn that waits for another one is asked for, too.
+            let mut asked = std::pin::pin!(asked);
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            loop {
+                match asked.as_mut().poll(&mut context) {
+                    std::task::Poll::Ready(reply) => return reply.map(drop).map_err(named),
+                    std::task::Poll::Pending => match alice.starter.take() {
+                        Some(work) => drop(wait_for(run(&agent, work))),
+                        None => return Ok(()),
+                    },
+                }
+            }
+        }
+        Door::Chat => {
+            begin_chat(&agent, "s", body.to_string())
+                .map_err(named)?
+                .work
+        }
+        Door::Socket => {
+            let frame = json!({"type": "cf_agent_use_chat_request", "id": "1",
+                "init": {"method": "POST", "body": body.to_string()}});
+            let state = SocketState::new(id("s"), agent.caller);
+            let heard =
+                wait_for(handle_frame(&agent, &state, &frame.to_string())).map_err(named)?;
+            if let Some(refusal) = heard.replies.first() {
+                let field = more.as_object().unwrap().keys().next().unwrap();
+                // A frame has a sentence and no code.
+                let is_about = refusal.contains(field.as_str()) || refusal.contains("cancelTurn");
+                return Err(if is_about {
+                    field.clone()
+                } else {
+                    refusal.clone()
+                });
+            }
+            heard.work
+        }
+    };
+    if let Some(work) = work {
+        alice.run_work(work);
+    }
+    Ok(())
+}
+
+fn asking(asker: &Asker) -> Alice {
+    let mut alice = furnished();
+    alice.ok(
+        "configureAgent",
+        json!({"onTurnEnd": {"url": "https://tools.example/ended"}}),
+    );
+    alice.caller = asker.caller();
+    alice
+}
+
+fn callbacks(alice: &Alice) -> usize {
+    alice
+        .db
+        .rows("SELECT 1 FROM cf_agents_callbacks", &[])
+        .unwrap()
+        .len()
+}
+
+#[test]
+fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
+    let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
+    let mut tried = 0;
+    for (place, field, who) in SWITCHES {
+        let doors: &[Door] = match *place {
+            "runTurn" => &[Door::RunTurn],
+            "chat" => &[Door::Chat, Door::Socket],
+            _ => continue,
+        };
+        let value = match *field {
+            "model" => json!("demo"),
+            "systemInstructions" => json!(["Obey."]),
+            "tools" | "clientTools" => tools.clone(),
+            "whenBusy" => json!("replace"),
+            _ => continue,
+        };
+        let Who::Allowed(allowance) = who else {
+            panic!("{field}");
+        };
+        for (door, asker) in doors
+            .iter()
+            .flat_map(|door| askers().into_iter().map(move |a| (door, a)))
+        {
+            let mut alice = asking(&asker);
+            // `whenBusy` is about a turn that runs.
+            if *field == "whenBusy" {
+                let other = json!({"message": {"id": "o", "role": "user", "parts": []}});
+                let caller = std::mem::replace(&mut alice.caller, Caller::Owner);
+                begin_chat(&alice.agent(&alice.db), "s", other.to_string()).unwrap();
+                alice.caller = caller;
+            }
+            let before = alice.db.dump();
+            let outcome = ask(&alice, *door, &json!({*field: value}));
+            let what = format!("{field} by {asker:?} at {door:?}");
+            match asker.allows(allowance) {
+                true => assert_eq!(outcome, Ok(()), "{what}"),
+                false => {
+                    assert_eq!(outcome, Err((*field).to_owned()), "{what}");
+                    assert_eq!(alice.db.dump(), before, "{what}");
+                }
+            }
+            tried += 1;
+        }
+    }
+    println!("{tried} requests");
+}
+
+#[test]
+fn only_an_id_that_this_agent_gave_out_for_this_session_keeps_a_turns_end_quiet() {
+    let mut tried = 0;
+    for door in [Door::RunTurn, Door::Chat, Door::Socket] {
+        for asker in askers() {
+            let alice = asking(&asker);
+            let (s, t) = (id("s"), id("t"));
+            let of = |agent, session| Delivery::of(&alice.policy, agent, session).seal("d-1");
+            let other = access::Policy::new(Some("x".repeat(32)), None);
+            let given = of("alice", &s);
+            let shortened = given[..given.len() - 1].to_owned();
+            let longer = format!("{given}0");
+            let ids = [
+                (given.clone(), true),
+                ("d-1".to_owned(), false),
+                ("whatever".to_owned(), false),
+                (of("alice", &t), false),
+                (of("bob", &s), false),
+                (Delivery::of(&other, "alice", &s).seal("d-1"), false),
+                (shortened, false),
+                (longer, false),
+                (given.to_uppercase(), false),
+                (given.replace("d-1", "d-2"), false),
+            ];
+            for (delivery, is_true) in ids {
+                let alice = asking(&asker);
+                let outcome = ask(&alice, door, &json!({"deliveryId": delivery}));
+                assert_eq!(outcome, Ok(()), "{delivery} by {asker:?} at {door:?}");
+                let told = usize::from(!is_true);
+                assert_eq!(
+                    callbacks(&alice),
+                    told,
+                    "{delivery} by {asker:?} at {door:?}"
+                );
+                tried += 1;
+            }
+        }
+    }
+    println!("{tried} requests");
+}
+
+#[test]
+fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
+    for asker in askers() {
+        let mut alice = asking(&Asker::Secret);
+        ask(&alice, Door::Chat, &json!({})).unwrap();
+        // The service has not answered the first call yet.
+        alice.outbound.falls_silent.set(true);
+        let under_way = chat::run::callbacks::CallbackSender {
+            memory: alice.agent(&alice.db).memory(),
+            policy: &alice.policy,
+            under_way: &alice.turns.callbacks,
+        };
+        let mut calling = Box::pin(under_way.call_due());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(calling.as_mut().poll(&mut context).is_pending());
+        let caller = asker.caller();
+        let agent = Agent {
+            caller: &caller,
+            ..alice.agent(&alice.db)
+        };
+        let body = json!({"sessionId": "s", "message": {"id": "n", "role": "user", "parts": []}});
+        alice
+            .finish(&agent, dispatch(&agent, "runTurn", body.to_string()))
+            .unwrap();
+        let told = if asker == Asker::Secret { 1 } else { 2 };
+        assert_eq!(callbacks(&alice), told, "{asker:?}");
+        drop(calling);
+        alice.caller = Caller::Owner;
+    }
+}
+
+#[test]
+fn reserved_metadata_is_written_by_who_may_speak_for_the_agent() {
+    for asker in askers() {
+        for operation in [
+            "appendMessage",
+            "appendMessages",
+            "upsertMessage",
+            "updateMessage",
+        ] {
+            let mut alice = asking(&Asker::Secret);
+            alice.ok("configureAgent", json!({"reservedMetadataKeys": ["paid"]}));
+            let part = json!([{"type": "text", "text": "x", "providerMetadata": {"a": {}}}]);
+            let message =
+                json!({"id": "b1", "role": "user", "parts": part, "metadata": {"paid": true}});
+            let message = match operation {
+                "appendMessage" | "appendMessages" => {
+                    json!({"id": "new", "role": "user", "parts": part, "metadata": {"paid": true}})
+                }
+                _ => message,
+            };
+            alice.caller = asker.caller();
+            let body = match operation {
+                "appendMessages" => {
+                    json!({"sessionId": "s", "messages": [message], "source": "server"})
+                }
+                _ => json!({"sessionId": "s", "message": message, "source": "server"}),
+            };
+            alice.ok(operation, body);
+            alice.caller = Caller::Owner;
+            let read = json!({"sessionId": "s", "messageId": message["id"]});
+            let stored = alice.ok("getMessage", read);
+            let is_kept = stored["metadata"]["paid"] == true
+                && !stored["parts"][0]["providerMetadata"].is_null();
+            assert_eq!(
+                is_kept,
+                asker.allows("agentMessages"),
+                "{operation} by {asker:?}"
+            );
+        }
+    }
+}
+
+/// Files that bring sources are held in `lifecycle/transfer_rights.rs`.
+#[test]
+fn sources_are_named_by_the_secret_alone() {
+    for asker in askers() {
+        let mut alice = asking(&Asker::Secret);
+        alice.caller = asker.caller();
+        let is_secret = asker == Asker::Secret;
+        let source = json!({"sessionId": "s", "label": "theirs", "kind": "writable",
+            "source": {"agent": "bob"}});
+        let defined = alice
+            .call("defineBlock", source)
+            .map(drop)
+            .map_err(|error| error.code.name());
+        let expected = if is_secret { Ok(()) } else { Err("forbidden") };
+        assert_eq!(defined, expected, "{asker:?}");
+    }
+}

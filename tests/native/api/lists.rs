@@ -1,0 +1,167 @@
+//! Every list of every input, as openapi.json describes it: each list has a limit, and a
+//! request with one item more is refused with the list's name. The tests find new lists
+//! by themselves.
+
+use serde_json::{Map, Value, json};
+
+use crate::Alice;
+use api::OPENAPI_JSON;
+
+/// A list of an input: its operation and its path, its limit, and a body that holds a
+/// list of a given length.
+struct Found {
+    operation: String,
+    field: String,
+    max: usize,
+    body: Box<dyn Fn(usize) -> Value>,
+}
+
+struct Document(Value);
+
+/// Makes a value with a list of so many items.
+type OfLength = Box<dyn Fn(usize) -> Value>;
+
+impl Document {
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        if let Some(pointer) = schema["$ref"].as_str() {
+            return self.resolve(self.0.pointer(&pointer[1..]).unwrap());
+        }
+        for key in ["anyOf", "oneOf", "allOf"] {
+            let mut options = schema[key].as_array().into_iter().flatten();
+            if let Some(option) = options.find(|option| option["type"] != "null") {
+                return self.resolve(option);
+            }
+        }
+        schema
+    }
+
+    fn is(&self, schema: &Value, kind: &str) -> bool {
+        let declared = &self.resolve(schema)["type"];
+        declared == kind
+            || declared
+                .as_array()
+                .is_some_and(|kinds| kinds.iter().any(|one| one == kind))
+    }
+
+    /// The smallest value that the schema allows.
+    fn least(&self, schema: &Value) -> Value {
+        let schema = self.resolve(schema);
+        if let Some(names) = schema["enum"].as_array() {
+            return names[0].clone();
+        }
+        if schema.get("const").is_some() {
+            return schema["const"].clone();
+        }
+        if self.is(schema, "array") {
+            let least = schema["minItems"].as_u64().unwrap_or(0) as usize;
+            return vec![self.least(&schema["items"]); least].into();
+        }
+        if self.is(schema, "object") {
+            let required = schema["required"].as_array().into_iter().flatten();
+            let fields: Map<String, Value> = required
+                .map(|name| name.as_str().unwrap())
+                .map(|name| (name.to_owned(), self.least(&schema["properties"][name])))
+                .collect();
+            return fields.into();
+        }
+        if self.is(schema, "integer") || self.is(schema, "number") {
+            return schema["minimum"].as_i64().unwrap_or(1).into();
+        }
+        if self.is(schema, "boolean") {
+            return true.into();
+        }
+        "x".into()
+    }
+
+    /// The lists within a schema, each with its path, its limit and a function that makes
+    /// a value with that many items.
+    fn lists(&self, schema: &Value) -> Vec<(String, Option<usize>, OfLength)> {
+        let schema = self.resolve(schema);
+        let mut found: Vec<(String, Option<usize>, OfLength)> = Vec::new();
+        if self.is(schema, "array") {
+            let item = self.least(&schema["items"]);
+            let max = schema["maxItems"].as_u64().map(|max| max as usize);
+            found.push((
+                String::new(),
+                max,
+                Box::new(move |count| vec![item.clone(); count].into()),
+            ));
+            for (path, max, value) in self.lists(&schema["items"]) {
+                let within = Box::new(move |count| json!([value(count)]));
+                let dot = if path.is_empty() { "" } else { "." };
+                found.push((format!("[0]{dot}{path}"), max, within));
+            }
+        }
+        let least = self.least(schema);
+        for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+            for (path, max, value) in self.lists(inner) {
+                let (name, least) = (name.clone(), least.clone());
+                let dot = if path.is_empty() || path.starts_with('[') {
+                    ""
+                } else {
+                    "."
+                };
+                let path = format!("{name}{dot}{path}");
+                let within = Box::new(move |count| {
+                    let mut whole = least.clone();
+                    whole[&name] = value(count);
+                    whole
+                });
+                found.push((path, max, within));
+            }
+        }
+        found
+    }
+}
+
+fn lists_of_inputs() -> Vec<Found> {
+    let document = Document(serde_json::from_str(OPENAPI_JSON).unwrap());
+    let mut found = Vec::new();
+    for (_, path) in document.0["paths"].as_object().unwrap() {
+        let post = &path["post"];
+        let input = &post["requestBody"]["content"]["application/json"]["schema"];
+        if input.is_null() {
+            continue;
+        }
+        let operation = post["operationId"].as_str().unwrap();
+        for (field, max, body) in document.lists(input) {
+            found.push(Found {
+                max: max.unwrap_or_else(|| panic!("{operation}: `{field}` has no maxItems")),
+                operation: operation.to_owned(),
+                field,
+                body,
+            });
+        }
+    }
+    found
+}
+
+#[test]
+fn every_list_stops_at_its_limit_and_is_named() {
+    let alice = Alice::with_session();
+    let found = lists_of_inputs();
+    assert!(found.len() > 12, "only {} lists", found.len());
+    for list in found {
+        let Found {
+            operation, field, ..
+        } = &list;
+        let error = alice
+            .call(operation, (list.body)(list.max + 1))
+            .expect_err(operation);
+        assert_eq!(error.code.name(), "invalid_request", "{operation}: {field}");
+        assert_eq!(error.details["field"], *field, "{operation}: {field}");
+        assert!(
+            error.message.contains(&list.max.to_string()),
+            "{operation}: {}",
+            error.message
+        );
+        // A list at its limit is never refused for its length.
+        if let Err(error) = alice.call(operation, (list.body)(list.max)) {
+            assert!(
+                !error.message.contains("items"),
+                "{operation}: {}",
+                error.message
+            );
+        }
+    }
+}

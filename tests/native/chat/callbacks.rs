@@ -1,0 +1,468 @@
+//! `onTurnEnd`: a service is told of each turn's end, at least once and with the same id,
+//! or the call is kept as failed.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac as _};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::Alice;
+use crate::chat::turns::{calls, said, user};
+use base::database::Database as _;
+use base::host::Host as _;
+use base::outbound::{CallFailure, Endpoint, OutboundRequest};
+use base::testing::{Failing, Said, wait_for};
+use chat::run::callbacks::CallbackSender;
+use chat::run::cycle::run;
+use chat::run::take_up::take_up_some;
+use store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
+
+const ENDED: &str = "https://tools.example/ended";
+
+impl Alice {
+    pub fn called_back() -> Self {
+        let alice = Self::with_model();
+        alice.ok("configureAgent", json!({"onTurnEnd": {"url": ENDED}}));
+        alice
+    }
+
+    pub fn sender(&self) -> CallbackSender<'_> {
+        CallbackSender {
+            memory: self.agent(&self.db).memory(),
+            policy: &self.policy,
+            under_way: &self.turns.callbacks,
+        }
+    }
+
+    /// Makes the calls that are due, and returns when the next one is due.
+    pub fn calls_back(&self) -> Option<i64> {
+        wait_for(self.sender().call_due()).unwrap()
+    }
+
+    /// Fails every try of the calls that wait.
+    pub fn gives_up_calling(&self) {
+        while self.calls_back().is_some() {
+            self.host.advance(600_000);
+        }
+    }
+
+    /// The calls of `onTurnEnd` so far.
+    fn told_ends(&self) -> Vec<OutboundRequest> {
+        let calls = self.outbound.calls.borrow();
+        let is_told = |call: &&OutboundRequest| call.place == Endpoint::Url(ENDED.to_owned());
+        calls.iter().filter(is_told).cloned().collect()
+    }
+
+    pub fn callback_rows(&self) -> usize {
+        let sql = "SELECT 1 FROM cf_agents_callbacks";
+        self.db.rows(sql, &[]).unwrap().len()
+    }
+
+    pub fn failed_calls(&self) -> Vec<Value> {
+        let stats = self.ok("getStats", json!({}));
+        stats["callbacks"]["failed"].as_array().unwrap().clone()
+    }
+}
+
+pub fn body_of(call: &OutboundRequest) -> Value {
+    serde_json::from_str(&call.body).unwrap()
+}
+
+pub fn header<'a>(call: &'a OutboundRequest, name: &str) -> &'a str {
+    let found = call.headers.iter().find(|(key, _)| key == name);
+    found.map_or("", |(_, value)| value.as_str())
+}
+
+pub fn ok() -> Result<Said, CallFailure> {
+    Ok(Said::text(204, ""))
+}
+
+#[test]
+fn a_service_is_told_of_a_turns_end_once() {
+    let alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    assert_eq!(alice.callback_rows(), 1);
+    alice.outbound.answer(ok());
+    assert_eq!(alice.calls_back(), None);
+    let told = alice.told_ends();
+    assert_eq!(told.len(), 1);
+    let id = header(&told[0], "webhook-id").to_owned();
+    assert_eq!(
+        body_of(&told[0]),
+        json!({
+            "deliveryId": id,
+            "agent": "alice",
+            "sessionId": "s",
+            "message": alice.shown()[1],
+            "usage": {"inputTokens": 10, "outputTokens": 2, "cachedInputTokens": 0, "cost": 0.0},
+            "finishReason": "stop",
+            "steps": 1,
+        })
+    );
+    assert_eq!(alice.callback_rows(), 0);
+    assert_eq!(alice.calls_back(), None);
+    assert_eq!(alice.told_ends().len(), 1);
+}
+
+#[test]
+fn a_call_is_signed_with_a_key_that_is_derived_from_the_secret() {
+    let alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    let told = &alice.told_ends()[0];
+    let mac = |key: &[u8], text: &str| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+        mac.update(text.as_bytes());
+        mac.finalize().into_bytes()
+    };
+    let secret = "the secret of these tests, long enough";
+    let key = mac(secret.as_bytes(), "session-agent callback signing key 1");
+    let (id, time) = (
+        header(told, "webhook-id"),
+        header(told, "webhook-timestamp"),
+    );
+    assert_eq!(time, (alice.host.now_ms() / 1000).to_string());
+    let signed = mac(&key, &format!("{id}.{time}.{}", told.body));
+    let expected = format!("v1,{}", STANDARD.encode(signed));
+    assert_eq!(header(told, "webhook-signature"), expected);
+    // A Worker without a secret signs nothing.
+    let mut open = Alice::called_back();
+    open.policy = access::Policy::new(None, Some("open"));
+    open.outbound.answer(said("Hello!"));
+    open.says("hi");
+    open.outbound.answer(ok());
+    open.calls_back();
+    assert_eq!(header(&open.told_ends()[0], "webhook-signature"), "");
+}
+
+#[test]
+fn while_the_secret_is_replaced_a_call_has_both_signatures_and_its_older_id_counts() {
+    let mut alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    let of = |alice: &Alice, n: usize, name: &str| {
+        let told = alice.told_ends();
+        header(&told[n], name).to_owned()
+    };
+    let older_id = of(&alice, 0, "webhook-id");
+    let (newer, older) = (
+        "another secret, long enough for it",
+        "the secret of these tests, long enough",
+    );
+    alice.policy =
+        access::Policy::new(Some(newer.to_owned()), None).with_previous(Some(older.to_owned()));
+    alice.outbound.answer(said("Hello!"));
+    alice.says("again");
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    let (id, time) = (
+        of(&alice, 1, "webhook-id"),
+        of(&alice, 1, "webhook-timestamp"),
+    );
+    let content = format!("{id}.{time}.{}", alice.told_ends()[1].body);
+    let signatures = [newer, older].map(|secret| {
+        let secret = access::Secret::new(secret.to_owned()).unwrap();
+        format!("v1,{}", STANDARD.encode(secret.sign_callback(&content)))
+    });
+    assert_eq!(of(&alice, 1, "webhook-signature"), signatures.join(" "));
+    // A service answers the call that was made before: its turn still starts no call.
+    let session_id = base::ids::Id::parse("s".to_owned()).unwrap();
+    let delivery = chat::request::delivery::Delivery::of(&alice.policy, "alice", &session_id);
+    for id in [older_id, id] {
+        assert!(delivery.gave(&base::ids::Id::parse(id).unwrap()));
+    }
+}
+
+#[test]
+fn a_turn_without_the_setting_writes_no_row() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    assert_eq!(alice.callback_rows(), 0);
+    assert!(!alice.turns.callbacks.new.take());
+}
+
+#[test]
+fn a_call_is_tried_with_growing_pauses_and_then_kept_as_failed() {
+    let alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    let mut pauses = Vec::new();
+    for n in 0..MAX_ATTEMPTS {
+        match n % 3 {
+            0 => alice.outbound.answer(Ok(Said::text(500, "no"))),
+            1 => alice.outbound.answer(Ok(Said::text(302, ""))),
+            _ => alice
+                .outbound
+                .answer(Err(CallFailure::TimedOut { silence_ms: 10_000 })),
+        }
+        let next = alice.calls_back();
+        // It is not tried before it is due.
+        assert_eq!(alice.calls_back(), next);
+        if let Some(at_ms) = next {
+            let pause_ms = at_ms - alice.host.now_ms();
+            pauses.push(pause_ms);
+            alice.host.advance(pause_ms);
+        }
+    }
+    assert_eq!(pauses, [5_000, 30_000, 120_000, 600_000]);
+    let told = alice.told_ends();
+    assert_eq!(told.len(), 5);
+    let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+    assert_eq!(ids.len(), 1);
+    let failed = alice.failed_calls();
+    assert_eq!(failed.len(), 1);
+    assert_eq!(failed[0]["id"], *ids.first().unwrap());
+    assert_eq!(
+        (&failed[0]["attempts"], &failed[0]["sessionId"]),
+        (&json!(5), &json!("s"))
+    );
+    assert_eq!(failed[0]["reason"], "it answered with status 302");
+    alice.host.advance(86_400_000);
+    assert_eq!(alice.calls_back(), None);
+    assert_eq!(alice.told_ends().len(), 5);
+}
+
+#[test]
+fn a_service_that_comes_back_is_told() {
+    let alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    alice.outbound.answer(Ok(Said::text(503, "")));
+    let at_ms = alice.calls_back().unwrap();
+    alice.host.advance(at_ms - alice.host.now_ms());
+    alice.outbound.answer(ok());
+    assert_eq!(alice.calls_back(), None);
+    assert_eq!((alice.callback_rows(), alice.failed_calls().len()), (0, 0));
+}
+
+#[test]
+fn a_bounded_number_of_failed_calls_is_kept() {
+    let alice = Alice::called_back();
+    for n in 0..MAX_FAILED + 3 {
+        alice.outbound.answer(said("Hello!"));
+        alice.says(&n.to_string());
+    }
+    alice.gives_up_calling();
+    assert_eq!(alice.callback_rows() as i64, MAX_FAILED);
+}
+
+#[test]
+fn every_end_of_a_turn_is_told() {
+    let alice = Alice::called_back();
+    // A turn that fails.
+    alice.outbound.answer(Ok(Said::text(500, "broken")));
+    alice.says("fails");
+    // A turn that a client has to go on with.
+    let tools = json!([{"name": "where"}]);
+    alice.outbound.answer(calls(&[("c", "where", json!({}))]));
+    alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
+    // A turn that is stopped.
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("stop")}))
+        .unwrap();
+    alice.ok("cancelTurn", json!({"sessionId": "s"}));
+    alice.run_work(begun.work.unwrap());
+    for _ in 0..3 {
+        alice.outbound.answer(ok());
+    }
+    alice.calls_back();
+    let told: Vec<Value> = alice.told_ends().iter().map(body_of).collect();
+    let reasons: Vec<&str> = told
+        .iter()
+        .map(|body| body["finishReason"].as_str().unwrap())
+        .collect();
+    assert_eq!(reasons, ["error", "tool-calls", "cancelled"]);
+    assert_eq!(told[0]["message"], Value::Null);
+    assert_eq!(told[1]["message"]["parts"][1]["state"], "input-available");
+}
+
+#[test]
+fn a_callback_starts_no_callback() {
+    let alice = Alice::called_back();
+    // The service says which call it answers.
+    alice.outbound.answer(said("Zero."));
+    alice.says("hello");
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    let delivery = body_of(&alice.told_ends()[0])["deliveryId"].clone();
+    let by_id = json!({"sessionId": "s", "message": user("by id"), "deliveryId": delivery});
+    alice.outbound.answer(said("One."));
+    alice.ok("runTurn", by_id);
+    alice.outbound.answer(said("Two."));
+    alice.chat(json!({"id": "s", "message": user("by chat"), "deliveryId": delivery}));
+    assert_eq!(alice.callback_rows(), 0);
+    // The service runs a turn before it answers.
+    alice.outbound.answer(said("Three."));
+    alice.says("hi");
+    alice.outbound.falls_silent.set(true);
+    let mut calling = std::pin::pin!(alice.sender().call_due());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(calling.as_mut().poll(&mut context).is_pending());
+    assert_eq!(alice.callback_rows(), 1);
+    alice.outbound.answer(said("Four."));
+    alice.ok(
+        "runTurn",
+        json!({"sessionId": "s", "message": user("from within")}),
+    );
+    assert_eq!(alice.callback_rows(), 1, "nobody is told of this turn");
+    // A page's turn, and a turn of another session, are told.
+    alice.outbound.answer(said("Five."));
+    alice.says("a page");
+    alice.outbound.answer(said("Six."));
+    alice.ok(
+        "runTurn",
+        json!({"sessionId": "t", "message": user("elsewhere")}),
+    );
+    assert_eq!(alice.callback_rows(), 3);
+}
+
+#[test]
+fn a_call_is_where_the_operator_allows_it() {
+    let alice = Alice::with_model();
+    for (callback, code, field) in [
+        (
+            json!({"url": "https://evil.example/x"}),
+            "forbidden",
+            "onTurnEnd.url",
+        ),
+        (
+            json!({"url": "ftp://tools.example"}),
+            "invalid_request",
+            "onTurnEnd.url",
+        ),
+        (json!({"service": "NOBODY"}), "not_configured", "onTurnEnd"),
+        (json!({}), "invalid_request", "onTurnEnd"),
+        (
+            json!({"service": "A", "url": ENDED}),
+            "invalid_request",
+            "onTurnEnd",
+        ),
+    ] {
+        let error = alice
+            .call("configureAgent", json!({"onTurnEnd": callback}))
+            .unwrap_err();
+        assert_eq!(
+            (error.code.name(), &error.details["field"]),
+            (code, &json!(field)),
+            "{callback}"
+        );
+    }
+    // The list of origins became shorter since.
+    let alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    alice.outbound.settings.borrow_mut().remove("TOOL_ORIGINS");
+    alice.gives_up_calling();
+    assert!(alice.told_ends().is_empty());
+    let reason = alice.failed_calls()[0]["reason"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(reason.contains("TOOL_ORIGINS"), "{reason}");
+}
+
+#[test]
+fn a_message_that_was_deleted_is_not_told() {
+    let alice = Alice::called_back();
+    alice.outbound.answer(said("Hello!"));
+    alice.says("hi");
+    let answer = alice.shown()[1]["id"].clone();
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": [answer]}),
+    );
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    assert_eq!(body_of(&alice.told_ends()[0])["message"], Value::Null);
+    for operation in ["clearMessages", "deleteSession"] {
+        alice.outbound.answer(said("Hello!"));
+        alice.says(operation);
+        alice.ok(operation, json!({"sessionId": "s"}));
+        assert_eq!(alice.callback_rows(), 0, "{operation}");
+    }
+}
+
+/// After a failure of any statement: the turn's end is told at least once, always with
+/// one id.
+#[test]
+fn each_end_is_told_whichever_statement_fails() {
+    for passing in 0.. {
+        let mut alice = Alice::called_back();
+        let begun = alice
+            .begin(&json!({"id": "s", "message": user("hi")}))
+            .unwrap();
+        alice.outbound.answer(said("Hello!"));
+        alice.outbound.answer(ok());
+        let failing = Failing::after(&alice.db, passing);
+        wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
+        let sender = CallbackSender {
+            memory: alice.agent(&failing).memory(),
+            ..alice.sender()
+        };
+        let _ = wait_for(sender.call_due());
+        let has_failed = failing.has_failed();
+        if has_failed {
+            alice.comes_back();
+            alice.outbound.answers.borrow_mut().clear();
+            let works = take_up_some(&alice.agent(&alice.db)).works;
+            for work in works {
+                alice.outbound.answer(said("Hello!"));
+                alice.run_work(work);
+            }
+            alice.outbound.answer(ok());
+            alice.calls_back();
+        }
+        let at = format!("statement {passing}");
+        let told = alice.told_ends();
+        assert!(!told.is_empty(), "{at}");
+        let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+        assert_eq!(ids.len(), 1, "{at}");
+        assert_eq!(
+            body_of(told.last().unwrap())["message"]["parts"][0]["text"],
+            "Hello!",
+            "{at}"
+        );
+        assert_eq!(alice.callback_rows(), 0, "{at}");
+        if !has_failed {
+            assert!(passing > 20);
+            break;
+        }
+    }
+}
+
+#[test]
+fn an_operations_writes_are_shown_where_sockets_watch() {
+    let alice = Alice::with_model();
+    let changed = |operation: &str, body: Value| {
+        let agent = alice.agent(&alice.db);
+        let body = body.to_string();
+        let reply = wait_for(api::dispatch::dispatch(&agent, operation, body.as_bytes()));
+        reply
+            .unwrap()
+            .changed
+            .map(|change| change.session_id.as_str().to_owned())
+    };
+    alice.ok("createSession", json!({"id": "s"}));
+    let append = json!({"sessionId": "s", "message": user("one")});
+    assert_eq!(changed("appendMessage", append), None, "nobody watches");
+    alice.audience.are_there.set(true);
+    let append = json!({"sessionId": "s", "message": user("two")});
+    assert_eq!(changed("appendMessage", append).as_deref(), Some("s"));
+    let events = json!({"sessionId": "s", "events": [{"action": "user_message", "content": "x"}]});
+    assert_eq!(changed("appendEvents", events).as_deref(), Some("s"));
+    assert_eq!(changed("getHistory", json!({"sessionId": "s"})), None);
+    assert_eq!(changed("listSessions", json!({})), None);
+    assert_eq!(
+        changed("deleteSession", json!({"sessionId": "s"})).as_deref(),
+        Some("s")
+    );
+}

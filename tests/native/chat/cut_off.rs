@@ -1,0 +1,152 @@
+//! Turns that the object's death cut off. The next life takes up a few of them at a time,
+//! each by itself, and takes up no turn for ever.
+
+use serde_json::json;
+
+use crate::Alice;
+use crate::chat::turns::{hear, said, text_of, user};
+use api::chat::resume_chat;
+use base::database::Database;
+use base::testing::Failing;
+use chat::run::take_up::RecoveryRound;
+use chat::run::take_up::take_up_some;
+use chat::run::work::TurnWork;
+use chat::turn::store::MAX_TAKEN_UP;
+use store::last_turns::IS_OPEN;
+
+impl Alice {
+    /// An agent that dies while turns of the sessions `s0`, `s1` … run.
+    pub fn with_turns_cut_off(count: usize) -> Self {
+        let mut alice = Self::with_model();
+        for n in 0..count {
+            let body = json!({"id": format!("s{n}"), "message": user("Go.")});
+            drop(alice.begin(&body).unwrap());
+        }
+        alice.dies();
+        alice
+    }
+
+    pub fn look(&self, db: &dyn Database) -> RecoveryRound {
+        take_up_some(&self.agent(db))
+    }
+
+    pub fn turn_rows(&self) -> usize {
+        let sql = format!("SELECT 1 FROM cf_agents_last_turns AS t WHERE {IS_OPEN}");
+        self.db.rows(&sql, &[]).unwrap().len()
+    }
+}
+
+fn sessions(look: &RecoveryRound) -> Vec<&str> {
+    let works = look.works.iter().map(TurnWork::running);
+    works.map(|running| running.session_id.as_str()).collect()
+}
+
+#[test]
+fn turns_that_were_cut_off_are_taken_up_a_few_at_a_time() {
+    let alice = Alice::with_turns_cut_off(MAX_TAKEN_UP + 2);
+    let look = alice.look(&alice.db);
+    assert_eq!(sessions(&look), ["s0", "s1", "s2", "s3"]);
+    assert!(look.is_more_left);
+    assert!(alice.look(&alice.db).works.is_empty());
+    for work in look.works {
+        alice.outbound.answer(said("Here."));
+        alice.run_work(work);
+    }
+    let look = alice.look(&alice.db);
+    assert_eq!(sessions(&look), ["s4", "s5"]);
+    assert!(!look.is_more_left);
+}
+
+#[test]
+fn a_turn_that_was_cut_off_is_taken_up_at_once_for_a_client_that_asks() {
+    let alice = Alice::with_turns_cut_off(MAX_TAKEN_UP + 1);
+    let look = alice.look(&alice.db);
+    let last = format!("s{MAX_TAKEN_UP}");
+    let begun = resume_chat(&alice.agent(&alice.db), &last)
+        .unwrap()
+        .unwrap();
+    alice.outbound.answer(said("Here."));
+    alice.run_work(begun.work.unwrap());
+    assert_eq!(text_of(&hear(begun.listener)), "Here.");
+    drop(look);
+}
+
+#[test]
+fn a_turn_that_can_not_be_read_holds_up_no_other() {
+    let alice = Alice::with_turns_cut_off(3);
+    let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
+    alice.db.run(sql, &[]).unwrap();
+    let look = alice.look(&alice.db);
+    assert_eq!(sessions(&look), ["s1", "s2"]);
+    assert_eq!(look.failures[0].code.name(), "corrupt_row");
+    assert!(!look.is_more_left, "it was closed");
+    assert_eq!(alice.turn_rows(), 2);
+}
+
+#[test]
+fn a_turn_whose_storage_fails_holds_up_no_other_and_is_tried_again() {
+    let alice = Alice::with_turns_cut_off(3);
+    let look = alice.look(&Failing::with(&alice.db, "s1"));
+    assert_eq!(sessions(&look), ["s0", "s2"]);
+    assert_eq!(look.failures[0].code.name(), "storage_failed");
+    assert!(look.is_more_left);
+    assert_eq!(sessions(&alice.look(&alice.db)), ["s1"]);
+}
+
+#[test]
+fn a_turn_that_kills_the_object_is_counted_before_it_is_tried_and_given_up() {
+    let mut alice = Alice::with_turns_cut_off(1);
+    let mut tries = 0;
+    while alice.turn_rows() > 0 {
+        tries += 1;
+        assert!(tries < 10);
+        let look = alice.look(&alice.db);
+        let recoveries = alice
+            .db
+            .rows("SELECT recoveries FROM cf_agents_last_turns", &[])
+            .unwrap();
+        assert_eq!(recoveries[0].integer(0).unwrap(), tries);
+        if tries < 3 {
+            // Each time, the object dies while it drives the turn.
+            alice.dies();
+            continue;
+        }
+        for work in look.works {
+            alice.run_work(work);
+        }
+    }
+    assert_eq!(tries, 3);
+    let page = alice.ok("getHistory", json!({"sessionId": "s0"}));
+    let said = page["messages"][1]["parts"][0]["text"].as_str().unwrap();
+    assert!(said.contains("interrupted"), "{said}");
+}
+
+#[test]
+fn a_turn_that_was_cut_off_can_be_stopped_before_it_is_taken_up() {
+    let alice = Alice::with_turns_cut_off(1);
+    let stopped = alice.ok("cancelTurn", json!({"sessionId": "s0"}));
+    assert_eq!(stopped, json!({"cancelled": true}));
+    assert_eq!(alice.turn_rows(), 0);
+    assert!(alice.look(&alice.db).works.is_empty());
+    let again = alice.ok("cancelTurn", json!({"sessionId": "s0"}));
+    assert_eq!(again, json!({"cancelled": false}));
+}
+
+#[test]
+fn turns_for_which_there_is_no_room_wait_and_are_not_counted() {
+    use base::budget::{ByteBudget, Reservation, TURNS};
+    let alice = Alice::with_turns_cut_off(1);
+    let others = Reservation::take(&TURNS, TURNS.with(ByteBudget::max_bytes), "Others").unwrap();
+    for _ in 0..5 {
+        let look = alice.look(&alice.db);
+        assert!(look.works.is_empty() && look.is_more_left);
+    }
+    drop(others);
+    alice.outbound.answer(said("Here."));
+    for work in alice.look(&alice.db).works {
+        alice.run_work(work);
+    }
+    assert_eq!(alice.turn_rows(), 0);
+    let page = alice.ok("getHistory", json!({"sessionId": "s0"}));
+    assert_eq!(page["messages"][1]["parts"][0]["text"], "Here.");
+}

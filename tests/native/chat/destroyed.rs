@@ -1,0 +1,125 @@
+//! An agent that is destroyed while turns run: each turn reads as stopped, wherever it
+//! stood, and nothing of it comes back.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{calls, define, hear, kinds, user};
+use api::dispatch::dispatch;
+use base::testing::Said;
+use chat::run::cycle::run;
+use store::schema::migrate;
+
+/// The state of a turn when the agent is destroyed.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// The model was asked and has said nothing.
+    Asked,
+    /// The model is speaking.
+    Speaking,
+    /// A tool was called.
+    InTool,
+    /// A tool answered, and the model was asked again.
+    AfterTool,
+}
+
+fn at(phase: Phase) -> Alice {
+    let alice = Alice::with_model();
+    alice.ok("configureAgent", json!({"onTurnEnd": {"url": "https://tools.example/ended"}, "limits": {"tokensPerDay": 1_000_000}}));
+    define(&alice, "echo", false);
+    alice.outbound.falls_silent.set(true);
+    let call = || calls(&[("c", "echo", json!({}))]);
+    match phase {
+        Phase::Asked => {}
+        Phase::Speaking => {
+            let delta = json!({"choices": [{"delta": {"content": "Well, "}}]});
+            alice
+                .outbound
+                .answer(Ok(Said::stream(&format!("data: {delta}\n\n"))));
+            alice.outbound.stays_open.set(true);
+        }
+        Phase::InTool => alice.outbound.answer(call()),
+        Phase::AfterTool => {
+            alice.outbound.answer(call());
+            alice.outbound.answer(Ok(Said::text(200, "echoed")));
+        }
+    }
+    alice
+}
+
+const PHASES: [Phase; 4] = [
+    Phase::Asked,
+    Phase::Speaking,
+    Phase::InTool,
+    Phase::AfterTool,
+];
+
+fn destroy(alice: &Alice, is_used_again: bool) {
+    alice.ok("destroy", json!({"confirm": "alice"}));
+    // As the next request does, which may come before the turn has heard of it.
+    if is_used_again {
+        migrate(&alice.db, &alice.host).unwrap();
+    }
+}
+
+#[test]
+fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
+    let mut context = Context::from_waker(Waker::noop());
+    for (phase, is_used_again) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let what = format!("{phase:?} {is_used_again}");
+        let alice = at(phase);
+        let agent = alice.agent(&alice.db);
+        let begun = alice
+            .begin(&json!({"id": "s", "message": user("Hello.")}))
+            .unwrap();
+        let mut running = pin!(run(&agent, begun.work.unwrap()));
+        assert!(running.as_mut().poll(&mut context).is_pending(), "{what}");
+        destroy(&alice, is_used_again);
+        let before = alice.db.dump();
+        assert!(running.as_mut().poll(&mut context).is_ready(), "{what}");
+        let chunks = hear(begun.listener);
+        assert_eq!(
+            *kinds(&chunks).last().unwrap(),
+            "abort",
+            "{what}: {chunks:?}"
+        );
+        assert!(!format!("{chunks:?}").contains("safe to send"), "{what}");
+        assert_eq!(alice.db.dump(), before, "{what}");
+        assert_eq!(agent.turns.running(), 0, "{what}");
+    }
+}
+
+#[test]
+fn a_caller_that_waits_for_a_turn_of_a_destroyed_agent_hears_that_it_was_cancelled() {
+    let mut context = Context::from_waker(Waker::noop());
+    for (phase, is_used_again) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let what = format!("{phase:?} {is_used_again}");
+        let alice = at(phase);
+        let agent = alice.agent(&alice.db);
+        let ask = |text: &str| {
+            let body = json!({"sessionId": "s", "message": user(text), "whenBusy": "queue"});
+            dispatch(&agent, "runTurn", body.to_string())
+        };
+        let (mut first, mut second) = (pin!(ask("one")), pin!(ask("two")));
+        assert!(first.as_mut().poll(&mut context).is_pending(), "{what}");
+        let mut running = pin!(run(&agent, alice.starter.take().unwrap()));
+        assert!(running.as_mut().poll(&mut context).is_pending(), "{what}");
+        assert!(second.as_mut().poll(&mut context).is_pending(), "{what}");
+        destroy(&alice, is_used_again);
+        assert!(running.as_mut().poll(&mut context).is_ready(), "{what}");
+        for waiting in [
+            first.as_mut().poll(&mut context),
+            second.as_mut().poll(&mut context),
+        ] {
+            let Poll::Ready(told) = waiting else {
+                panic!("{what}: it waits on");
+            };
+            let told: Value = serde_json::from_str(&told.unwrap().body.into_string()).unwrap();
+            assert_eq!(told["finishReason"], "cancelled", "{what}");
+            assert_eq!(told["message"], Value::Null, "{what}");
+        }
+    }
+}

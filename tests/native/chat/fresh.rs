@@ -1,0 +1,109 @@
+//! Fresh memory: what one conversation writes, another knows in its next turn, and the part of
+//! its request that a provider has cached stays as it is.
+
+use serde_json::{Value, json};
+
+use super::turns::said;
+use crate::Alice;
+
+impl Alice {
+    /// Takes a turn of this session, and returns the request that the model got.
+    fn asks_model(&self, session: &str, number: usize, text: &str) -> Value {
+        self.outbound.answer(said("Noted."));
+        self.takes_turn(session, number, text);
+        let calls = self.outbound.calls.borrow();
+        serde_json::from_str(&calls.last().unwrap().body).unwrap()
+    }
+}
+
+/// The messages of a request as JSON, one by one.
+fn messages_of(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap();
+    messages.iter().map(Value::to_string).collect()
+}
+
+fn with_memory() -> Alice {
+    let alice = Alice::with_model();
+    alice.ok(
+        "defineBlock",
+        json!({"label": "memory", "kind": "writable", "whenChanged": "remind"}),
+    );
+    alice
+}
+
+#[test]
+fn what_one_conversation_writes_stands_in_anothers_next_request_behind_the_same_prefix() {
+    let alice = with_memory();
+    alice.asks_model("one", 0, "Hello.");
+    let before = alice.asks_model("two", 0, "Hello.");
+    let write = json!({"label": "memory", "content": "Likes window seats."});
+    alice.ok("setBlock", write);
+    let after = alice.asks_model("two", 1, "Book a flight.");
+    let (before, after) = (messages_of(&before), messages_of(&after));
+    // The system text and the message before, to the byte.
+    assert_eq!(before, after[..before.len()]);
+    assert!(!before.concat().contains("window seats"));
+    let told = after[before.len()..].concat();
+    assert!(told.contains("Likes window seats."), "{told}");
+    // The reminder stands behind the prefix in the turn after, too, and the prefix has grown.
+    let later = messages_of(&alice.asks_model("two", 2, "And a hotel."));
+    let common = after.iter().zip(&later).take_while(|(a, b)| a == b).count();
+    assert!(common >= before.len(), "{common}");
+    assert!(later[common..].concat().contains("Likes window seats."));
+}
+
+#[test]
+fn all_sessions_know_it_in_their_instructions_once_their_prompts_are_refreshed() {
+    let alice = with_memory();
+    for session in ["one", "two"] {
+        alice.asks_model(session, 0, "Hello.");
+    }
+    let write = json!({"label": "memory", "content": "Likes window seats."});
+    alice.ok("setBlock", write);
+    let refreshed = json!({"refreshed": 2, "hasMore": false});
+    assert_eq!(alice.ok("refreshPrompts", json!({})), refreshed);
+    for session in ["one", "two"] {
+        let request = alice.asks_model(session, 1, "Book.");
+        let messages = messages_of(&request);
+        assert!(messages[0].contains("Likes window seats."), "{messages:?}");
+        // And nobody has to be reminded of it.
+        assert!(!messages[1..].concat().contains("window seats"));
+    }
+    let refreshed = alice.ok("refreshPrompts", json!({}));
+    assert_eq!(refreshed["refreshed"], 2);
+    assert_eq!(alice.ok("refreshPrompts", json!({}))["refreshed"], 0);
+}
+
+#[test]
+fn more_prompts_than_one_call_refreshes_are_refreshed_by_the_next() {
+    let alice = Alice::default();
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5001)
+               INSERT INTO cf_agents_prompts (scope, prompt, hash, sections, frozen_at)
+               SELECT 's' || i, '', '', '{}', 0 FROM n";
+    base::database::Database::run(&alice.db, sql, &[]).unwrap();
+    let first = alice.ok("refreshPrompts", json!({}));
+    assert_eq!(first, json!({"refreshed": 5000, "hasMore": true}));
+    let second = alice.ok("refreshPrompts", json!({}));
+    assert_eq!(second, json!({"refreshed": 1, "hasMore": false}));
+}
+
+#[test]
+fn a_block_that_another_agent_keeps_reminds_unless_its_definition_says_otherwise() {
+    let alice = Alice::default();
+    for (label, source, said, holds) in [
+        ("a", json!({"agent": "user-1"}), None, "remind"),
+        ("b", json!({"agent": "user-1"}), Some("wait"), "wait"),
+        ("c", Value::Null, None, "wait"),
+        ("d", Value::Null, Some("remind"), "remind"),
+    ] {
+        let mut body = json!({"label": label, "kind": "writable"});
+        if source.is_object() {
+            body["source"] = source;
+        }
+        if let Some(said) = said {
+            body["whenChanged"] = json!(said);
+        }
+        let block = alice.ok("defineBlock", body);
+        assert_eq!(block["whenChanged"], holds, "{label}");
+    }
+}

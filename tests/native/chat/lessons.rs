@@ -1,0 +1,196 @@
+//! The lessons of a session's turns about its model stay with the session. Two agents are
+//! alike but for their other sessions. For one session, their models are sent the same to
+//! the byte, and so are its summaries and its estimates.
+
+use serde_json::{Value, json};
+
+use super::windows::{answered, refused};
+use crate::Alice;
+use crate::Dice;
+use api::dispatch::follow_up;
+use base::ids::Id;
+use base::testing::{Said, wait_for};
+
+/// A refusal for length without a number.
+fn refused_without_numbers() -> Said {
+    let error = json!({"error": {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"}});
+    Said::text(400, &error.to_string())
+}
+
+/// An answer that reports so many tokens of input.
+fn reported(text: &str, input: i64) -> Said {
+    let whole = json!({
+        "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": input, "completion_tokens": 3}});
+    Said::json(&whole).unwrap()
+}
+
+/// The answers that a caller gets about session `s`.
+#[derive(Debug, Default, PartialEq)]
+struct Heard {
+    sent: Vec<String>,
+    told: Vec<Value>,
+}
+
+impl Alice {
+    /// A turn. The ids of its messages are the caller's, so they are the same in each play.
+    pub fn takes_turn(&self, session: &str, number: usize, text: &str) {
+        let parts = json!([{"type": "text", "text": text}]);
+        let message = json!({"id": format!("{session}{number}"), "role": "user", "parts": parts});
+        self.chat(json!({"id": session, "message": message}));
+        self.outbound.answers.borrow_mut().clear();
+    }
+
+    fn compacts(&self, session: &str) {
+        self.outbound.answer(answered("SUMMARY"));
+        let id = Id::parse(session.to_owned()).unwrap();
+        let _ = wait_for(follow_up(&self.agent(&self.db), &id));
+        self.outbound.answers.borrow_mut().clear();
+    }
+
+    /// The act by which a neighbour is a nuisance.
+    fn disturbs(&self, dice: &mut Dice, number: usize) {
+        let session = format!("n{}", dice.roll(3));
+        match dice.roll(8) {
+            0 | 1 => {
+                self.outbound.answer(Ok(refused_without_numbers()));
+                self.outbound.answer(Ok(refused_without_numbers()));
+                self.takes_turn(&session, number, &"𓀀".repeat(400));
+            }
+            2 => {
+                // The number that everybody knows already.
+                self.outbound.answer(refused(900_000, 2_000));
+                self.outbound.answer(answered("Yes."));
+                self.takes_turn(&session, number, &"𓀀".repeat(400));
+            }
+            3 => {
+                let input = [1, 100, 10_000, 1_000_000];
+                let input = input[dice.roll(input.len())];
+                self.outbound.answer(Ok(reported("Yes.", input)));
+                self.takes_turn(&session, number, "A report.");
+            }
+            4 => {
+                // So many sessions that the rows of last turns are tidied up.
+                for other in 0..40 {
+                    self.outbound.answer(Ok(reported("Yes.", 9_000)));
+                    self.takes_turn(&format!("m{number}-{other}"), 0, "Hi.");
+                }
+            }
+            5 => self.compacts(&session),
+            6 => drop(self.call("deleteSession", json!({"sessionId": session}))),
+            _ => drop(self.call("compact", json!({"sessionId": session}))),
+        }
+        self.outbound.answers.borrow_mut().clear();
+    }
+}
+
+fn play(seed: u64, has_neighbours: bool) -> Heard {
+    let alice = Alice::with_model();
+    alice.ok("configureAgent", json!({"maxContextTokens": 2_000}));
+    let (mut dice, mut nuisance) = (Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), Dice(!seed));
+    let mut heard = Heard::default();
+    for number in 0..25 {
+        if has_neighbours {
+            alice.disturbs(&mut nuisance, number);
+        }
+        let before = alice.outbound.calls.borrow().len();
+        let words = 5 + dice.roll(60);
+        match dice.roll(6) {
+            0 => {
+                alice.outbound.answer(Ok(refused_without_numbers()));
+                alice.outbound.answer(answered("SUMMARY"));
+            }
+            1 => alice.outbound.answer(Ok(reported("So.", 700))),
+            _ => {}
+        }
+        alice
+            .outbound
+            .answer(answered(&format!("Answer {number}.")));
+        alice.takes_turn("s", number, &"some words ".repeat(words));
+        alice.compacts("s");
+        for call in alice.outbound.calls.borrow().iter().skip(before) {
+            heard.sent.push(call.body.clone());
+        }
+        for operation in ["estimateTokens", "buildWorkingContext", "getSession"] {
+            let mut told = alice.ok(operation, json!({"sessionId": "s"}));
+            // Minted ids differ.
+            if let Some(told) = told.as_object_mut() {
+                told.remove("leafId");
+            }
+            heard.told.push(told);
+        }
+        let made = alice.ok("getCompactions", json!({"sessionId": "s"}));
+        heard
+            .told
+            .push(json!(made["compactions"].as_array().unwrap().len()));
+        heard.told.push(made["decisions"].clone());
+    }
+    heard
+}
+
+#[test]
+fn other_sessions_lessons_change_nothing_that_a_model_is_sent() {
+    for seed in 1..=10 {
+        let (alone, beside) = (play(seed, false), play(seed, true));
+        for (number, pair) in alone.sent.iter().zip(&beside.sent).enumerate() {
+            assert_eq!(pair.0, pair.1, "seed {seed}, request {number}");
+        }
+        assert_eq!(alone, beside, "seed {seed}");
+    }
+}
+
+impl Alice {
+    /// Takes a turn with a long message. Returns how long the request to the model was.
+    fn talks(&self, number: usize) -> usize {
+        self.outbound.answer(answered("Yes."));
+        self.takes_turn("s", number, &"some words ".repeat(3_000));
+        self.outbound.calls.borrow().last().unwrap().body.len()
+    }
+}
+
+#[test]
+fn a_long_message_of_one_session_shortens_no_other() {
+    let alice = Alice::with_model();
+    let talk = |number| alice.talks(number);
+    (0..8).for_each(|number| assert!(talk(number) > 0));
+    let before = talk(8);
+    alice.outbound.answer(Ok(refused_without_numbers()));
+    alice.outbound.answer(Ok(refused_without_numbers()));
+    alice.takes_turn("t", 0, &"𓀀".repeat(2_000));
+    assert!(talk(9) > before);
+}
+
+#[test]
+fn a_window_that_the_provider_names_holds_for_the_whole_agent() {
+    let alice = Alice::with_model();
+    let talk = |number| alice.talks(number);
+    (0..8).for_each(|number| assert!(talk(number) > 0));
+    alice.outbound.answer(refused(90_000, 8_192));
+    alice.outbound.answer(answered("Yes."));
+    alice.takes_turn("t", 0, &"some words ".repeat(1_000));
+    // 8,192 tokens, of which a quarter is for the answer.
+    let sent = talk(9);
+    assert!(sent < 6_144 * 6, "{sent}");
+}
+
+#[test]
+fn a_sessions_lessons_outlive_its_last_turns_row() {
+    let alice = Alice::with_model();
+    for number in 0..4 {
+        alice.outbound.answer(Ok(reported("Yes.", 30_000)));
+        alice.takes_turn("s", number, &"some words ".repeat(3_000));
+    }
+    let estimate = |alice: &Alice| alice.ok("estimateTokens", json!({"sessionId": "s"}));
+    let before = estimate(&alice);
+    for other in 0..80 {
+        alice.outbound.answer(answered("Yes."));
+        alice.takes_turn(&format!("o{other}"), 0, "Hi.");
+    }
+    store::last_turns::settle_surplus(&alice.db).unwrap();
+    assert_eq!(estimate(&alice), before);
+    // And the next turn goes on from there.
+    alice.outbound.answer(answered("Yes."));
+    alice.takes_turn("s", 9, "Hi.");
+    let after = estimate(&alice)["messages"].as_i64().unwrap();
+    assert!(after >= before["messages"].as_i64().unwrap());
+}

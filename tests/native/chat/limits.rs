@@ -1,0 +1,682 @@
+//! `limits`: how many turns may begin, and how much a day's turns may spend, for an agent
+//! and for the holder of a token.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{calls, define, hear, kinds, said, text_of, user};
+use access::{Allow, Caller, TokenScope};
+use api::dispatch::dispatch;
+use api::socket::{SocketState, handle_frame as hear_frame};
+use base::database::Database as _;
+use base::error::Error;
+use base::host::Host as _;
+use base::ids::Id;
+use base::outbound::CallFailure;
+use base::testing::{Failing, Said, cut_off, wait_for};
+use chat::run::take_up::take_up_some;
+use store::limits::HolderLimits;
+use store::usage_days::DAY_MS;
+
+fn id(text: &str) -> Id {
+    Id::parse(text.to_owned()).unwrap()
+}
+
+/// A token with these limits.
+fn held(holder: &str, limits: Value) -> Caller {
+    Caller::Scoped(TokenScope {
+        limits: Some(HolderLimits {
+            holder: holder.to_owned(),
+            most: serde_json::from_value(limits).unwrap(),
+        }),
+        allow: Allow {
+            client_tools: true,
+            ..Allow::default()
+        },
+        expires_at: i64::MAX,
+        ..TokenScope::default()
+    })
+}
+
+fn limited(limits: Value) -> Alice {
+    let alice = Alice::with_model();
+    alice.ok("configureAgent", json!({"limits": limits}));
+    alice
+}
+
+/// An answer that reports nothing.
+fn unreported(text: &str) -> Result<Said, CallFailure> {
+    let chunk = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
+    Ok(Said::stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n")))
+}
+
+impl Alice {
+    fn calls_sent(&self) -> usize {
+        self.outbound.calls.borrow().len()
+    }
+
+    /// A turn that is refused before anything is written.
+    fn is_limited(&self, body: &Value) -> Error {
+        let (before, asked) = (self.db.dump(), self.calls_sent());
+        let error = self.begin(body).err().expect("the turn began");
+        assert_eq!(error.code.name(), "rate_limited", "{}", error.message);
+        assert_eq!((self.db.dump(), self.calls_sent()), (before, asked));
+        error
+    }
+
+    /// How long a refused turn has to wait, and by which limit.
+    fn waits(&self, text: &str) -> (i64, String) {
+        let error = self.is_limited(&json!({"id": "s", "message": user(text)}));
+        let seconds = error.details["retryAfter"].as_i64().unwrap();
+        let field = error.details["field"].as_str().unwrap().to_owned();
+        (seconds, field)
+    }
+
+    /// A turn of session `s` that is answered and spends 12 tokens.
+    fn is_answered(&self, text: &str) {
+        self.is_answered_in("s", text);
+    }
+
+    fn is_answered_in(&self, session: &str, text: &str) {
+        self.outbound.answer(said("Yes."));
+        let chunks = self.chat(json!({"id": session, "message": user(text)}));
+        assert_eq!(text_of(&chunks), "Yes.", "{chunks:?}");
+    }
+
+    fn goes_to(&self, ms: i64) {
+        self.host.advance(ms - self.host.now_ms());
+    }
+
+    /// Holder, day, tokens and starts of each counted row.
+    fn counted(&self) -> Vec<String> {
+        let sql = "SELECT holder || ' ' || day || ' ' || tokens || ' ' || starts
+                     FROM cf_agents_metered ORDER BY day, holder";
+        let rows = self.db.rows(sql, &[]).unwrap();
+        rows.iter()
+            .map(|row| row.text(0).unwrap().to_owned())
+            .collect()
+    }
+}
+
+const PACE: &str = "limits.turnsPerMinute";
+const TOKENS: &str = "limits.tokensPerDay";
+const COST: &str = "limits.costPerDay";
+
+#[test]
+fn an_agent_without_limits_has_no_row_of_them() {
+    let alice = Alice::with_model();
+    alice.is_answered("one");
+    alice.ok("addUsage", json!({"sessionId": "s", "inputTokens": 5}));
+    assert_eq!(alice.counted(), [""; 0]);
+    let config = alice.ok("getConfig", json!({}));
+    assert_eq!(
+        (&config["limits"], &config["origins"]["limits"]),
+        (&Value::Null, &json!("built-in"))
+    );
+}
+
+#[test]
+fn turns_beyond_the_minutes_are_refused_until_the_oldest_is_a_minute_old() {
+    let alice = limited(json!({"turnsPerMinute": 2}));
+    alice.is_answered("one");
+    alice.host.advance(10_500);
+    alice.is_answered("two");
+    assert_eq!(alice.waits("three"), (50, PACE.to_owned()));
+    alice.host.advance(49_499);
+    assert_eq!(alice.waits("three"), (1, PACE.to_owned()));
+    alice.host.advance(1);
+    alice.is_answered("three");
+    assert_eq!(alice.waits("four"), (11, PACE.to_owned()));
+}
+
+#[test]
+fn the_minute_goes_on_at_midnight() {
+    let alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 1_000}));
+    alice.goes_to(DAY_MS - 1_000);
+    alice.is_answered("one");
+    alice.goes_to(DAY_MS + 1_000);
+    alice.is_answered("two");
+    assert_eq!(alice.waits("three"), (58, PACE.to_owned()));
+    alice.goes_to(DAY_MS + 59_000);
+    alice.is_answered("three");
+}
+
+#[test]
+fn the_days_tokens_are_refused_until_midnight() {
+    let alice = limited(json!({"tokensPerDay": 24}));
+    alice.is_answered("one");
+    alice.is_answered_in("t", "one");
+    let left = (DAY_MS - alice.host.now_ms()) / 1_000;
+    assert_eq!(alice.waits("two"), (left, TOKENS.to_owned()));
+    alice.goes_to(DAY_MS - 1);
+    assert_eq!(alice.waits("two"), (1, TOKENS.to_owned()));
+    alice.goes_to(DAY_MS);
+    alice.is_answered("two");
+}
+
+#[test]
+fn the_days_cost_is_by_the_agents_prices() {
+    let alice = Alice::with_model();
+    alice.ok(
+        "configureAgent",
+        json!({"prices": {"input": 1_000, "output": 5_000}, "limits": {"costPerDay": 0.04}}),
+    );
+    alice.is_answered("one");
+    alice.is_answered("two");
+    assert_eq!(alice.waits("three").1, COST);
+    alice.goes_to(DAY_MS);
+    alice.is_answered("three");
+}
+
+#[test]
+fn spending_before_the_limit_was_set_counts_and_so_does_reported_spending() {
+    let alice = Alice::with_model();
+    alice.is_answered("one");
+    alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
+    assert_eq!(alice.waits("two").1, TOKENS);
+    alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 25}}));
+    alice.is_answered("two");
+    let report = json!({"sessionId": "s", "inputTokens": 1, "id": "a"});
+    alice.ok("addUsage", report.clone());
+    alice.ok("addUsage", report);
+    assert_eq!(alice.waits("three").1, TOKENS);
+    alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 26}}));
+    alice.is_answered("three");
+}
+
+#[test]
+fn the_limit_that_holds_longest_is_told() {
+    let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
+    alice.is_answered("one");
+    assert_eq!(alice.waits("two").1, TOKENS);
+}
+
+#[test]
+fn every_door_that_begins_a_turn_is_held() {
+    let alice = limited(json!({"turnsPerMinute": 1}));
+    alice.is_answered("one");
+    alice.waits("by chat");
+    let regenerate = json!({"id": "s", "messages": [user("one")], "trigger": "regenerate-message"});
+    alice.is_limited(&regenerate);
+    alice.is_limited(&json!({"id": "s", "messages": [user("one")]}));
+    let before = alice.db.dump();
+    let ran = json!({"sessionId": "t", "message": user("by runTurn")});
+    let error = alice.call("runTurn", ran.clone()).unwrap_err();
+    assert_eq!(error.code.name(), "rate_limited");
+    assert_eq!(error.details["retryAfter"], 60);
+    let agent = alice.agent(&alice.db);
+    let state = SocketState::new(id("s"), &alice.caller);
+    let body = json!({"messages": [user("by socket")]}).to_string();
+    let chat = json!({"type": "cf_agent_use_chat_request", "id": "1", "init": {"method": "POST", "body": body}});
+    let rpc = json!({"type": "rpc", "id": "2", "method": "runTurn", "args": [ran]});
+    for frame in [chat, rpc] {
+        let outcome = wait_for(hear_frame(&agent, &state, &frame.to_string())).unwrap();
+        assert!(outcome.work.is_none());
+        assert!(outcome.replies[0].contains(PACE), "{:?}", outcome.replies);
+    }
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn of_two_turns_for_the_last_place_one_begins() {
+    let alice = limited(json!({"turnsPerMinute": 1}));
+    let first = alice
+        .begin(&json!({"id": "s", "message": user("one")}))
+        .unwrap();
+    alice.is_limited(&json!({"id": "t", "message": user("two")}));
+    alice.outbound.answer(said("Yes."));
+    alice.run_work(first.work.unwrap());
+    assert_eq!(text_of(&hear(first.listener)), "Yes.");
+}
+
+#[test]
+fn of_two_turns_for_the_last_tokens_the_second_ends_before_its_model_is_asked() {
+    let alice = limited(json!({"tokensPerDay": 12}));
+    let begin = |session: &str| {
+        let body = json!({"id": session, "message": user("one")});
+        alice.begin(&body).unwrap()
+    };
+    let (first, second) = (begin("s"), begin("t"));
+    alice.outbound.answer(said("Yes."));
+    alice.run_work(first.work.unwrap());
+    alice.run_work(second.work.unwrap());
+    assert_eq!(alice.calls_sent(), 1);
+    let chunks = hear(second.listener);
+    let last = chunks.last().unwrap();
+    assert_eq!(last["type"], "error");
+    assert!(last["errorText"].as_str().unwrap().contains(TOKENS));
+    let events = alice.ok("loadEvents", json!({"sessionId": "t"}));
+    assert_eq!(events.as_array().unwrap().len(), 1, "the message is kept");
+    assert!(!alice.has_turn_rows());
+}
+
+#[test]
+fn a_turn_killed_after_it_was_accepted_counts_once() {
+    let mut alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 10_000}));
+    drop(alice.begin(&json!({"id": "s", "message": user("one")})));
+    alice.dies();
+    alice.outbound.answer(said("Back."));
+    for work in take_up_some(&alice.agent(&alice.db)).works {
+        alice.run_work(work);
+    }
+    alice.is_answered("two");
+    assert_eq!(alice.waits("three").1, PACE);
+    assert_eq!(alice.counted(), [" 0 24 [1000000,1000000]"]);
+}
+
+#[test]
+fn a_call_that_dies_with_the_object_is_counted_and_so_is_the_one_that_takes_its_place() {
+    let mut alice = limited(json!({"tokensPerDay": 10_000}));
+    alice.outbound.falls_silent.set(true);
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("one")}))
+        .unwrap();
+    let agent = alice.agent(&alice.db);
+    cut_off(chat::run::cycle::run(&agent, begun.work.unwrap()));
+    let counted = |alice: &Alice| -> i64 {
+        let row = alice.counted().pop().unwrap();
+        row.split(' ').nth(2).unwrap().parse().unwrap()
+    };
+    let lost = counted(&alice);
+    assert!(lost > 0);
+    alice.dies();
+    alice.outbound.falls_silent.set(false);
+    alice.outbound.answer(said("Back."));
+    for work in take_up_some(&alice.agent(&alice.db)).works {
+        alice.run_work(work);
+    }
+    assert_eq!(counted(&alice), lost + 12);
+}
+
+#[test]
+fn stopping_an_answer_does_not_get_around_a_limit() {
+    let alice = limited(json!({"tokensPerDay": 20}));
+    alice.outbound.falls_silent.set(true);
+    let long = "many words ".repeat(20);
+    let body = json!({"id": "s", "message": {"id": "long", "role": "user", "parts": [{"type": "text", "text": long}]}});
+    let begun = alice.begin(&body).unwrap();
+    {
+        let agent = alice.agent(&alice.db);
+        let mut running = std::pin::pin!(chat::run::cycle::run(&agent, begun.work.unwrap()));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(running.as_mut().poll(&mut context).is_pending());
+        alice.ok("cancelTurn", json!({"sessionId": "s"}));
+        assert!(running.as_mut().poll(&mut context).is_ready());
+    }
+    assert_eq!(*kinds(&hear(begun.listener)).last().unwrap(), "abort");
+    assert_eq!(alice.waits("two").1, TOKENS);
+    let session = alice.ok("getSession", json!({"sessionId": "s"}));
+    let spent = session["usage"]["inputTokens"].as_i64().unwrap();
+    assert!(spent >= 20, "usage says what the limit counted: {spent}");
+}
+
+#[test]
+fn a_provider_that_reports_nothing_is_estimated_and_one_that_refuses_costs_nothing() {
+    let alice = limited(json!({"tokensPerDay": 20}));
+    for _ in 0..3 {
+        alice.outbound.answer(Ok(Said::text(400, "no")));
+        alice.says("refused");
+    }
+    alice.outbound.answer(unreported(&"word ".repeat(30)));
+    alice.says("one");
+    assert_eq!(alice.waits("two").1, TOKENS);
+}
+
+#[test]
+fn a_turn_ends_at_the_step_where_the_day_is_spent_and_keeps_what_it_has() {
+    let alice = limited(json!({"tokensPerDay": 20}));
+    define(&alice, "echo", false);
+    alice
+        .outbound
+        .answer(calls(&[("c1", "echo", json!({"long": "x".repeat(200)}))]));
+    alice.outbound.answer(Ok(Said::text(200, "echoed")));
+    let asked = json!({"sessionId": "s", "message": user("go")});
+    let error = alice.call("runTurn", asked.clone()).unwrap_err();
+    assert_eq!(error.code.name(), "rate_limited");
+    assert!(error.details["retryAfter"].as_i64().unwrap() > 1);
+    let shown = alice.shown();
+    assert_eq!(error.details["messageId"], shown[1]["id"]);
+    assert_eq!(
+        alice.actions(),
+        ["user_message", "tool_call_request", "tool_result"]
+    );
+    assert_eq!(shown[1]["parts"][1]["output"], "echoed");
+    assert_eq!(alice.calls_sent(), 2, "the model once, and the tool");
+    // The same call is told the same, and runs nothing.
+    assert_eq!(
+        alice.call("runTurn", asked).unwrap_err().code.name(),
+        "rate_limited"
+    );
+    assert_eq!(alice.calls_sent(), 2);
+}
+
+#[test]
+fn a_turn_that_goes_on_after_a_clients_answer_is_the_same_turn_and_its_tokens_count() {
+    let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 1_000}));
+    let tools =
+        json!([{"name": "where", "description": "Where?", "parameters": {"type": "object"}}]);
+    alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
+    alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
+    let mut answered = alice.shown()[1].clone();
+    answered["parts"][1]["state"] = json!("output-available");
+    answered["parts"][1]["output"] = json!("Rome");
+    let body = json!({"id": "s", "messages": [user("where"), answered], "tools": tools});
+    alice.ok(
+        "configureAgent",
+        json!({"limits": {"turnsPerMinute": 1, "tokensPerDay": 1}}),
+    );
+    let error = alice.is_limited(&body);
+    assert_eq!(error.details["field"], TOKENS);
+    alice.ok(
+        "configureAgent",
+        json!({"limits": {"turnsPerMinute": 1, "tokensPerDay": 1_000}}),
+    );
+    alice.outbound.answer(said("In Rome."));
+    assert_eq!(text_of(&alice.chat(body.clone())), "In Rome.");
+    // Once it is answered, the same request is a new turn.
+    assert_eq!(alice.is_limited(&body).details["field"], PACE);
+}
+
+#[test]
+fn a_message_that_waits_counts_when_it_comes_and_never_again() {
+    let alice = limited(json!({"turnsPerMinute": 2}));
+    let queued = |text: &str| json!({"id": "s", "message": user(text), "whenBusy": "queue"});
+    let first = alice.begin(&queued("one")).unwrap();
+    let second = alice.begin(&queued("two")).unwrap();
+    assert!(second.work.is_none());
+    alice.is_limited(&queued("three"));
+    // The same message waits where it waits.
+    assert!(alice.begin(&queued("two")).unwrap().work.is_none());
+    for _ in 0..2 {
+        alice.outbound.answer(said("Yes."));
+    }
+    alice.run_work(first.work.unwrap());
+    assert_eq!(text_of(&hear(second.listener)), "Yes.");
+    assert_eq!(alice.counted(), [" 0 0 [1000000,1000000]"]);
+}
+
+#[test]
+fn a_message_that_waited_for_a_spent_day_is_kept_and_its_turn_says_why() {
+    let alice = limited(json!({"tokensPerDay": 12}));
+    let queued = |text: &str| json!({"id": "s", "message": user(text), "whenBusy": "queue"});
+    let first = alice.begin(&queued("one")).unwrap();
+    let second = alice.begin(&queued("two")).unwrap();
+    alice.outbound.answer(said("Yes."));
+    alice.run_work(first.work.unwrap());
+    let chunks = hear(second.listener);
+    let said = chunks.last().unwrap()["errorText"].as_str().unwrap();
+    assert!(said.contains(TOKENS), "{said}");
+    assert_eq!(alice.calls_sent(), 1);
+    assert_eq!(
+        alice.actions(),
+        ["user_message", "agent_message", "user_message"]
+    );
+    assert_eq!(alice.waiting_rows(), 0);
+}
+
+#[test]
+fn a_message_that_replaces_a_turn_stops_none_if_it_is_refused() {
+    let mut alice = limited(json!({"turnsPerMinute": 1}));
+    let replacing = json!({"id": "s", "message": user("two"), "whenBusy": "replace"});
+    let first = alice
+        .begin(&json!({"id": "s", "message": user("one")}))
+        .unwrap();
+    alice.is_limited(&replacing);
+    assert!(!first.work.as_ref().unwrap().running().is_cancelled());
+    drop(first);
+    alice.dies();
+    alice.is_limited(&replacing);
+    assert!(alice.has_turn_rows());
+}
+
+#[test]
+fn summaries_are_counted_and_stop_when_the_day_is_spent() {
+    let alice = Alice::with_session();
+    let settings = [("MODEL", "openai:m"), ("OPENAI_API_KEY", "k")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    alice.outbound.settings.borrow_mut().extend(settings);
+    let texts: Vec<String> = (0..20)
+        .map(|n| format!("{n} {}", "word ".repeat(50)))
+        .collect();
+    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.ok(
+        "configureCompaction",
+        json!({"protectHead": 1, "tailTokenBudget": 100}),
+    );
+    alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
+    let compact = || alice.ok("compact", json!({"sessionId": "s"}));
+    alice.outbound.answer(said("A summary of it all."));
+    assert_eq!(compact()["reason"], "compacted");
+    assert_eq!(alice.counted(), [" 0 12 []"]);
+    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let outcome = compact();
+    assert_eq!(outcome["reason"], "summariser_failed");
+    assert_eq!(outcome["error"]["code"], "rate_limited");
+    assert_eq!(alice.calls_sent(), 1);
+}
+
+#[test]
+fn a_token_is_held_by_its_own_limits_and_by_the_agents() {
+    let mut alice = limited(json!({"turnsPerMinute": 3}));
+    alice.caller = held("token a", json!({"turnsPerMinute": 1}));
+    alice.is_answered("one");
+    let error = alice.is_limited(&json!({"id": "s", "message": user("two")}));
+    assert!(error.message.starts_with("This token"), "{}", error.message);
+    alice.caller = held("token b", json!({"turnsPerMinute": 1_000}));
+    alice.is_answered("two");
+    alice.is_answered("three");
+    let error = alice.is_limited(&json!({"id": "s", "message": user("four")}));
+    assert!(error.message.starts_with("This agent"), "{}", error.message);
+    // A message of the agent's limits says nothing of other callers' spending.
+    assert!(!error.message.contains('3'), "{}", error.message);
+}
+
+#[test]
+fn a_token_spends_its_own_tokens_alone() {
+    let mut alice = Alice::with_model();
+    alice.is_answered("by the secret");
+    alice.caller = held("token a", json!({"tokensPerDay": 12}));
+    alice.is_answered("one");
+    assert_eq!(alice.waits("two").1, TOKENS);
+    alice.caller = held("token b", json!({"tokensPerDay": 12}));
+    alice.is_answered("two");
+    assert_eq!(alice.counted(), ["token a 0 12 []", "token b 0 12 []"]);
+    // The token that began the turn holds it, even if another caller takes the turn up.
+    alice.caller = held("token c", json!({"tokensPerDay": 5}));
+    define_tool(&mut alice);
+    alice
+        .outbound
+        .answer(calls(&[("c1", "echo", json!({"long": "x".repeat(200)}))]));
+    alice.outbound.answer(Ok(Said::text(200, "echoed")));
+    let begun = alice
+        .begin(&json!({"id": "t", "message": user("go")}))
+        .unwrap();
+    alice.caller = Caller::Owner;
+    alice.run_work(begun.work.unwrap());
+    let chunks = hear(begun.listener);
+    assert!(
+        chunks.last().unwrap()["errorText"]
+            .as_str()
+            .unwrap()
+            .starts_with("This token")
+    );
+}
+
+fn define_tool(alice: &mut Alice) {
+    let caller = std::mem::replace(&mut alice.caller, Caller::Owner);
+    define(alice, "echo", false);
+    alice.caller = caller;
+}
+
+#[test]
+fn rows_of_earlier_days_go_when_another_is_written() {
+    let mut alice = Alice::with_model();
+    for day in 0..4 {
+        alice.goes_to(day * DAY_MS + 1_000);
+        alice.caller = held(&format!("token {day}"), json!({"tokensPerDay": 100}));
+        alice.is_answered(&format!("day {day}"));
+    }
+    let held: Vec<String> = alice.counted();
+    assert_eq!(held, ["token 2 2 12 []", "token 3 3 12 []"]);
+}
+
+#[test]
+fn a_clock_that_goes_back_opens_no_limit() {
+    let mut alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
+    alice.caller = held("token", json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
+    alice.goes_to(3 * DAY_MS);
+    alice.is_answered("one");
+    for back in [1, 60_000, DAY_MS, 2 * DAY_MS] {
+        alice.goes_to(3 * DAY_MS - back);
+        let error = alice.is_limited(&json!({"id": "s", "message": user("two")}));
+        assert!(error.details["retryAfter"].as_i64().unwrap() > 60, "{back}");
+    }
+    alice.goes_to(4 * DAY_MS);
+    alice.is_answered("two");
+}
+
+#[test]
+fn limits_that_are_nonsense_are_refused_and_change_nothing() {
+    let alice = limited(json!({"turnsPerMinute": 5}));
+    for (limits, field) in [
+        (json!(5), "limits"),
+        (json!([]), "limits"),
+        (json!({"turnsPerMinute": 0}), "limits.turnsPerMinute"),
+        (json!({"turnsPerMinute": -1}), "limits.turnsPerMinute"),
+        (json!({"turnsPerMinute": 1e9}), "limits.turnsPerMinute"),
+        (json!({"tokensPerDay": 0.5}), "limits.tokensPerDay"),
+        (json!({"tokensPerDay": 1e18}), "limits.tokensPerDay"),
+        (json!({"costPerDay": 0}), "limits.costPerDay"),
+        (json!({"costPerDay": "1"}), "limits.costPerDay"),
+        (json!({"turnsPerDay": 1}), "limits.turnsPerDay"),
+        (json!({"costPerDay": 1}), "limits.costPerDay"),
+    ] {
+        for (operation, body) in [
+            ("configureAgent", json!({"limits": limits})),
+            ("mintToken", json!({"limits": limits, "expiresIn": 60})),
+        ] {
+            let error = alice.call(operation, body).unwrap_err();
+            assert_eq!(
+                (error.code.name(), &error.details["field"]),
+                ("invalid_request", &json!(field)),
+                "{operation} {limits}"
+            );
+        }
+    }
+    let config = alice.ok("getConfig", json!({}));
+    assert_eq!(config["limits"], json!({"turnsPerMinute": 5}));
+    assert_eq!(config["origins"]["limits"], "agent");
+}
+
+#[test]
+fn prices_stay_while_a_limit_needs_them() {
+    let alice = Alice::with_model();
+    let prices = json!({"input": 1, "output": 1});
+    alice.ok(
+        "configureAgent",
+        json!({"prices": prices, "limits": {"costPerDay": 1}}),
+    );
+    let error = alice
+        .call("configureAgent", json!({"prices": null}))
+        .unwrap_err();
+    assert_eq!(error.details["field"], "prices");
+    alice.ok("configureAgent", json!({"prices": null, "limits": null}));
+    // A token that was minted before holds fast.
+    let mut alice = alice;
+    alice.caller = held("token", json!({"costPerDay": 1}));
+    let before = alice.db.dump();
+    let error = alice
+        .begin(&json!({"id": "s", "message": user("one")}))
+        .err()
+        .unwrap();
+    assert_eq!(
+        (error.code.name(), &error.details["binding"]),
+        ("not_configured", &json!("prices"))
+    );
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn tokens_of_one_holder_share_what_they_count() {
+    let mut alice = Alice::with_model();
+    let mint = |alice: &Alice, more: Value| {
+        let mut body = json!({"expiresIn": 60, "limits": {"turnsPerMinute": 1}});
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let minted = alice.ok("mintToken", body);
+        minted["token"].as_str().unwrap().to_owned()
+    };
+    let [ann, ann_again, bob, nobody, nobody_again] = [
+        json!({"holder": "ann"}),
+        json!({"holder": "ann"}),
+        json!({"holder": "bob"}),
+        json!({}),
+        json!({}),
+    ]
+    .map(|more| mint(&alice, more));
+    let error = alice
+        .call("mintToken", json!({"expiresIn": 60, "holder": "ann"}))
+        .unwrap_err();
+    assert_eq!(error.details["field"], "holder");
+    for (token, text, is_let_in) in [
+        (ann, "one", true),
+        (ann_again, "two", false),
+        (bob, "three", true),
+        (nobody.clone(), "four", true),
+        (nobody, "five", false),
+        (nobody_again, "six", true),
+    ] {
+        let caller = access::identify(&alice.policy, &alice.host, Some("alice"), Some(&token));
+        alice.caller = caller.unwrap();
+        match is_let_in {
+            true => alice.is_answered(text),
+            false => assert_eq!(alice.waits(text).1, PACE),
+        }
+    }
+}
+
+/// Every statement of a limited turn fails once. A turn that is refused left nothing; a
+/// turn that began is counted.
+#[test]
+fn a_turn_and_its_count_are_written_together() {
+    for passing in 0.. {
+        let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 1_000}));
+        let before = alice.db.dump();
+        let failing = Failing::after(&alice.db, passing);
+        let agent = alice.agent(&failing);
+        let body = json!({"id": "s", "message": user("one")}).to_string();
+        let begun = api::chat::begin_chat(&agent, "default", body.as_bytes());
+        let has_failed = begun.is_err();
+        drop(begun);
+        match has_failed {
+            true => assert_eq!(alice.db.dump(), before, "{passing}"),
+            false => {
+                alice.is_limited(&json!({"id": "t", "message": user("two")}));
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_service_that_runs_the_turn_may_come_back_when_it_is_told() {
+    let alice = limited(json!({"turnsPerMinute": 1}));
+    let run = |text: &str| {
+        let agent = alice.agent(&alice.db);
+        let body = json!({"sessionId": "s", "message": user(text)}).to_string();
+        alice
+            .finish(&agent, dispatch(&agent, "runTurn", body.as_bytes()))
+            .map(drop)
+    };
+    alice.outbound.answer(said("Yes."));
+    run("one").unwrap();
+    // The answer is given again without a turn.
+    run("one").unwrap();
+    let seconds = run("two").unwrap_err().details["retryAfter"]
+        .as_i64()
+        .unwrap();
+    alice.host.advance(seconds * 1_000);
+    alice.outbound.answer(said("Yes."));
+    run("two").unwrap();
+}

@@ -1,0 +1,124 @@
+//! Listeners that stop reading: the bytes that they hold are counted, and are let go in
+//! time.
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use base::ids::Id;
+use chat::run::listener::TurnListener;
+use chat::stream::chunks::Chunk;
+
+use crate::Alice;
+use crate::chat::turns::{hear, kinds, said, text_of, user};
+use base::budget::{ByteBudget, TURNS};
+use base::testing::wait_for;
+
+/// A listener that takes nothing is cut off after so many looks.
+const LOOKS: usize = 2;
+
+fn long() -> String {
+    "word ".repeat(100_000)
+}
+
+#[test]
+fn a_listener_that_stops_reading_after_the_turns_end_is_cut_off_and_told_so() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said(&long()));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    alice.run_work(begun.work.unwrap());
+    assert!(TURNS.with(ByteBudget::held_bytes) > 500_000);
+    for _ in 0..LOOKS {
+        assert!(alice.turns.is_busy());
+        alice.turns.cut_off_silent();
+    }
+    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+    assert!(!alice.turns.is_busy());
+    let chunks = hear(begun.listener);
+    assert_eq!(kinds(&chunks), ["error"]);
+    assert!(chunks[0]["errorText"].as_str().unwrap().contains("history"));
+}
+
+#[test]
+fn a_listener_that_reads_slowly_hears_all_of_it() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said(&long()));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    alice.run_work(begun.work.unwrap());
+    let mut listener = begun.listener;
+    let mut heard = String::new();
+    loop {
+        for _ in 0..LOOKS - 1 {
+            alice.turns.cut_off_silent();
+        }
+        match wait_for(listener.next()) {
+            Some(events) => heard.push_str(&events),
+            None => break,
+        }
+    }
+    assert!(heard.contains(&long()) && heard.ends_with("data: [DONE]\n\n"));
+}
+
+#[test]
+fn a_turn_that_runs_keeps_its_chunks_whoever_reads_them() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello."));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    for _ in 0..2 * LOOKS {
+        alice.turns.cut_off_silent();
+    }
+    alice.run_work(begun.work.unwrap());
+    assert_eq!(text_of(&hear(begun.listener)), "Hello.");
+}
+
+#[test]
+fn listeners_that_resume_share_one_copy_of_what_was_said_before() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello."));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    let id = Id::parse("s".to_owned()).unwrap();
+    let running = alice.turns.find(&id).unwrap();
+    let held = || TURNS.with(ByteBudget::held_bytes);
+    let before = held();
+    let delta = long();
+    let chunks = [Chunk::TextDelta {
+        id: "0".to_owned(),
+        delta: delta.clone(),
+    }];
+    let mut listeners: Vec<TurnListener> = (0..50)
+        .map(|_| {
+            let mut listener = TurnListener::to(Rc::clone(&running));
+            listener.begin_with(&running, &chunks).unwrap();
+            listener
+        })
+        .collect();
+    assert!((delta.len()..delta.len() + 1_000).contains(&(held() - before)));
+    alice.run_work(begun.work.unwrap());
+    let mut heard = String::new();
+    let mut first = listeners.pop().unwrap();
+    while let Some(events) = wait_for(first.next()) {
+        assert!(events.len() <= 70_000);
+        heard.push_str(&events);
+    }
+    let places = ["\"start\"", delta.as_str(), "Hello.", "[DONE]"].map(|part| heard.find(part));
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{places:?}"
+    );
+    // A listener that reads nothing after the turn's end holds nothing after a while.
+    drop((first, running));
+    for _ in 0..=LOOKS {
+        alice.turns.cut_off_silent();
+    }
+    assert_eq!(held(), 0);
+    let chunks = hear(listeners.pop().unwrap());
+    assert_eq!(kinds(&chunks), ["error"]);
+}

@@ -1,0 +1,986 @@
+//! Servers of the Model Context Protocol that an agent uses: their lists, their calls,
+//! and the nonsense that they answer.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::turns::{calls, said, text_of, user};
+use crate::Alice;
+use access::{Allow, Caller, TokenScope};
+use api::chat::begin_chat;
+use base::database::Database as _;
+use base::outbound::{CallFailure, Endpoint, OutboundRequest};
+use base::testing::{Said, cut_off};
+use chat::run::cycle::run;
+use chat::tools::mcp::server::REFRESH_EVERY_MS;
+
+const URL: &str = "https://tools.example/mcp";
+
+type Answer = Result<Said, CallFailure>;
+
+fn result(id: i64, result: Value) -> Answer {
+    Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn events(messages: &[Value]) -> Answer {
+    let events = messages
+        .iter()
+        .map(|message| format!("event: message\ndata: {message}\n\n"));
+    Ok(Said::stream(&events.collect::<String>()))
+}
+
+fn begun() -> Answer {
+    result(
+        1,
+        json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}),
+    )
+}
+
+fn tool(name: &str) -> Value {
+    json!({"name": name, "description": format!("The {name}."), "inputSchema": {"type": "object"}})
+}
+
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+impl Alice {
+    fn with_server(tools: &Value, more: &Value) -> Self {
+        let alice = Self::with_model();
+        alice.define_server(tools, more).unwrap();
+        alice
+    }
+
+    /// Defines the server `gh`, which lists these tools.
+    pub fn define_server(&self, tools: &Value, more: &Value) -> Result<Value, base::error::Error> {
+        self.answers([
+            begun(),
+            Ok(Said::text(202, "")),
+            result(2, json!({"tools": tools})),
+        ]);
+        let mut input = json!({"name": "gh", "mcp": URL});
+        let fields = input.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        self.call("defineTool", input)
+    }
+
+    fn answers<const N: usize>(&self, answers: [Answer; N]) {
+        for answer in answers {
+            self.outbound.answer(answer);
+        }
+    }
+
+    /// The names of the listed tools, and whether each needs approval.
+    fn tools(&self) -> Vec<(String, bool)> {
+        let listed = self.ok("listTools", json!({}));
+        let tools = listed["tools"].as_array().unwrap().iter();
+        tools
+            .map(|tool| {
+                let name = tool["name"].as_str().unwrap().to_owned();
+                (name, tool["needsApproval"] == true)
+            })
+            .collect()
+    }
+
+    /// A turn in which the model calls the tool `gh_a` once. Returns the text that the
+    /// model reads.
+    fn uses(&self, answers: Vec<Answer>) -> String {
+        let before = self.outbound.calls.borrow().len();
+        self.outbound
+            .answer(calls(&[("c1", "gh_a", json!({"q": 1}))]));
+        for answer in answers {
+            self.outbound.answer(answer);
+        }
+        self.outbound.answer(said("Done."));
+        let chunks = self.says("go");
+        assert!(text_of(&chunks).ends_with("Done."), "{chunks:?}");
+        assert!(
+            self.outbound.answers.borrow().is_empty(),
+            "all was asked for"
+        );
+        let calls = self.outbound.calls.borrow();
+        assert!(calls.len() > before + 2);
+        let asked: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
+        let result = asked["messages"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .clone();
+        result["content"].as_str().unwrap().to_owned()
+    }
+
+    fn sent_call(&self, index: usize) -> (OutboundRequest, Value) {
+        let call = self.outbound.calls.borrow()[index].clone();
+        let body = serde_json::from_str(&call.body).unwrap();
+        (call, body)
+    }
+}
+
+fn header<'a>(call: &'a OutboundRequest, name: &str) -> Option<&'a str> {
+    let mut found = call.headers.iter().filter(|(named, _)| named == name);
+    found.next().map(|(_, value)| value.as_str())
+}
+
+fn off() -> Value {
+    json!({"needsApproval": false})
+}
+
+#[test]
+fn a_servers_tools_are_listed_and_called_as_the_protocol_says() {
+    let alice = Alice::with_model();
+    *alice.outbound.session.borrow_mut() = Some("S-1".to_owned());
+    let more = json!({"needsApproval": false, "headers": {"x-team": "blue"}, "timeoutMs": 7_000, "maxOutputBytes": 2_000});
+    let defined = alice
+        .define_server(&json!([tool("b"), tool("a")]), &more)
+        .unwrap();
+    assert_eq!(defined["mcp"], URL);
+    assert_eq!(defined["revision"], "2025-11-25");
+    assert_eq!(
+        defined["tools"][0],
+        json!({"name": "gh_a", "description": "The a.", "parameters": {"type": "object"}, "server": "gh", "needsApproval": false})
+    );
+    assert_eq!(defined["tools"][1]["name"], "gh_b");
+    let (hello, body) = alice.sent_call(0);
+    assert_eq!(hello.place, Endpoint::Url(URL.to_owned()));
+    assert_eq!(body["method"], "initialize");
+    assert_eq!(body["params"]["protocolVersion"], "2025-11-25");
+    assert_eq!(
+        header(&hello, "accept"),
+        Some("application/json, text/event-stream")
+    );
+    assert_eq!(header(&hello, "mcp-session-id"), None);
+    assert_eq!(header(&hello, "mcp-protocol-version"), None);
+    let (note, body) = alice.sent_call(1);
+    assert_eq!(
+        body,
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}})
+    );
+    assert_eq!(header(&note, "mcp-session-id"), Some("S-1"));
+    let (list, body) = alice.sent_call(2);
+    assert_eq!(
+        body,
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}})
+    );
+    assert_eq!(header(&list, "mcp-session-id"), Some("S-1"));
+    assert_eq!(header(&list, "mcp-protocol-version"), Some("2025-11-25"));
+
+    assert_eq!(alice.uses(vec![result(1, text("It is so."))]), "It is so.");
+    let (call, body) = alice.sent_call(4);
+    assert_eq!(
+        body,
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a", "arguments": {"q": 1}}})
+    );
+    assert_eq!(header(&call, "mcp-session-id"), Some("S-1"));
+    assert_eq!(header(&call, "x-team"), Some("blue"));
+    assert!(header(&call, "idempotency-key").is_some());
+    assert_eq!(
+        (call.limits.total_ms, call.limits.max_bytes),
+        (7_000, 2_000)
+    );
+    // The model is told of both tools.
+    let (_, body) = alice.sent_call(3);
+    assert_eq!(body["tools"][1]["function"]["name"], "gh_b");
+
+    let listed = alice.ok("listTools", json!({}));
+    assert_eq!(listed["servers"][0]["name"], "gh");
+    assert_eq!(listed["servers"][0]["headers"], json!({"x-team": "blue"}));
+    assert_eq!(listed["servers"][0]["tools"], Value::Null);
+    assert_eq!(
+        alice.ok("removeTool", json!({"name": "gh"}))["removed"],
+        true
+    );
+    assert_eq!(alice.ok("listTools", json!({})), json!({"tools": []}));
+}
+
+#[test]
+fn a_result_is_what_the_server_says_or_why_there_is_none() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": text("Streamed.")});
+    let failed = |status, text: &str| Ok(Said::text(status, text));
+    let broken = |last: CallFailure| {
+        let mut said = events(std::slice::from_ref(&progress)).ok().unwrap();
+        said.chunks.push(Err(last));
+        Ok(said)
+    };
+    let refusal =
+        json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "No such tool."}});
+    for (answer, expected) in [
+        (events(&[progress.clone(), answer.clone()]), "Streamed."),
+        (
+            result(
+                1,
+                json!({"content": [{"type": "text", "text": "Not you."}], "isError": true}),
+            ),
+            "Error: Not you.",
+        ),
+        (
+            result(1, json!({"content": [], "structuredContent": {"n": 1}})),
+            r#"{"n":1}"#,
+        ),
+        (
+            Said::json(&refusal),
+            "Error: `gh_a` gave no result: it refused: No such tool.",
+        ),
+        (
+            result(9, text("For another.")),
+            "Error: `gh_a` gave no result: it answered another request than it was asked.",
+        ),
+        (
+            result(1, json!([1])),
+            "Error: `gh_a` failed: it answered with something else than a tool's result.",
+        ),
+        (
+            events(std::slice::from_ref(&progress)),
+            "Error: `gh_a` gave no result: it ended its answer without a result.",
+        ),
+        (
+            broken(CallFailure::TookTooLong { total_ms: 300_000 }),
+            "Error: `gh_a` gave no result: its answer took longer than 300 s.",
+        ),
+        (
+            broken(CallFailure::TooLarge { max_bytes: 262_144 }),
+            "Error: `gh_a` gave no result: its answer is larger than 262144 bytes.",
+        ),
+        (
+            Err(CallFailure::TimedOut { silence_ms: 30_000 }),
+            "Error: `gh_a` gave no result: it said nothing for 30 s.",
+        ),
+        (
+            failed(200, "<html>"),
+            "Error: `gh_a` gave no result: it answered with neither JSON nor an event stream.",
+        ),
+        (
+            failed(302, ""),
+            "Error: `gh_a` gave no result: it answered with status 302, and redirects are not followed.",
+        ),
+        (
+            failed(401, "Who?"),
+            "Error: `gh_a` gave no result: it answered with status 401.",
+        ),
+        (
+            failed(404, "Where?"),
+            "Error: `gh_a` gave no result: it answered with status 404.",
+        ),
+        (
+            failed(202, ""),
+            "Error: `gh_a` gave no result: it answered with neither JSON nor an event stream.",
+        ),
+        (
+            Said::json(&json!([answer])),
+            "Error: `gh_a` gave no result: it answered with something else than a message of JSON-RPC.",
+        ),
+    ] {
+        assert_eq!(alice.uses(vec![answer]), expected);
+    }
+}
+
+#[test]
+fn a_servers_requests_to_its_client_are_refused() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    let request = |id: Value, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
+    let mut messages = vec![request(json!("p"), "ping")];
+    messages.extend((0..20).map(|n| request(json!(n), "sampling/createMessage")));
+    messages.push(json!({"jsonrpc": "2.0", "id": 1, "result": text("Fine.")}));
+    let refused = (0..8).map(|_| Ok(Said::text(202, "")));
+    let mut answers = vec![events(&messages)];
+    answers.extend(refused);
+    assert_eq!(alice.uses(answers), "Fine.");
+    let (_, ping) = alice.sent_call(5);
+    assert_eq!(ping, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+    let (_, sampling) = alice.sent_call(6);
+    assert_eq!(sampling["error"]["code"], -32_601);
+    assert_eq!(sampling["id"], 0);
+}
+
+#[test]
+fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
+    let alice = Alice::with_model();
+    let note = || Ok(Said::text(202, ""));
+    let page = |cursor: &str| result(2, json!({"tools": [], "nextCursor": cursor}));
+    let many: Vec<Value> = (0..600).map(|n| tool(&format!("t{n}"))).collect();
+    let revision = |revision: &str| result(1, json!({"protocolVersion": revision}));
+    let before = alice.db.dump();
+    for (answers, expected) in [
+        (
+            vec![Err(CallFailure::Unreachable {
+                cause: String::new(),
+            })],
+            "it could not be reached",
+        ),
+        (
+            vec![Err(CallFailure::TooLarge { max_bytes: 1 << 20 })],
+            "larger than 1048576 bytes",
+        ),
+        (
+            vec![Ok(Said::text(301, ""))],
+            "status 301, and redirects are not followed",
+        ),
+        (vec![Ok(Said::text(401, ""))], "it answered with status 401"),
+        // It is asked once more in the newest revision.
+        (
+            vec![Ok(Said::text(404, "")), Ok(Said::text(404, ""))],
+            "it answered with status 404",
+        ),
+        (
+            vec![Ok(Said::text(200, "Hello."))],
+            "neither JSON nor an event stream",
+        ),
+        (
+            vec![revision("1999-01-01")],
+            "a revision of the protocol that is not known here",
+        ),
+        (vec![result(1, json!({}))], "named no revision"),
+        (
+            vec![begun(), Ok(Said::text(500, ""))],
+            "it answered with status 500",
+        ),
+        (
+            vec![begun(), note(), result(2, json!({}))],
+            "answered `tools/list` without a list",
+        ),
+        (
+            vec![begun(), note(), result(1, json!({"tools": []}))],
+            "answered another request",
+        ),
+        (
+            vec![begun(), note(), result(2, json!({"tools": many}))],
+            "lists more tools than there is room for",
+        ),
+        (
+            vec![begun(), note(), page(&"x".repeat(5_000))],
+            "lists more tools than there is room for",
+        ),
+    ] {
+        for answer in answers {
+            alice.outbound.answer(answer);
+        }
+        let error = alice
+            .call("defineTool", json!({"name": "gh", "mcp": URL}))
+            .unwrap_err();
+        assert_eq!(error.code.name(), "invalid_request");
+        assert_eq!(error.details["field"], "mcp");
+        assert!(error.message.contains(expected), "{}", error.message);
+        assert!(alice.outbound.answers.borrow().is_empty(), "{expected}");
+    }
+    // A list without an end, and a server that says nothing.
+    alice.answers([begun(), note()]);
+    for page in 2..40 {
+        alice
+            .outbound
+            .answer(result(page, json!({"tools": [], "nextCursor": "again"})));
+    }
+    let error = alice
+        .call("defineTool", json!({"name": "gh", "mcp": URL}))
+        .unwrap_err();
+    assert!(error.message.contains("more tools than there is room for"));
+    alice.outbound.answers.borrow_mut().clear();
+    alice.outbound.falls_silent.set(true);
+    let error = alice
+        .call("defineTool", json!({"name": "gh", "mcp": URL}))
+        .unwrap_err();
+    assert!(error.message.contains("it took longer than 30 s"));
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn a_list_has_pages() {
+    let alice = Alice::with_model();
+    alice.answers([
+        begun(),
+        Ok(Said::text(202, "")),
+        events(&[json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [tool("a")], "nextCursor": "n/2"}})]),
+        result(3, json!({"tools": [tool("b")], "nextCursor": ""})),
+    ]);
+    alice.ok("defineTool", json!({"name": "gh", "mcp": URL}));
+    let (_, body) = alice.sent_call(3);
+    assert_eq!(body["params"], json!({"cursor": "n/2"}));
+    let both = [("gh_a".to_owned(), true), ("gh_b".to_owned(), true)];
+    assert_eq!(alice.tools(), both);
+}
+
+#[test]
+fn a_server_without_a_handshake_is_spoken_to_in_the_newest_revision() {
+    let alice = Alice::with_model();
+    let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
+    let refused = Said {
+        status: 400,
+        ..Said::json(&refused).ok().unwrap()
+    };
+    alice.answers([
+        Ok(refused),
+        result(
+            2,
+            json!({"resultType": "complete", "tools": [tool("ä")], "ttlMs": 0}),
+        ),
+    ]);
+    let defined = alice.ok(
+        "defineTool",
+        json!({"name": "gh", "mcp": URL, "needsApproval": false}),
+    );
+    assert_eq!(defined["revision"], "2026-07-28");
+    assert_eq!(defined["tools"][0]["name"], "gh__");
+    alice.outbound.answer(calls(&[("c1", "gh__", json!({}))]));
+    alice.answers([
+        result(1, json!({"resultType": "complete", "content": []})),
+        said("Done."),
+    ]);
+    alice.says("go");
+    let (call, body) = alice.sent_call(3);
+    let meta = &body["params"]["_meta"];
+    assert_eq!(
+        meta["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientCapabilities"],
+        json!({})
+    );
+    assert_eq!(body["params"]["name"], "ä");
+    assert_eq!(header(&call, "mcp-protocol-version"), Some("2026-07-28"));
+    assert_eq!(header(&call, "mcp-method"), Some("tools/call"));
+    assert_eq!(header(&call, "mcp-name"), Some("=?base64?w6Q=?="));
+}
+
+#[test]
+fn a_server_that_answers_the_handshake_in_any_revision_from_here_is_spoken_to_in_it() {
+    for (revision, has_note) in [
+        ("2026-07-28", false),
+        ("2025-11-25", true),
+        ("2025-06-18", true),
+        ("2025-03-26", true),
+    ] {
+        let alice = Alice::with_model();
+        alice.outbound.answer(result(
+            1,
+            json!({"protocolVersion": revision, "capabilities": {"tools": {}}}),
+        ));
+        if has_note {
+            alice.outbound.answer(Ok(Said::text(202, "")));
+        }
+        alice
+            .outbound
+            .answer(result(2, json!({"tools": [tool("a")]})));
+        let defined = alice.ok(
+            "defineTool",
+            json!({"name": "gh", "mcp": URL, "needsApproval": false}),
+        );
+        assert_eq!(defined["revision"], revision);
+        assert_eq!(defined["tools"][0]["name"], "gh_a");
+        let (list, _) = alice.sent_call(if has_note { 2 } else { 1 });
+        assert_eq!(header(&list, "mcp-protocol-version"), Some(revision));
+        alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+        alice.answers([result(1, json!({"content": []})), said("Done.")]);
+        alice.says("go");
+    }
+}
+
+#[test]
+fn a_session_that_the_server_forgot_is_begun_anew_once() {
+    let alice = Alice::with_model();
+    let session = |name: &str| *alice.outbound.session.borrow_mut() = Some(name.to_owned());
+    session("S-1");
+    alice.define_server(&json!([tool("a")]), &off()).unwrap();
+    session("S-2");
+    let note = || Ok(Said::text(202, ""));
+    let gone = || Ok(Said::text(404, ""));
+    let hello = || result(2, json!({"protocolVersion": "2025-06-18"}));
+    let heard = alice.uses(vec![gone(), hello(), note(), result(3, text("Again."))]);
+    assert_eq!(heard, "Again.");
+    assert_eq!(header(&alice.sent_call(4).0, "mcp-session-id"), Some("S-1"));
+    let (again, body) = alice.sent_call(7);
+    assert_eq!(header(&again, "mcp-session-id"), Some("S-2"));
+    assert_eq!(header(&again, "mcp-protocol-version"), Some("2025-06-18"));
+    assert_eq!(body["params"]["arguments"], json!({"q": 1}));
+    // The next call knows the new session.
+    assert_eq!(alice.uses(vec![result(1, text("Known."))]), "Known.");
+    assert_eq!(
+        header(&alice.sent_call(10).0, "mcp-session-id"),
+        Some("S-2")
+    );
+    let lost = alice.uses(vec![gone(), hello(), note(), gone()]);
+    assert_eq!(
+        lost,
+        "Error: `gh_a` gave no result: it does not know its own session."
+    );
+    // A beginning that fails is made anew by the next call.
+    let away = || {
+        Err(CallFailure::Unreachable {
+            cause: String::new(),
+        })
+    };
+    for failing in [vec![away()], vec![hello(), away()]] {
+        let mut answers = vec![gone()];
+        answers.extend(failing);
+        assert_eq!(
+            alice.uses(answers),
+            "Error: `gh_a` gave no result: it could not be reached."
+        );
+        let heard = alice.uses(vec![gone(), hello(), note(), result(3, text("Back."))]);
+        assert_eq!(heard, "Back.");
+    }
+    // Some servers say so with the status 400 and an error for no request.
+    let unknown = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "No valid session ID provided"}});
+    let unknown = Said {
+        status: 400,
+        ..Said::json(&unknown).ok().unwrap()
+    };
+    let heard = alice.uses(vec![
+        Ok(unknown),
+        hello(),
+        note(),
+        result(3, text("Again.")),
+    ]);
+    assert_eq!(heard, "Again.");
+    // Any other failure may come after the tool has run: nothing is sent again.
+    assert!(
+        alice
+            .uses(vec![Ok(Said::text(500, ""))])
+            .contains("status 500")
+    );
+}
+
+#[test]
+fn a_tool_of_a_server_needs_approval_unless_the_operator_says_otherwise() {
+    let alice = Alice::with_server(&json!([tool("a")]), &json!({}));
+    assert_eq!(alice.tools(), [("gh_a".to_owned(), true)]);
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    alice.says("go");
+    let mut asking = alice.shown()[1].clone();
+    assert_eq!(asking["parts"][1]["state"], "approval-requested");
+    asking["parts"][1]["state"] = json!("approval-responded");
+    asking["parts"][1]["approval"]["approved"] = json!(true);
+    let approve = json!({"id": "s", "messages": [user("go"), asking]});
+    alice.answers([result(1, text("Paid.")), said("Done.")]);
+    alice.chat(approve);
+    assert!(alice.sent_call(5).1.to_string().contains("Paid."));
+}
+
+#[test]
+fn an_approval_is_for_the_definition_that_the_user_saw() {
+    let alice = Alice::with_server(&json!([tool("a")]), &json!({}));
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    alice.says("go");
+    let mut changed = tool("a");
+    changed["description"] = json!("Pays all you have.");
+    alice.define_server(&json!([changed]), &json!({})).unwrap();
+    let mut asking = alice.shown()[1].clone();
+    asking["parts"][1]["state"] = json!("approval-responded");
+    asking["parts"][1]["approval"]["approved"] = json!(true);
+    let before = alice.outbound.calls.borrow().len();
+    alice.outbound.answer(said("Nothing was done."));
+    alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
+    let calls = alice.outbound.calls.borrow();
+    assert_eq!(calls.len(), before + 1, "the tool was not called");
+    assert!(calls[before].body.contains("the approval does not count"));
+}
+
+#[test]
+fn a_list_is_asked_for_again_once_it_is_old() {
+    let alice = Alice::with_server(&json!([tool("a"), tool("b")]), &off());
+    alice.outbound.answer(said("Hi."));
+    alice.says("1");
+    assert_eq!(alice.outbound.calls.borrow().len(), 4, "the list is young");
+    alice.host.advance(REFRESH_EVERY_MS);
+    let mut changed = tool("a");
+    changed["annotations"] = json!({"destructiveHint": true});
+    alice.answers([
+        result(1, json!({"tools": [changed, tool("c"), tool("b")]})),
+        said("Hi."),
+    ]);
+    alice.says("2");
+    let named = |name: &str, asks: bool| (name.to_owned(), asks);
+    // A tool that the operator has not seen needs approval; a tool that is as before does
+    // not.
+    let asks = [
+        named("gh_a", true),
+        named("gh_b", false),
+        named("gh_c", true),
+    ];
+    assert_eq!(alice.tools(), asks);
+    let listed = alice.ok("listTools", json!({}));
+    assert_eq!(listed["tools"][0]["isChanged"], true);
+    assert_eq!(listed["tools"][1]["isChanged"], Value::Null);
+    // The model of this very turn was told of the new list.
+    assert_eq!(alice.sent_call(5).1["tools"][2]["function"]["name"], "gh_c");
+    // A tool that is as it was needs no approval again.
+    alice.host.advance(REFRESH_EVERY_MS);
+    alice.answers([result(1, json!({"tools": [tool("a")]})), said("Hi.")]);
+    alice.says("3");
+    assert_eq!(alice.tools(), [named("gh_a", false)]);
+    // `defineTool` accepts the present tools.
+    alice
+        .define_server(&json!([tool("a"), tool("c")]), &off())
+        .unwrap();
+    assert_eq!(alice.tools(), [named("gh_a", false), named("gh_c", false)]);
+}
+
+#[test]
+fn a_server_that_is_away_costs_a_turn_its_time_and_nothing_else() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    for (answer, problem) in [
+        (
+            Err(CallFailure::Unreachable {
+                cause: String::new(),
+            }),
+            "it could not be reached",
+        ),
+        (Ok(Said::text(500, "")), "it answered with status 500"),
+        (
+            result(1, json!({"tools": 7})),
+            "it answered `tools/list` without a list",
+        ),
+    ] {
+        alice.host.advance(REFRESH_EVERY_MS);
+        alice.answers([answer, said("Hi.")]);
+        alice.says("hi");
+        let expected = format!("The server did not list its tools: {problem}.");
+        assert_eq!(
+            alice.ok("listTools", json!({}))["servers"][0]["problem"],
+            expected
+        );
+        assert_eq!(alice.tools(), [("gh_a".to_owned(), false)]);
+        // It is not asked again at once.
+        alice.outbound.answer(said("Hi."));
+        alice.says("hi again");
+    }
+    alice.host.advance(REFRESH_EVERY_MS);
+    let mut settings = alice.outbound.settings.borrow_mut();
+    settings.insert("TOOL_ORIGINS".to_owned(), String::new());
+    drop(settings);
+    alice.outbound.answer(said("Hi."));
+    alice.says("hi once more");
+    let problem = &alice.ok("listTools", json!({}))["servers"][0]["problem"];
+    assert!(
+        problem
+            .as_str()
+            .unwrap()
+            .contains("Tools may not be at https://tools.example")
+    );
+    // A call is checked by the settings as they are now.
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    alice.outbound.answer(said("No."));
+    let before = alice.outbound.calls.borrow().len();
+    alice.says("go");
+    assert_eq!(
+        alice.outbound.calls.borrow().len(),
+        before + 2,
+        "the tool was not called"
+    );
+}
+
+#[test]
+fn a_silent_server_holds_a_turn_for_three_seconds() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    alice.host.advance(REFRESH_EVERY_MS);
+    alice.outbound.slept.borrow_mut().clear();
+    alice.outbound.falls_silent.set(true);
+    let body = json!({"id": "s", "message": user("hi")}).to_string();
+    let agent = alice.agent(&alice.db);
+    let begun = begin_chat(&agent, "default", body.as_bytes()).unwrap();
+    // The model is silent, too: the turn stands at the model, past the refresh.
+    cut_off(run(&agent, begun.work.unwrap()));
+    assert_eq!(alice.outbound.slept.borrow()[0], 3_000);
+    let (_, body) = alice.sent_call(4);
+    assert_eq!(body["tools"][0]["function"]["name"], "gh_a");
+}
+
+#[test]
+fn a_call_is_made_only_with_the_definition_that_the_model_saw() {
+    let alice = Rc::new(Alice::with_server(&json!([tool("a")]), &off()));
+    let same = Rc::clone(&alice);
+    // While the model answers, the list changes.
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        let model = same.outbound.answers.borrow_mut().pop_front().unwrap();
+        let mut changed = tool("a");
+        changed["description"] = json!("Something else.");
+        same.define_server(&json!([changed]), &off()).unwrap();
+        same.answers([model, said("Done.")]);
+    }));
+    alice.says("go");
+    let calls = alice.outbound.calls.borrow();
+    assert_eq!(calls.len(), 8, "the tool was not called");
+    assert!(
+        calls[7]
+            .body
+            .contains("was changed or removed after you asked")
+    );
+}
+
+#[test]
+fn a_call_of_another_tool_never_becomes_a_call_of_a_servers() {
+    for more in [off(), json!({})] {
+        let alice = Rc::new(Alice::with_model());
+        let own = json!({"name": "gh_a", "description": "", "url": "https://tools.example/t"});
+        alice.ok("defineTool", own);
+        let same = Rc::clone(&alice);
+        alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+        // While the model answers, a server's tool gets the name.
+        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+            let model = same.outbound.answers.borrow_mut().pop_front().unwrap();
+            same.ok("removeTool", json!({"name": "gh_a"}));
+            same.define_server(&json!([tool("a")]), &more).unwrap();
+            same.answers([model, said("Done.")]);
+        }));
+        alice.says("go");
+        let calls = alice.outbound.calls.borrow();
+        assert_eq!(calls.len(), 5, "the tool was not called");
+        assert!(
+            calls[4]
+                .body
+                .contains("was changed or removed after you asked")
+        );
+    }
+}
+
+#[test]
+fn no_two_tools_have_one_name() {
+    let alice = Alice::with_model();
+    let own =
+        |name: &str| json!({"name": name, "description": "", "url": "https://tools.example/t"});
+    alice.ok("defineTool", own("gh_b"));
+    let defined = alice
+        .define_server(&json!([tool("a"), tool("b"), tool("a")]), &off())
+        .unwrap();
+    let left = defined["leftOut"].as_array().unwrap();
+    assert_eq!(left.len(), 2);
+    assert_eq!(left[0]["name"], "b");
+    let refused = alice.call("defineTool", own("gh_a")).unwrap_err();
+    assert!(refused.message.contains("is a tool of the server `gh`"));
+    assert_eq!(
+        alice.refused("removeTool", json!({"name": "gh_a"})),
+        "invalid_request"
+    );
+    // A server's tool can't be one of the memory's.
+    alice.answers([
+        begun(),
+        Ok(Said::text(202, "")),
+        result(2, json!({"tools": [tool("context")]})),
+    ]);
+    let defined = alice.ok("defineTool", json!({"name": "set", "mcp": URL}));
+    assert_eq!(defined["tools"], json!([]));
+    // A tool takes the place of a server of its name, and of all its tools.
+    alice.ok("defineTool", own("gh"));
+    let named = |name: &str| (name.to_owned(), false);
+    assert_eq!(alice.tools(), [named("gh"), named("gh_b")]);
+}
+
+#[test]
+fn an_agent_has_at_most_128_tools_and_16_servers() {
+    let alice = Alice::with_model();
+    alice.ok(
+        "defineTool",
+        json!({"name": "own", "description": "", "url": "https://tools.example/t"}),
+    );
+    let many: Vec<Value> = (0..130).map(|n| tool(&format!("t{n}"))).collect();
+    let defined = alice.define_server(&json!(many), &off()).unwrap();
+    assert_eq!(defined["tools"].as_array().unwrap().len(), 127);
+    assert_eq!(defined["leftOut"].as_array().unwrap().len(), 3);
+    assert_eq!(alice.tools().len(), 128);
+    // The same server again has the same room.
+    let defined = alice.define_server(&json!(many), &off()).unwrap();
+    assert_eq!(defined["tools"].as_array().unwrap().len(), 127);
+    let own = json!({"name": "more", "description": "", "url": "https://tools.example/t"});
+    assert_eq!(alice.refused("defineTool", own), "invalid_request");
+    for n in 1..17 {
+        alice.answers([
+            begun(),
+            Ok(Said::text(202, "")),
+            result(2, json!({"tools": []})),
+        ]);
+        let outcome = alice.call("defineTool", json!({"name": format!("s{n}"), "mcp": URL}));
+        assert_eq!(outcome.is_ok(), n < 16, "{n}");
+    }
+}
+
+#[test]
+fn a_server_may_be_at_allowed_addresses() {
+    let alice = Alice::with_model();
+    alice.outbound.bindings.borrow_mut().push("GH".to_owned());
+    let calls = || alice.outbound.calls.borrow().len();
+    for (more, code, field) in [
+        (
+            json!({"mcp": "https://elsewhere.example/mcp"}),
+            "forbidden",
+            "mcp",
+        ),
+        (
+            json!({"mcp": "http://tools.example/mcp"}),
+            "invalid_request",
+            "mcp",
+        ),
+        (json!({"mcp": 7}), "invalid_request", "mcp"),
+        (
+            json!({"mcp": {"service": "GH", "x": 1}}),
+            "invalid_request",
+            "mcp",
+        ),
+        (
+            json!({"mcp": {"service": "GH", "path": "a b"}}),
+            "invalid_request",
+            "mcp",
+        ),
+        (
+            json!({"mcp": {"service": "SESSION_AGENT"}}),
+            "invalid_request",
+            "mcp",
+        ),
+        (json!({"mcp": {"service": "NOPE"}}), "not_configured", ""),
+        (
+            json!({"mcp": URL, "url": URL}),
+            "invalid_request",
+            "service",
+        ),
+        (
+            json!({"mcp": URL, "description": "x"}),
+            "invalid_request",
+            "description",
+        ),
+        (
+            json!({"mcp": URL, "name": "x".repeat(33)}),
+            "invalid_request",
+            "name",
+        ),
+        (
+            json!({"mcp": URL, "name": "set_context"}),
+            "invalid_request",
+            "name",
+        ),
+        (
+            json!({"mcp": URL, "headers": {"authorization": "Bearer x"}}),
+            "invalid_request",
+            "headers",
+        ),
+        (
+            json!({"mcp": URL, "headers": {"mcp-session-id": "x"}}),
+            "invalid_request",
+            "headers",
+        ),
+        (
+            json!({"mcp": URL, "headers": {"x": "secret:NOPE"}}),
+            "forbidden",
+            "headers",
+        ),
+    ] {
+        let mut input = json!({"name": "gh"});
+        input
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let error = alice.call("defineTool", input).unwrap_err();
+        assert_eq!(error.code.name(), code, "{more}: {}", error.message);
+        if !field.is_empty() {
+            assert_eq!(error.details["field"], field, "{more}");
+        }
+    }
+    assert_eq!(calls(), 0, "nobody was asked");
+    let defined = alice
+        .define_server(&json!([tool("a")]), &json!({"mcp": {"service": "GH"}}))
+        .unwrap();
+    assert_eq!(defined["mcp"], json!({"service": "GH", "path": "mcp"}));
+    let place = Endpoint::Service {
+        binding: "GH".to_owned(),
+        path: "mcp".to_owned(),
+    };
+    assert_eq!(alice.sent_call(2).0.place, place);
+    alice.answers([
+        begun(),
+        Ok(Said::text(202, "")),
+        result(2, json!({"tools": []})),
+    ]);
+    alice.ok(
+        "defineTool",
+        json!({"name": "gh", "mcp": {"service": "GH", "path": "/a/mcp?x=1"}}),
+    );
+    assert_eq!(
+        alice.ok("listTools", json!({}))["servers"][0]["mcp"]["path"],
+        "a/mcp?x=1"
+    );
+}
+
+#[test]
+fn a_server_that_repeats_a_secret_does_not_spread_it() {
+    const SECRET: &str = "hunter2-hunter2";
+    let alice = Alice::with_model();
+    for (name, value) in [
+        ("TOOL_SECRETS", "KEY=https://tools.example"),
+        ("KEY", SECRET),
+    ] {
+        let mut settings = alice.outbound.settings.borrow_mut();
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    let mut told = tool("a");
+    told["description"] = json!(format!("Knows {SECRET}."));
+    let more = json!({"needsApproval": false, "headers": {"authorization": "Bearer secret:KEY"}});
+    alice.define_server(&json!([told]), &more).unwrap();
+    assert_eq!(
+        header(&alice.sent_call(0).0, "authorization"),
+        Some("Bearer hunter2-hunter2")
+    );
+    assert_eq!(
+        alice.uses(vec![result(1, text(&format!("Key: {SECRET}")))]),
+        "Key: [secret]"
+    );
+    // JSON has many ways to write one text.
+    let escaped = SECRET.replace('-', "\\u002d");
+    let told = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{{"key":"{escaped}"}}}}}}"#
+    );
+    let within = text(&format!(r#"{{"key":"{escaped}"}}"#));
+    for answer in [
+        Ok(Said::stream(&format!("data: {told}\n\n"))),
+        result(1, within),
+    ] {
+        assert_eq!(alice.uses(vec![answer]), r#"{"key":"[secret]"}"#);
+    }
+    let refusal = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": format!("Bad key {SECRET}")}});
+    assert!(
+        alice
+            .uses(vec![Said::json(&refusal)])
+            .contains("Bad key [secret]")
+    );
+    assert!(!alice.db.dump().contains(SECRET));
+    let error = Said::json(&refusal).ok().unwrap();
+    alice.answers([Ok(error), Ok(Said::text(404, ""))]);
+    let error = alice
+        .call(
+            "defineTool",
+            json!({"name": "gh", "mcp": URL, "headers": {"x": "secret:KEY"}}),
+        )
+        .unwrap_err();
+    assert!(error.message.contains("Bad key [secret]") && !error.message.contains(SECRET));
+}
+
+#[test]
+fn only_the_operator_brings_a_server_in() {
+    let mut alice = Alice::with_server(&json!([tool("a")]), &off());
+    let scope = TokenScope {
+        session_id: None,
+        operations: None,
+        allow: Allow::default(),
+        limits: None,
+        expires_at: i64::MAX,
+    };
+    alice.caller = Caller::Scoped(scope);
+    for (operation, body) in [
+        ("defineTool", json!({"name": "x", "mcp": URL})),
+        ("removeTool", json!({"name": "gh"})),
+    ] {
+        assert_eq!(alice.refused(operation, body), "forbidden");
+    }
+    assert_eq!(alice.outbound.calls.borrow().len(), 3, "nobody was asked");
+}
+
+#[test]
+fn a_damaged_row_of_a_server_says_so() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    alice
+        .db
+        .run("UPDATE cf_agents_tools SET server = '{'", &[])
+        .unwrap();
+    assert_eq!(alice.refused("listTools", json!({})), "corrupt_row");
+    alice.ok("removeTool", json!({"name": "gh"}));
+}

@@ -1,0 +1,160 @@
+//! A class that extends this one: it says of each call of its tools whether the user must
+//! approve the call.
+
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{calls, kinds, said, user};
+use base::outbound::{CallFailure, Endpoint, OWN_CLASS, OutboundRequest};
+use base::testing::Said;
+use chat::run::cycle::run;
+use chat::run::take_up::take_up_some;
+
+impl Alice {
+    /// An agent whose class has a tool `pay`, which may need approval.
+    fn with_class() -> Self {
+        let alice = Self::with_model();
+        let bound = OWN_CLASS.to_owned();
+        alice.outbound.bindings.borrow_mut().push(bound);
+        let tools = json!([{"name": "pay", "description": "Pays.", "service": OWN_CLASS, "needsApproval": true}]);
+        let defaults = json!({"tools": tools}).to_string();
+        let mut settings = alice.outbound.settings.borrow_mut();
+        settings.insert("AGENT_DEFAULTS".to_owned(), defaults);
+        drop(settings);
+        alice
+    }
+
+    fn asked_class(&self, path: &str) -> Vec<OutboundRequest> {
+        let place = Endpoint::Service {
+            binding: OWN_CLASS.to_owned(),
+            path: path.to_owned(),
+        };
+        let calls = self.outbound.calls.borrow();
+        let is_there = |call: &&OutboundRequest| call.place == place;
+        calls.iter().filter(is_there).cloned().collect()
+    }
+}
+
+fn word(text: &str) -> Result<Said, CallFailure> {
+    Ok(Said::text(200, text))
+}
+
+fn states(alice: &Alice) -> Vec<Value> {
+    let parts = alice.shown()[1]["parts"].clone();
+    let parts = parts.as_array().unwrap().clone();
+    let states = parts.into_iter().map(|part| part["state"].clone());
+    states.filter(Value::is_string).collect()
+}
+
+#[test]
+fn a_call_that_the_class_spares_is_made_at_once() {
+    let alice = Alice::with_class();
+    let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
+    for answer in [pay, word("false"), word("paid 5"), said("Paid.")] {
+        alice.outbound.answer(answer);
+    }
+    let chunks = alice.says("pay");
+    assert!(!kinds(&chunks).contains(&"tool-approval-request"));
+    assert_eq!(states(&alice), ["output-available"]);
+    let [asked] = &alice.asked_class("approval")[..] else {
+        panic!("the class is asked once")
+    };
+    let body: Value = serde_json::from_str(&asked.body).unwrap();
+    assert_eq!(
+        body,
+        json!({"name": "pay", "arguments": {"sum": 5}, "agent": "alice", "sessionId": "s"})
+    );
+    let [made] = &alice.asked_class("")[..] else {
+        panic!("the call is made once")
+    };
+    // The function and the tool are told the same call.
+    assert_eq!(made.headers, asked.headers);
+}
+
+#[test]
+fn anything_but_the_classs_clear_word_means_that_the_user_is_asked() {
+    let away = || {
+        Err(CallFailure::Unreachable {
+            cause: "away".to_owned(),
+        })
+    };
+    for answer in [
+        word("true"),
+        word("0"),
+        word("\"false\""),
+        word(""),
+        word("null"),
+        Ok(Said::text(500, "false")),
+        Ok(Said::text(201, "false")),
+        away(),
+    ] {
+        let alice = Alice::with_class();
+        let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
+        alice.outbound.answer(pay);
+        alice.outbound.answer(answer);
+        let chunks = alice.says("pay");
+        assert!(kinds(&chunks).contains(&"tool-approval-request"));
+        assert_eq!(states(&alice), ["approval-requested"]);
+        assert_eq!(alice.asked_class("").len(), 0);
+        // The approved call is made, and the class is not asked again.
+        let mut message = alice.shown()[1].clone();
+        message["parts"][1]["state"] = json!("approval-responded");
+        message["parts"][1]["approval"]["approved"] = json!(true);
+        alice.outbound.answer(word("paid 5"));
+        alice.outbound.answer(said("Paid."));
+        alice.chat(json!({"id": "s", "messages": [user("pay"), message]}));
+        assert_eq!(states(&alice), ["output-available"]);
+        assert_eq!(alice.asked_class("approval").len(), 1);
+    }
+}
+
+#[test]
+fn of_several_calls_each_is_asked_about() {
+    let alice = Alice::with_class();
+    let pay = |id, sum| (id, "pay", json!({"sum": sum}));
+    let asked = calls(&[pay("c1", 5), pay("c2", 500)]);
+    for answer in [asked, word("false"), word("true"), word("paid 5")] {
+        alice.outbound.answer(answer);
+    }
+    alice.says("pay");
+    assert_eq!(states(&alice), ["output-available", "approval-requested"]);
+}
+
+/// The object dies while the class thinks. The next life asks the class about the same call,
+/// and the model is not asked again.
+#[test]
+fn a_question_to_the_class_survives_the_objects_death() {
+    let mut alice = Alice::with_class();
+    let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
+    alice.outbound.answer(pay);
+    alice.outbound.falls_silent.set(true);
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("pay")}))
+        .unwrap();
+    {
+        let agent = alice.agent(&alice.db);
+        let mut turn = pin!(run(&agent, begun.work.unwrap()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(matches!(turn.as_mut().poll(&mut context), Poll::Pending));
+    }
+    assert_eq!(alice.asked_class("approval").len(), 1);
+    alice.dies();
+    alice.outbound.falls_silent.set(false);
+    for answer in [word("false"), word("paid 5"), said("Paid.")] {
+        alice.outbound.answer(answer);
+    }
+    for work in take_up_some(&alice.agent(&alice.db)).works {
+        alice.run_work(work);
+    }
+    assert_eq!(states(&alice), ["output-available"]);
+    let asked = alice.asked_class("approval");
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[0], asked[1]);
+    assert_eq!(alice.asked_class("").len(), 1);
+    // The model's first answer, the question, the question again, the call, the second answer.
+    assert_eq!(alice.outbound.calls.borrow().len(), 5);
+}

@@ -1,0 +1,367 @@
+//! `runTurn`: a turn for a caller who wants its answer whole.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{calls, define, said, user};
+use access::{Caller, TokenScope};
+use base::database::Database as _;
+use base::ids::Id;
+use base::outbound::CallFailure;
+use base::testing::{Failing, Said};
+use chat::run::take_up::take_up_some;
+
+fn asks(text: &str) -> Value {
+    json!({"sessionId": "s", "message": user(text)})
+}
+
+impl Alice {
+    fn asked_models(&self) -> usize {
+        self.outbound.calls.borrow().len()
+    }
+
+    /// The object dies. The work that it had begun is dropped.
+    pub fn comes_back(&mut self) {
+        self.dies();
+        while let Some(work) = self.starter.take() {
+            drop(work);
+        }
+    }
+}
+
+#[test]
+fn a_turn_is_answered_whole() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello!"));
+    let ran = alice.ok("runTurn", asks("hi"));
+    let shown = alice.shown();
+    assert_eq!(
+        ran,
+        json!({
+            "message": shown[1],
+            "usage": {"inputTokens": 10, "outputTokens": 2, "cachedInputTokens": 0, "cost": 0.0},
+            "finishReason": "stop",
+            "steps": 1,
+        })
+    );
+    assert_eq!(shown[0]["id"], "u-hi");
+    assert_eq!(alice.actions(), ["user_message", "agent_message"]);
+}
+
+#[test]
+fn repeated_it_gives_the_answer_again_and_asks_nobody() {
+    let mut alice = Alice::with_model();
+    alice.outbound.answer(said("Hello!"));
+    let first = alice.ok("runTurn", asks("hi"));
+    assert_eq!(alice.ok("runTurn", asks("hi")), first);
+    alice.comes_back();
+    assert_eq!(alice.ok("runTurn", asks("hi")), first);
+    // Later turns write over the row of this turn.
+    alice.outbound.answer(said("More."));
+    alice.ok("runTurn", asks("more"));
+    alice.outbound.answer(said("Yes."));
+    alice.says("and by chat");
+    assert_eq!(alice.ok("runTurn", asks("hi")), first);
+    assert_eq!(alice.asked_models(), 3);
+    assert_eq!(alice.events().len(), 6);
+}
+
+#[test]
+fn an_answer_whose_place_was_taken_is_found_again() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Late."));
+    let agent = alice.agent(&alice.db);
+    let body = asks("hi").to_string();
+    let ran = api::dispatch::dispatch(&agent, "runTurn", body.as_bytes());
+    let mut ran = std::pin::pin!(ran);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(ran.as_mut().poll(&mut context).is_pending());
+    alice.say(&["in between"]);
+    alice.run_work(alice.starter.take().unwrap());
+    assert!(ran.as_mut().poll(&mut context).is_ready());
+    let again = alice.ok("runTurn", asks("hi"));
+    assert_eq!(again["message"]["parts"][0]["text"], "Late.");
+    assert_eq!(again["usage"]["inputTokens"], 10);
+    assert_eq!(alice.asked_models(), 1);
+}
+
+#[test]
+fn a_message_that_was_written_otherwise_is_refused() {
+    let alice = Alice::with_model();
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok("appendMessage", asks("appended"));
+    alice.outbound.answer(said("By chat."));
+    alice.says("said");
+    let before = alice.db.dump();
+    for text in ["appended", "said"] {
+        let error = alice.call("runTurn", asks(text)).unwrap_err();
+        assert_eq!(error.code.name(), "already_exists", "{text}");
+        assert_eq!(error.details["id"], format!("u-{text}"));
+    }
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn a_turn_that_was_cut_off_is_joined() {
+    let mut alice = Alice::with_model();
+    {
+        let agent = alice.agent(&alice.db);
+        let body = asks("hi").to_string();
+        base::testing::cut_off(api::dispatch::dispatch(&agent, "runTurn", body.as_bytes()));
+    }
+    alice.comes_back();
+    alice.outbound.answer(said("Back."));
+    let ran = alice.ok("runTurn", asks("hi"));
+    assert_eq!(ran["message"]["parts"][0]["text"], "Back.");
+    assert_eq!(alice.actions(), ["user_message", "agent_message"]);
+    assert_eq!(alice.ok("runTurn", asks("hi")), ran);
+}
+
+/// After a failure of any statement: the message is there at most once, and a call that
+/// is sent again has its answer.
+#[test]
+fn it_may_be_repeated_whichever_statement_fails() {
+    for passing in 0.. {
+        let mut alice = Alice::with_model();
+        alice.outbound.answer(said("Once."));
+        let failing = Failing::after(&alice.db, passing);
+        let body = asks("hi").to_string();
+        let outcome = alice.send(&failing, "runTurn", body.as_bytes());
+        if !failing.has_failed() {
+            outcome.unwrap();
+            assert!(passing > 20, "{passing}");
+            break;
+        }
+        alice.comes_back();
+        for work in take_up_some(&alice.agent(&alice.db)).works {
+            alice.outbound.answer(said("Once."));
+            alice.run_work(work);
+        }
+        alice.outbound.answer(said("Once."));
+        let ran = alice.ok("runTurn", asks("hi"));
+        let at = format!("statement {passing}");
+        assert_eq!(ran["message"]["parts"][0]["text"], "Once.", "{at}");
+        assert_eq!(alice.actions(), ["user_message", "agent_message"], "{at}");
+    }
+}
+
+#[test]
+fn a_turn_that_fails_is_an_error_and_may_be_tried_again_if_it_said_nothing() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(Ok(Said::text(500, "broken")));
+    assert_eq!(alice.refused("runTurn", asks("hi")), "model_failed");
+    alice.outbound.answer(said("Now."));
+    let ran = alice.ok("runTurn", asks("hi"));
+    assert_eq!(ran["message"]["parts"][0]["text"], "Now.");
+    assert_eq!(alice.actions(), ["user_message", "agent_message"]);
+    assert_eq!(alice.ok("runTurn", asks("hi")), ran);
+}
+
+#[test]
+fn a_turn_that_failed_half_way_fails_again_and_names_what_it_said() {
+    let alice = Alice::with_model();
+    let mut broken =
+        Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n");
+    broken
+        .chunks
+        .push(Err(CallFailure::TimedOut { silence_ms: 60_000 }));
+    alice.outbound.answer(Ok(broken));
+    let first = alice.call("runTurn", asks("hi")).unwrap_err();
+    assert_eq!(first.code.name(), "model_failed");
+    assert_eq!(first.details["messageId"], alice.shown()[1]["id"]);
+    assert_eq!(alice.call("runTurn", asks("hi")).unwrap_err(), first);
+    assert_eq!(alice.asked_models(), 1);
+}
+
+#[test]
+fn a_turn_that_reaches_its_steps_says_so() {
+    let alice = Alice::with_model();
+    alice.ok("configureAgent", json!({"maxSteps": 1}));
+    define(&alice, "echo", false);
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outbound.answer(Ok(Said::text(200, "x")));
+    let first = alice.call("runTurn", asks("hi")).unwrap_err();
+    assert_eq!(first.code.name(), "step_limit_reached");
+    assert_eq!(alice.call("runTurn", asks("hi")).unwrap_err(), first);
+}
+
+#[test]
+fn a_turn_that_stops_for_an_approval_or_a_client_says_so() {
+    let alice = Alice::with_model();
+    define(&alice, "pay", true);
+    alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
+    let ran = alice.ok("runTurn", asks("pay"));
+    assert_eq!(ran["finishReason"], "tool-calls");
+    assert_eq!(ran["message"]["parts"][1]["state"], "approval-requested");
+    alice.outbound.answer(calls(&[("c2", "where", json!({}))]));
+    let mut body = asks("where");
+    body["tools"] = json!([{"name": "where", "description": "Where am I?"}]);
+    let ran = alice.ok("runTurn", body);
+    assert_eq!(ran["finishReason"], "tool-calls");
+    assert_eq!(ran["message"]["parts"][1]["state"], "input-available");
+    assert_eq!(alice.ok("runTurn", asks("where")), ran);
+}
+
+#[test]
+fn a_token_asks_for_no_more_than_a_chat_request_may() {
+    let scoped = |operations: &[&str]| {
+        let mut alice = Alice::with_model();
+        alice.caller = Caller::Scoped(TokenScope {
+            session_id: Id::parse("s".to_owned()).ok(),
+            operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
+            expires_at: i64::MAX,
+            ..TokenScope::default()
+        });
+        alice
+    };
+    for (field, value) in [
+        ("model", json!("demo")),
+        ("systemInstructions", json!(["Obey."])),
+        ("tools", json!([{"name": "mine"}])),
+    ] {
+        let alice = scoped(&["runTurn"]);
+        let mut body = asks("hi");
+        body[field] = value;
+        let error = alice.call("runTurn", body).unwrap_err();
+        assert_eq!(error.code.name(), "forbidden", "{field}");
+        assert_eq!(error.details["field"], field);
+    }
+    let alice = scoped(&["runTurn"]);
+    alice.outbound.answer(said("Yes."));
+    alice.ok("runTurn", asks("hi"));
+    assert_eq!(
+        scoped(&["chat"]).refused("runTurn", asks("hi")),
+        "forbidden"
+    );
+    let other = json!({"sessionId": "t", "message": user("hi")});
+    assert_eq!(scoped(&["runTurn"]).refused("runTurn", other), "forbidden");
+}
+
+#[test]
+fn nonsense_is_refused_and_writes_nothing() {
+    let alice = Alice::with_model();
+    let before = alice.db.dump();
+    for (body, field) in [
+        (json!({"sessionId": "s"}), "message"),
+        (json!({"sessionId": "s", "message": "hi"}), "message"),
+        (
+            json!({"sessionId": "s", "message": {"parts": []}}),
+            "message.role",
+        ),
+        (
+            json!({"sessionId": "s", "message": {"role": "assistant", "parts": []}}),
+            "message.role",
+        ),
+        (
+            json!({"sessionId": "s", "message": user("x"), "whenBusy": "soon"}),
+            "whenBusy",
+        ),
+        (
+            json!({"sessionId": "s", "message": user("x"), "tools": [{"name": "no spaces"}]}),
+            "tools[0].name",
+        ),
+        (
+            json!({"sessionId": "s", "message": user("x"), "model": "nobody:m"}),
+            "model",
+        ),
+    ] {
+        let error = alice.call("runTurn", body.clone()).unwrap_err();
+        assert_eq!(error.code.name(), "invalid_request", "{body}");
+        assert_eq!(error.details["field"], field, "{body}");
+    }
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn a_file_holds_no_word_of_who_asked() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello!"));
+    alice.ok("runTurn", asks("hi"));
+    let file = alice.export("s").unwrap();
+    let bob = Alice::with_model();
+    bob.import("s", &file).unwrap();
+    assert_eq!(bob.export("s").unwrap(), file);
+    assert_eq!(bob.refused("runTurn", asks("hi")), "already_exists");
+}
+
+/// The failure that keeps a turn from its end, the code that tells it, and the details
+/// that must survive.
+type Failure = (
+    &'static str,
+    fn(&Alice),
+    &'static str,
+    &'static [&'static str],
+);
+
+#[test]
+fn a_failure_of_a_turn_keeps_its_code_and_its_details() {
+    let failures: &[Failure] = &[
+        (
+            "a damaged event",
+            |alice| {
+                let events = json!([
+                    {"id": "call", "action": "tool_call_request", "toolCalls": [{"id": "c", "name": "t", "arguments": {}}]},
+                    {"action": "tool_result", "toolCallId": "c", "toolName": "t", "content": "r"},
+                ]);
+                alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+                let sql = "UPDATE cf_agents_events SET tool = '{' WHERE id = 'call'";
+                alice.db.run(sql, &[]).unwrap();
+            },
+            "corrupt_row",
+            &["id"],
+        ),
+        (
+            "no key",
+            |alice| {
+                alice
+                    .outbound
+                    .settings
+                    .borrow_mut()
+                    .remove("OPENAI_API_KEY");
+            },
+            "not_configured",
+            &["binding"],
+        ),
+        (
+            "a window that is too small",
+            |alice| {
+                let instructions = ["word ".repeat(2_000)];
+                let settings =
+                    json!({"maxContextTokens": 1_000, "systemInstructions": instructions});
+                alice.ok("configureAgent", settings);
+            },
+            "invalid_request",
+            &["field", "limit", "systemPrompt", "messages"],
+        ),
+        (
+            "a provider that refuses",
+            |alice| alice.outbound.answer(Ok(Said::text(400, "no"))),
+            "model_failed",
+            &["status"],
+        ),
+        (
+            "a day that is spent",
+            |alice| {
+                alice
+                    .outbound
+                    .answer(calls(&[("c", "nothing", json!({"long": "x".repeat(500)}))]));
+                alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
+            },
+            "rate_limited",
+            &["field", "retryAfter"],
+        ),
+    ];
+    for (name, break_it, code, details) in failures {
+        let alice = Alice::with_model();
+        alice.ok("createSession", json!({"id": "s"}));
+        break_it(&alice);
+        let error = alice.call("runTurn", asks("hi")).unwrap_err();
+        assert_eq!(error.code.name(), *code, "{name}: {error:?}");
+        for detail in *details {
+            assert!(
+                error.details.contains_key(*detail),
+                "{name}: {detail} of {error:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The trace of a turn: the headers that its calls carry, and the spans that it leaves.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{calls, define, said, user};
+use base::settings::Setting;
+use base::testing::{Said, wait_for};
+use base::trace::export::{make_queue, send_spans};
+use base::trace::header::{parse_parent, render_hex};
+use base::trace::span::{MAX_WAITING, Span, SpanKind, SpanQueue};
+use base::trace::{Trace, run_in};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+impl Alice {
+    /// An agent whose spans go to a receiver.
+    fn with_receiver() -> Self {
+        let alice = Self::with_model();
+        alice.set(Setting::OtelEndpoint, "https://otel.example/");
+        let queue = make_queue(&alice.outbound).unwrap();
+        assert!(alice.outbound.spans.set(queue).is_ok());
+        alice
+    }
+
+    fn set(&self, setting: Setting, value: &str) {
+        let name = setting.name().to_owned();
+        self.outbound
+            .settings
+            .borrow_mut()
+            .insert(name, value.to_owned());
+    }
+
+    fn spans(&self) -> &SpanQueue {
+        self.outbound.spans.get().unwrap()
+    }
+
+    fn trace_of(&self, flags: &str) -> Rc<Trace> {
+        let header = format!("00-{TRACE}-{CALLER}-{flags}");
+        let parent = parse_parent(Some(&header), Some("vendor=1"));
+        Rc::new(
+            Trace::of_request(
+                parent,
+                self.outbound.spans.get().map(|spans| spans.sampler),
+                &self.host,
+            )
+            .unwrap(),
+        )
+    }
+
+    /// Runs a turn whose request came in a trace.
+    fn says_in(&self, trace: &Rc<Trace>, text: &str) {
+        let body = json!({"id": "s", "message": user(text)});
+        let asking = async { self.begin(&body).unwrap() };
+        let begun = wait_for(run_in(Some(Rc::clone(trace)), asking));
+        self.run_work(begun.work.unwrap());
+    }
+
+    fn header(&self, call: usize, name: &str) -> Option<String> {
+        let calls = self.outbound.calls.borrow();
+        let mut headers = calls[call].headers.iter();
+        headers
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    }
+}
+
+fn attribute(span: &Span, name: &str) -> String {
+    let found = span.attributes.iter().find(|(known, _)| *known == name);
+    format!("{:?}", found.map(|(_, value)| value))
+}
+
+fn find<'a>(spans: &'a [Span], name: &str) -> &'a Span {
+    let names: Vec<&String> = spans.iter().map(|span| &span.name).collect();
+    let found = spans.iter().find(|span| span.name == name);
+    found.unwrap_or_else(|| panic!("{name} in {names:?}"))
+}
+
+#[test]
+fn a_turn_is_in_its_callers_trace_and_so_are_its_calls() {
+    let alice = Alice::with_receiver();
+    define(&alice, "weather", false);
+    alice
+        .outbound
+        .answer(calls(&[("c1", "weather", json!({"city": "Atlantis"}))]));
+    alice
+        .outbound
+        .answer(Ok(Said::text(200, "It sank in Atlantis")));
+    alice.outbound.answer(said("It sank."));
+    let request = alice.trace_of("01");
+    alice.says_in(&request, "How is Atlantis?");
+    let parents: Vec<String> = (0..3)
+        .map(|call| {
+            let header = alice.header(call, "traceparent").unwrap();
+            assert!(header.starts_with(&format!("00-{TRACE}-")) && header.ends_with("-01"));
+            assert_eq!(
+                alice.header(call, "tracestate").as_deref(),
+                Some("vendor=1")
+            );
+            header
+        })
+        .collect();
+    assert!(parents[0] != parents[1] && parents[1] != parents[2] && parents[0] != parents[2]);
+    let spans = alice.spans().take_batch();
+    let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "execute_tool weather",
+            "chat m",
+            "chat m",
+            "invoke_agent alice"
+        ]
+    );
+    let turn = find(&spans, "invoke_agent alice");
+    assert_eq!(
+        (turn.parent, turn.kind),
+        (Some(request.span), SpanKind::Internal)
+    );
+    let spent = &alice.turns("s")[0]["usage"]["outputTokens"];
+    assert_eq!(
+        attribute(turn, "gen_ai.usage.output_tokens"),
+        format!("Some(Number({spent}))")
+    );
+    assert_eq!(
+        attribute(turn, "gen_ai.conversation.id"),
+        "Some(Text(\"s\"))"
+    );
+    for span in &spans {
+        assert_eq!(render_hex(&span.trace_id.0), TRACE);
+        assert!(std::ptr::eq(span, turn) || span.parent == Some(turn.id));
+        assert!(!format!("{span:?}").contains("Atlantis"), "{span:?}");
+    }
+    let chat = find(&spans, "chat m");
+    assert_eq!(
+        attribute(chat, "gen_ai.provider.name"),
+        "Some(Text(\"openai\"))"
+    );
+    let tool = find(&spans, "execute_tool weather");
+    assert_eq!(attribute(tool, "gen_ai.tool.call.id"), "Some(Text(\"c1\"))");
+    let told = &alice.turns("s")[0];
+    assert_eq!(told["traceId"], TRACE);
+}
+
+#[test]
+fn a_message_to_a_server_of_tools_names_the_calls_span_in_itself() {
+    let alice = Alice::with_receiver();
+    let tools = json!([{"name": "a", "description": "A.", "inputSchema": {"type": "object"}}]);
+    alice
+        .define_server(&tools, &json!({"needsApproval": false}))
+        .unwrap();
+    // Without a trace, a message names none.
+    for call in alice.outbound.calls.borrow().iter() {
+        assert!(!call.body.contains("_meta"), "{}", call.body);
+    }
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    let done = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
+    alice.outbound.answer(Said::json(&done));
+    alice.outbound.answer(said("Done."));
+    alice.says_in(&alice.trace_of("01"), "go");
+    let body: Value = {
+        let calls = alice.outbound.calls.borrow();
+        let mut sent = calls.iter().filter(|call| call.body.contains("tools/call"));
+        serde_json::from_str(&sent.next().unwrap().body).unwrap()
+    };
+    let spans = alice.spans().take_batch();
+    let tool = find(&spans, "execute_tool gh_a");
+    let span = render_hex(&tool.id.0);
+    assert_eq!(
+        body["params"]["_meta"],
+        json!({"traceparent": format!("00-{TRACE}-{span}-01"), "tracestate": "vendor=1"})
+    );
+    assert_eq!(body["params"]["name"], "a");
+}
+
+#[test]
+fn content_leaves_only_if_a_setting_says_so_and_then_bounded() {
+    let alice = Alice::with_receiver();
+    alice.set(Setting::OtelCaptureContent, "true");
+    define(&alice, "weather", false);
+    alice
+        .outbound
+        .answer(calls(&[("c1", "weather", json!({"city": "Atlantis"}))]));
+    let long = "It sank. ".repeat(10_000);
+    alice.outbound.answer(Ok(Said::text(200, &long)));
+    alice.outbound.answer(said("It sank."));
+    alice.says_in(&alice.trace_of("01"), "How is Atlantis?");
+    let spans = alice.spans().take_batch();
+    let tool = find(&spans, "execute_tool weather");
+    assert!(attribute(tool, "gen_ai.tool.call.arguments").contains("Atlantis"));
+    let result = attribute(tool, "gen_ai.tool.call.result");
+    assert!(result.contains("It sank.") && result.len() < 9_000);
+    let answers: Vec<String> = spans
+        .iter()
+        .filter(|span| span.name == "chat m")
+        .map(|span| attribute(span, "gen_ai.output.messages"))
+        .collect();
+    assert!(answers[0].contains("tool_call") && answers[1].contains("It sank."));
+}
+
+#[test]
+fn a_trace_that_its_caller_does_not_record_is_passed_on_and_leaves_no_span() {
+    let alice = Alice::with_receiver();
+    alice.outbound.answer(said("Yes."));
+    alice.says_in(&alice.trace_of("00"), "hi");
+    assert!(alice.header(0, "traceparent").unwrap().ends_with("-00"));
+    assert!(alice.spans().is_empty());
+    // Without a receiver, a trace is passed on all the same.
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Yes."));
+    alice.says_in(&alice.trace_of("01"), "hi");
+    assert!(alice.header(0, "traceparent").unwrap().ends_with("-01"));
+    // And without a trace, none is.
+    alice.outbound.answer(said("Yes."));
+    alice.says("hello");
+    assert_eq!(alice.header(1, "traceparent"), None);
+}
+
+#[test]
+fn a_turn_that_is_taken_up_after_a_death_stays_in_its_trace() {
+    let mut alice = Alice::with_receiver();
+    let body = json!({"id": "s", "message": user("Go.")});
+    let request = alice.trace_of("01");
+    let asking = async { drop(alice.begin(&body).unwrap()) };
+    wait_for(run_in(Some(Rc::clone(&request)), asking));
+    alice.dies();
+    for work in alice.look(&alice.db).works {
+        alice.outbound.answer(said("Here."));
+        alice.run_work(work);
+    }
+    assert!(alice.header(0, "traceparent").unwrap().contains(TRACE));
+    let spans = alice.spans().take_batch();
+    let turn = find(&spans, "invoke_agent alice");
+    assert_eq!(turn.parent, Some(request.span));
+    assert_eq!(
+        attribute(turn, "session_agent.turn.recoveries"),
+        "Some(Number(1))"
+    );
+    assert_eq!(alice.turns("s")[0]["traceId"], TRACE);
+}
+
+#[test]
+fn a_failed_turn_is_a_failed_span() {
+    let alice = Alice::with_receiver();
+    alice.says_in(&alice.trace_of("01"), "hi");
+    let spans = alice.spans().take_batch();
+    for name in ["invoke_agent alice", "chat m"] {
+        let (code, sentence) = find(&spans, name).failure.clone().unwrap();
+        assert_eq!(code, "model_failed");
+        assert!(sentence.contains("could not be reached"), "{sentence}");
+    }
+}
+
+#[test]
+fn spans_go_to_the_receiver_alone_with_its_headers() {
+    let alice = Alice::with_receiver();
+    alice.set(Setting::OtelHeaders, "authorization=Bearer%20k");
+    alice.set(Setting::OtelServiceName, "memory");
+    alice.outbound.answer(said("Yes."));
+    alice.says_in(&alice.trace_of("01"), "hi");
+    alice.outbound.answer(Ok(Said::text(200, "{}")));
+    wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
+    let calls = alice.outbound.calls.borrow();
+    let sent = calls.last().unwrap();
+    let place = format!("{:?}", sent.place);
+    assert!(place.contains("https://otel.example/v1/traces"), "{place}");
+    let headers: Vec<&str> = sent.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(headers, ["authorization"], "the request is in no trace");
+    let body: Value = serde_json::from_str(&sent.body).unwrap();
+    let resource = &body["resourceSpans"][0];
+    assert_eq!(
+        resource["resource"]["attributes"][0]["value"]["stringValue"],
+        "memory"
+    );
+    assert_eq!(
+        resource["scopeSpans"][0]["spans"].as_array().unwrap().len(),
+        2
+    );
+    assert!(alice.spans().is_empty());
+}
+
+#[test]
+fn a_receiver_that_fails_is_left_alone_for_a_while_and_loses_spans() {
+    let alice = Alice::with_receiver();
+    let span = || Span::new(&alice.trace_of("01"), "x", SpanKind::Internal, (0, 1));
+    let send = || wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
+    let asked = || alice.outbound.calls.borrow().len();
+    alice.spans().push(span());
+    alice.outbound.answer(Ok(Said::text(503, "later")));
+    send();
+    assert_eq!((asked(), alice.spans().is_empty()), (1, true));
+    alice.spans().push(span());
+    send();
+    assert_eq!((asked(), alice.spans().is_empty()), (1, true));
+    alice.host.advance(5_001);
+    alice.spans().push(span());
+    alice.outbound.answer(Ok(Said::text(200, "")));
+    send();
+    assert_eq!(asked(), 2);
+    // The receiver may ask for a longer pause, but not for ever.
+    for (asked_s, rests_ms) in [(60, 60_000), (i64::MAX, 300_000)] {
+        alice.spans().push(span());
+        alice.outbound.retry_after.replace(Some(asked_s));
+        alice.outbound.answer(Ok(Said::text(429, "")));
+        send();
+        let before = asked();
+        alice.host.advance(rests_ms - 1);
+        alice.spans().push(span());
+        send();
+        assert_eq!(asked(), before);
+        alice.host.advance(1);
+        alice.spans().push(span());
+        alice.outbound.answer(Ok(Said::text(200, "")));
+        send();
+        assert_eq!(asked(), before + 1);
+    }
+    for _ in 0..MAX_WAITING + 3 {
+        alice.spans().push(span());
+    }
+    assert_eq!(alice.spans().dropped(), 3);
+}
+
+#[test]
+fn without_a_receiver_or_with_an_unknown_sampler_nothing_is_recorded() {
+    let alice = Alice::with_model();
+    assert!(make_queue(&alice.outbound).is_none());
+    for address in ["otel.example", "ftp://otel.example", "javascript:1"] {
+        alice.set(Setting::OtelEndpoint, address);
+        assert!(make_queue(&alice.outbound).is_none(), "{address}");
+    }
+    alice.set(Setting::OtelEndpoint, "http://127.0.0.1:4318");
+    assert!(make_queue(&alice.outbound).is_some());
+    alice.set(Setting::OtelTracesSampler, "sometimes");
+    assert!(make_queue(&alice.outbound).is_none());
+    alice.set(Setting::OtelTracesSampler, "always_off");
+    let queue = make_queue(&alice.outbound).unwrap();
+    let trace = Trace::of_request(None, Some(queue.sampler), &alice.host).unwrap();
+    assert!(!trace.is_sampled);
+}

@@ -1,0 +1,161 @@
+//! A tool's definition and its calls: headers, secrets, time and size.
+
+use serde_json::{Value, json};
+
+use super::turns::{calls, said, user};
+use crate::Alice;
+use base::testing::Said;
+
+const SECRET: &str = "hunter2-hunter2";
+
+fn alice() -> Alice {
+    let alice = Alice::with_model();
+    let settings = [
+        ("TOOL_SECRETS", "KEY=https://tools.example"),
+        ("KEY", SECRET),
+        (
+            "TOOL_ORIGINS",
+            "https://tools.example https://other.example",
+        ),
+    ];
+    for (name, value) in settings {
+        let mut there = alice.outbound.settings.borrow_mut();
+        there.insert(name.to_owned(), value.to_owned());
+    }
+    alice
+}
+
+fn tool(more: &Value) -> Value {
+    let mut tool =
+        json!({"name": "echo", "description": "A tool.", "url": "https://tools.example/t"});
+    tool.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    tool
+}
+
+#[test]
+fn a_tool_gets_its_headers_and_nobody_else_sees_the_secret() {
+    let alice = alice();
+    let headers = json!({"Authorization": "Bearer secret:KEY", "x-team": "blue"});
+    let shown = alice.ok("defineTool", tool(&json!({"headers": headers})));
+    let kept = json!({"authorization": "Bearer secret:KEY", "x-team": "blue"});
+    assert_eq!(shown["headers"], kept);
+    assert_eq!(
+        alice.ok("listTools", json!({}))["tools"][0]["headers"],
+        kept
+    );
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice
+        .outbound
+        .answer(Ok(Said::text(401, &format!("Wrong key: {SECRET}"))));
+    alice.outbound.answer(said("It failed."));
+    let chunks = alice.says("go");
+    let calls = alice.outbound.calls.borrow();
+    let sent = |name: &str| {
+        let mut found = calls[1].headers.iter().filter(|(sent, _)| sent == name);
+        found.next().map(|(_, value)| value.as_str())
+    };
+    assert_eq!(sent("authorization"), Some("Bearer hunter2-hunter2"));
+    assert_eq!(sent("x-team"), Some("blue"));
+    assert!(sent("idempotency-key").is_some());
+    // The tool repeated the secret: neither the model, nor the client, nor a table has it.
+    assert!(calls[2].body.contains("Wrong key: [secret]"));
+    for told in [&calls[1].body, &calls[2].body, &json!(chunks).to_string()] {
+        assert!(!told.contains(SECRET), "{told}");
+    }
+    assert!(!alice.db.dump().contains(SECRET));
+}
+
+#[test]
+fn a_secret_that_a_tool_may_not_have_is_refused_when_it_is_defined_and_when_it_is_called() {
+    let alice = alice();
+    let with = |value: &str| json!({"headers": {"authorization": value}});
+    for (more, code) in [
+        (with("secret:OPENAI_API_KEY"), "forbidden"),
+        (with("secret:SESSION_AGENT_TOKEN"), "forbidden"),
+        (with("secret:UNKNOWN"), "forbidden"),
+        (with("Bearer plain"), "invalid_request"),
+        (json!({"headers": {"host": "a"}}), "invalid_request"),
+        (json!({"headers": {"a": 1}}), "invalid_request"),
+        (
+            json!({"url": "https://other.example/", "headers": {"x": "secret:KEY"}}),
+            "forbidden",
+        ),
+    ] {
+        assert_eq!(alice.refused("defineTool", tool(&more)), code, "{more}");
+    }
+    alice.outbound.bindings.borrow_mut().push("S".to_owned());
+    let service =
+        json!({"name": "x", "description": "", "service": "S", "headers": {"x": "secret:KEY"}});
+    assert_eq!(alice.refused("defineTool", service), "forbidden");
+
+    alice.ok("defineTool", tool(&with("secret:KEY")));
+    let mut settings = alice.outbound.settings.borrow_mut();
+    settings.insert(
+        "TOOL_SECRETS".to_owned(),
+        "KEY=https://other.example".to_owned(),
+    );
+    drop(settings);
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outbound.answer(said("It failed."));
+    alice.says("go");
+    let calls = alice.outbound.calls.borrow();
+    assert_eq!(calls.len(), 2, "the tool was not called");
+    assert!(
+        calls[1]
+            .body
+            .contains("goes to https://other.example alone")
+    );
+}
+
+#[test]
+fn a_definition_sets_a_tools_time_and_size_up_to_their_limits() {
+    let alice = alice();
+    for (field, most) in [("timeoutMs", 300_000), ("maxOutputBytes", 524_288)] {
+        for (value, is_taken) in [(0, false), (1, true), (most, true), (most + 1, false)] {
+            let outcome = alice.call("defineTool", tool(&json!({field: value})));
+            assert_eq!(outcome.is_ok(), is_taken, "{field}: {value}");
+            match outcome {
+                Ok(shown) => assert_eq!(shown[field], value),
+                Err(error) => assert_eq!(error.details["field"], field),
+            }
+        }
+    }
+    let limits = |more: &Value| {
+        alice.ok("defineTool", tool(more));
+        alice.outbound.calls.borrow_mut().clear();
+        alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+        alice.outbound.answer(Ok(Said::text(200, "ok")));
+        alice.outbound.answer(said("Done."));
+        alice.says("go");
+        let limits = alice.outbound.calls.borrow()[1].limits;
+        (limits.silence_ms, limits.total_ms, limits.max_bytes)
+    };
+    assert_eq!(limits(&json!({})), (30_000, 300_000, 262_144));
+    assert_eq!(
+        limits(&json!({"timeoutMs": 90_000, "maxOutputBytes": 10})),
+        (90_000, 90_000, 10)
+    );
+}
+
+#[test]
+fn an_approval_is_for_the_headers_that_the_tool_had() {
+    let alice = alice();
+    let define = |team: &str| {
+        let more = json!({"needsApproval": true, "headers": {"x-team": team}});
+        alice.ok("defineTool", tool(&more));
+    };
+    define("blue");
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.says("go");
+    define("red");
+    let mut asking = alice.shown()[1].clone();
+    asking["parts"][1]["state"] = json!("approval-responded");
+    asking["parts"][1]["approval"]["approved"] = json!(true);
+    alice.outbound.answer(said("Nothing was done."));
+    alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
+    let calls = alice.outbound.calls.borrow();
+    assert_eq!(calls.len(), 2, "the tool was not called");
+    assert!(calls[1].body.contains("the approval does not count"));
+}

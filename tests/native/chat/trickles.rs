@@ -1,0 +1,198 @@
+//! Anybody who is asked may send bytes for ever that say nothing, or next to nothing. The
+//! asker comes to an end, and is told why.
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use super::turns::{calls, said};
+use crate::Alice;
+use base::testing::{Said, Trickle};
+
+/// The longest that a call may take: half an hour, for a model that keeps on talking.
+const LONGEST_MS: i64 = 30 * 60_000;
+
+/// The longest of a model that says nothing.
+const MUTE_MS: i64 = 2 * 60_000;
+
+/// Pieces that say nothing to anybody.
+const NOTHING: &[&str] = &[
+    ": waiting\n\n",
+    "\n",
+    " ",
+    ":",
+    "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+    "data: {\"choices\":[{\"delta\":{}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"content\":\"\"}}]}\n\n",
+    "data:\n\n",
+    "{",
+    "[1,",
+    "retry: 1\n\n",
+    "x",
+];
+
+/// A model that says a letter now and then.
+const LETTER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+
+fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
+    *alice.outbound.trickle.borrow_mut() = Some(Rc::new(Trickle {
+        piece: piece.as_bytes().to_vec(),
+        pause_ms,
+    }));
+}
+
+/// A door's name, an agent that has it, and the act that opens it.
+type Door = (&'static str, fn() -> Alice, fn(&Alice));
+
+/// The doors through which somebody outside may be asked.
+const DOORS: &[Door] = &[
+    ("a model of OpenAI's kind", Alice::with_model, talks),
+    ("Anthropic", || with_model("anthropic:claude"), talks),
+    ("Workers AI", || with_model("workers-ai:@cf/x/y"), talks),
+    ("a tool", with_tool, talks),
+    ("a server of tools", with_server, talks),
+    (
+        "a server of tools that begins",
+        Alice::with_model,
+        |alice| {
+            drop(alice.call(
+                "defineTool",
+                json!({"name": "gh", "mcp": "https://tools.example/mcp"}),
+            ));
+        },
+    ),
+    ("a home", with_home, |alice| {
+        drop(alice.call("renderPrompt", json!({})));
+    }),
+    ("a home that a tool asks", with_home, |alice| {
+        drop(alice.call("setBlock", json!({"label": "notes", "content": "x"})));
+    }),
+    ("a summary", with_long_talk, |alice| {
+        drop(alice.call("compact", json!({"sessionId": "s"})));
+    }),
+    ("an embedding", with_entries, |alice| {
+        drop(alice.call("searchContext", json!({"label": "kb", "query": "rain"})));
+    }),
+    ("who hears of a turn's end", with_callback, |alice| {
+        alice.calls_back();
+    }),
+];
+
+fn talks(alice: &Alice) {
+    drop(alice.says("Hi."));
+    assert!(!alice.has_turn_rows());
+}
+
+fn with_model(model: &str) -> Alice {
+    let alice = Alice::with_model();
+    let settings = [("MODEL", model), ("ANTHROPIC_API_KEY", "k")];
+    for (name, value) in settings {
+        let mut settings = alice.outbound.settings.borrow_mut();
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    alice.outbound.bindings.borrow_mut().push("AI".to_owned());
+    alice
+}
+
+fn with_tool() -> Alice {
+    let alice = Alice::with_model();
+    super::turns::define(&alice, "t", false);
+    alice.outbound.answer(calls(&[("c1", "t", json!({}))]));
+    alice
+}
+
+fn with_server() -> Alice {
+    let alice = Alice::with_model();
+    let tools = json!([{"name": "a", "inputSchema": {"type": "object"}}]);
+    alice
+        .define_server(&tools, &json!({"needsApproval": false}))
+        .unwrap();
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    alice
+}
+
+fn with_home() -> Alice {
+    let alice = Alice::with_model();
+    alice
+        .outbound
+        .bindings
+        .borrow_mut()
+        .push("NOTES".to_owned());
+    alice.outbound.answer(Said::json(&json!({})));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
+    );
+    alice
+}
+
+fn with_long_talk() -> Alice {
+    let alice = Alice::with_model();
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok(
+        "configureCompaction",
+        json!({"tailTokenBudget": 10, "protectHead": 0}),
+    );
+    alice.say(&["one two three"; 60]);
+    alice
+}
+
+fn with_entries() -> Alice {
+    let alice = with_model("openai:m").embedding_by("openai:e");
+    alice.ok("configureAgent", json!({"vectors": true}));
+    alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
+    alice.embeds(&[[1.0, 0.0, 0.0]]);
+    alice.keep("a", "Rain falls.");
+    alice.outbound.answers.borrow_mut().clear();
+    alice
+}
+
+fn with_callback() -> Alice {
+    let alice = Alice::called_back();
+    alice.outbound.answer(said("Hello."));
+    drop(alice.says("Hi."));
+    alice
+}
+
+#[test]
+fn an_answer_that_says_nothing_comes_to_an_end_at_every_door() {
+    for (door, furnish, ask) in DOORS {
+        let mut trickled = 0;
+        for piece in NOTHING {
+            for pause_ms in [10, 900, 20_000, 59_000] {
+                let alice = furnish();
+                with_trickle(&alice, piece, pause_ms);
+                ask(&alice);
+                let spent_ms = alice.outbound.trickled_ms.get();
+                assert!(spent_ms <= 5 * 60_000, "{door}, {piece:?}: {spent_ms} ms");
+                trickled = trickled.max(spent_ms);
+            }
+        }
+        assert!(trickled > 0, "{door} was not asked");
+    }
+}
+
+#[test]
+fn a_model_that_sends_comments_alone_fails_its_turn_by_name() {
+    let alice = Alice::with_model();
+    with_trickle(&alice, ": waiting\n\n", 10_000);
+    let chunks = alice.says("Hi.");
+    let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
+    assert!(error.contains("it said nothing for 120 s"), "{error}");
+    assert_eq!(alice.outbound.trickled_ms.get(), MUTE_MS);
+}
+
+#[test]
+fn a_model_that_says_a_letter_now_and_then_is_heard_for_half_an_hour() {
+    let alice = Alice::with_model();
+    with_trickle(&alice, LETTER, 50_000);
+    let chunks = alice.says("Hi.");
+    let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
+    assert!(
+        error.contains("its answer took longer than 1800 s"),
+        "{error}"
+    );
+    assert_eq!(alice.outbound.trickled_ms.get(), LONGEST_MS);
+    // The words of the model before the end are kept.
+    assert_eq!(alice.events()[1]["content"], "a".repeat(36));
+}

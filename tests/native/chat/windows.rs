@@ -1,0 +1,354 @@
+//! The part of a long conversation that a turn sends: the window, the compaction before
+//! it is full, and a model that refuses the length.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{kinds, text_of, user};
+use api::dispatch::follow_up;
+use base::ids::Id;
+use base::outbound::CallFailure;
+use base::testing::{Said, cut_off, wait_for};
+use base::tokens::estimate;
+use chat::run::cycle::run;
+use chat::run::take_up::take_up_some;
+
+const NOTICE: &str = "are not shown here";
+
+/// An answer without a report of tokens.
+pub fn answered(text: &str) -> Result<Said, CallFailure> {
+    let chunk = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
+    Ok(Said::stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n")))
+}
+
+pub fn refused(sent: i64, most: i64) -> Result<Said, CallFailure> {
+    let message = format!(
+        "This model's maximum context length is {most} tokens. However, your messages resulted in {sent} tokens. Please reduce the length of the messages."
+    );
+    let error = json!({"error": {"message": message, "type": "invalid_request_error", "code": "context_length_exceeded"}});
+    Ok(Said::text(400, &error.to_string()))
+}
+
+fn long_text(number: usize) -> String {
+    format!(
+        "Message {number}: {}",
+        "some words to fill the window ".repeat(8)
+    )
+}
+
+impl Alice {
+    /// An agent whose model has a window of so many tokens; a quarter is for the answer.
+    fn with_window(tokens: i64) -> Self {
+        let alice = Self::with_model();
+        alice.ok("configureAgent", json!({"maxContextTokens": tokens}));
+        alice
+    }
+
+    fn ask(&self, number: usize, text: &str) -> Vec<Value> {
+        let parts = json!([{"type": "text", "text": text}]);
+        self.chat(json!({"id": "s", "message": {"id": format!("u{number}"), "role": "user", "parts": parts}}))
+    }
+
+    /// Turns that the model answers.
+    fn talk(&self, turns: std::ops::Range<usize>) {
+        for number in turns {
+            self.outbound.answer(answered(&format!("Answer {number}.")));
+            let chunks = self.ask(number, &long_text(number));
+            assert_eq!(text_of(&chunks), format!("Answer {number}."), "{chunks:?}");
+        }
+    }
+
+    /// The messages of every request so far.
+    fn requests(&self) -> Vec<Vec<Value>> {
+        let calls = self.outbound.calls.borrow();
+        // Calls of tools have no messages.
+        let messages = calls.iter().filter_map(|call| {
+            let body: Value = serde_json::from_str(&call.body).unwrap();
+            body["messages"].as_array().cloned()
+        });
+        messages.collect()
+    }
+
+    fn follow_up(&self) {
+        let id = Id::parse("s".to_owned()).unwrap();
+        let _ = wait_for(follow_up(&self.agent(&self.db), &id));
+    }
+
+    fn compactions(&self) -> usize {
+        let told = self.ok("getCompactions", json!({"sessionId": "s"}));
+        told["compactions"].as_array().unwrap().len()
+    }
+}
+
+fn tokens(request: &[Value]) -> i64 {
+    let contents = request.iter().map(|message| &message["content"]);
+    contents
+        .map(|content| estimate(content.as_str().unwrap_or_default()))
+        .sum()
+}
+
+#[test]
+fn the_text_before_the_newest_message_stays_until_the_window_is_full() {
+    let alice = Alice::with_window(2_000);
+    alice.ok("configureCompaction", json!({"compactAfter": null}));
+    alice.talk(0..80);
+    let requests = alice.requests();
+    let mut moves = Vec::new();
+    for (number, pair) in requests.windows(2).enumerate() {
+        let (before, now) = (&pair[0], &pair[1]);
+        assert!(tokens(now) <= 1_500, "{number}: {}", tokens(now));
+        if !now.starts_with(before) {
+            // The window was full, and is 70 % full at most.
+            assert!(tokens(before) > 1_300, "{number}: {}", tokens(before));
+            assert!(tokens(now) <= 1_050 + 80, "{number}: {}", tokens(now));
+            assert!(now[0]["content"].as_str().unwrap().contains(NOTICE));
+            moves.push(number);
+        }
+    }
+    // A turn takes some 70 tokens, so the window moves with about every seventh.
+    assert!((5..=20).contains(&moves.len()), "{moves:?}");
+    assert_eq!(alice.actions().len(), 160);
+}
+
+#[test]
+fn the_conversation_is_compacted_before_the_window_is_full() {
+    let alice = Alice::with_window(2_000);
+    for number in 0..60 {
+        alice.talk(number..number + 1);
+        alice.outbound.answer(answered("SUMMARY"));
+        alice.follow_up();
+        alice.outbound.answers.borrow_mut().clear();
+    }
+    assert!(alice.compactions() >= 1);
+    let requests = alice.requests();
+    let turns = requests.iter().filter(|request| request.len() > 1);
+    for request in turns {
+        assert!(tokens(request) <= 1_500);
+        assert!(
+            !request
+                .iter()
+                .any(|message| message.to_string().contains(NOTICE))
+        );
+    }
+    let newest = requests
+        .iter()
+        .rev()
+        .find(|request| request.len() > 1)
+        .unwrap();
+    assert!(newest.iter().any(|message| message["content"] == "SUMMARY"));
+    assert_eq!(alice.events().len(), 120);
+}
+
+#[test]
+fn a_caller_that_switches_compaction_off_has_none_and_is_told_what_is_missing() {
+    let alice = Alice::with_window(2_000);
+    alice.ok("configureCompaction", json!({"compactAfter": null}));
+    alice.talk(0..40);
+    alice.follow_up();
+    assert_eq!(alice.compactions(), 0);
+    let last = alice.requests().pop().unwrap();
+    assert!(last[0]["content"].as_str().unwrap().contains(NOTICE));
+}
+
+#[test]
+fn a_refusal_for_length_leads_to_one_compaction_and_one_more_try() {
+    let alice = Alice::with_model();
+    alice.talk(0..20);
+    alice.outbound.answer(refused(9_000, 4_500));
+    // The middle of the conversation is summarised in three parts.
+    for _ in 0..3 {
+        alice.outbound.answer(answered("SUMMARY"));
+    }
+    alice.outbound.answer(answered("Here."));
+    let chunks = alice.says("And now?");
+    assert_eq!(
+        kinds(&chunks),
+        [
+            "start",
+            "start-step",
+            "text-start",
+            "text-delta",
+            "text-end",
+            "finish-step",
+            "finish"
+        ]
+    );
+    assert_eq!(text_of(&chunks), "Here.");
+    let requests = alice.requests();
+    let (first, second) = (&requests[20], &requests[24]);
+    assert_eq!(requests.len(), 25);
+    assert!(
+        requests[21][0]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("Summarise")
+    );
+    assert!(
+        tokens(second) * 2 <= tokens(first) + 40,
+        "{} {}",
+        tokens(first),
+        tokens(second)
+    );
+    assert!(second.iter().any(|message| message["content"] == "SUMMARY"));
+    assert_eq!(alice.compactions(), 1);
+    // The lesson holds: the next turn is not refused.
+    alice.talk(30..31);
+    assert!(tokens(alice.requests().last().unwrap()) * 2 <= tokens(first) + 40);
+}
+
+#[test]
+fn a_summary_that_fails_keeps_no_turn_from_its_answer() {
+    let alice = Alice::with_model();
+    alice.talk(0..20);
+    alice.outbound.answer(refused(9_000, 4_500));
+    alice.outbound.answer(Ok(Said::text(500, "no")));
+    alice.outbound.answer(answered("Here."));
+    assert_eq!(text_of(&alice.says("And now?")), "Here.");
+    assert_eq!(alice.compactions(), 0);
+    let last = alice.requests().pop().unwrap();
+    assert!(last[0]["content"].as_str().unwrap().contains(NOTICE));
+}
+
+#[test]
+fn a_second_refusal_ends_the_turn_and_the_next_turn_sends_less() {
+    let alice = Alice::with_model();
+    alice.ok("configureCompaction", json!({"compactAfter": null}));
+    alice.talk(0..20);
+    alice.outbound.answer(refused(9_000, 8_000));
+    alice.outbound.answer(refused(9_000, 8_000));
+    let chunks = alice.says("And now?");
+    let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
+    assert!(
+        error.contains("refused again") && error.contains("`maxContextTokens`"),
+        "{error}"
+    );
+    assert!(!alice.has_turn_rows());
+    alice.talk(30..31);
+    let sizes: Vec<i64> = alice
+        .requests()
+        .iter()
+        .map(|request| tokens(request))
+        .collect();
+    assert!(sizes[21] < sizes[20] && sizes[22] < sizes[21], "{sizes:?}");
+}
+
+#[test]
+fn an_answer_that_begins_with_the_refusal_is_one() {
+    let alice = Alice::with_model();
+    alice.talk(0..10);
+    let error = json!({"error": {"message": "the request exceeds the available context size", "type": "exceed_context_size_error", "n_prompt_tokens": 2_000, "n_ctx": 1_000, "code": 400}});
+    alice
+        .outbound
+        .answer(Ok(Said::stream(&format!("data: {error}\n\n"))));
+    for _ in 0..2 {
+        alice.outbound.answer(answered("SUMMARY"));
+    }
+    alice.outbound.answer(answered("Here."));
+    assert_eq!(text_of(&alice.says("And now?")), "Here.");
+}
+
+#[test]
+fn whenever_the_object_dies_the_turn_makes_room_and_ends_once() {
+    const PARTS: usize = 3;
+    let answer = |alice: &Alice, number: usize| {
+        alice.outbound.answer(match number {
+            0 => refused(9_000, 4_500),
+            1..=PARTS => answered("SUMMARY"),
+            _ => answered("Here."),
+        });
+    };
+    for lived in 0..PARTS + 2 {
+        let mut alice = Alice::with_model();
+        alice.talk(0..20);
+        alice.outbound.falls_silent.set(true);
+        (0..lived).for_each(|number| answer(&alice, number));
+        let message = user("And now?");
+        let begun = alice
+            .begin(&json!({"id": "s", "message": message}))
+            .unwrap();
+        cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
+        drop(begun.listener);
+        alice.dies();
+        // A compaction that was not finished begins again; the answers from before stay.
+        let first = match lived {
+            0 => 0,
+            lived if lived <= PARTS => 1,
+            _ => PARTS + 1,
+        };
+        (first..PARTS + 2).for_each(|number| answer(&alice, number));
+        let works = take_up_some(&alice.agent(&alice.db)).works;
+        assert_eq!(works.len(), 1, "{lived}");
+        for work in works {
+            alice.run_work(work);
+        }
+        assert!(!alice.has_turn_rows());
+        let actions = alice.actions();
+        assert_eq!(actions[40..], ["user_message", "agent_message"], "{lived}");
+        assert_eq!(alice.events()[41]["content"], "Here.");
+        assert_eq!(alice.compactions(), 1, "{lived}");
+    }
+}
+
+#[test]
+fn a_window_smaller_than_the_prompt_is_an_error_that_says_the_sizes() {
+    let alice = Alice::with_window(1_000);
+    alice.ok(
+        "configureAgent",
+        json!({"systemInstructions": ["word ".repeat(1_000)]}),
+    );
+    let chunks = alice.says("hi");
+    let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
+    for part in ["`maxContextTokens`", "750 tokens", "1300 tokens"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(alice.outbound.calls.borrow().is_empty());
+    alice.ok("configureAgent", json!({"maxContextTokens": 4_000}));
+    alice.talk(0..1);
+}
+
+#[test]
+fn a_long_output_is_cut_for_a_small_window_and_whole_in_the_log() {
+    let alice = Alice::with_window(4_000);
+    alice.talk(0..3);
+    crate::chat::turns::define(&alice, "t", false);
+    alice
+        .outbound
+        .answer(crate::chat::turns::calls(&[("c1", "t", json!({}))]));
+    let output = "line of output ".repeat(13_000);
+    alice.outbound.answer(Ok(Said::text(200, &output)));
+    alice.outbound.answer(answered("Long."));
+    assert!(text_of(&alice.says("Read it.")).ends_with("Long."));
+    let last = alice.requests().pop().unwrap();
+    assert!(tokens(&last) <= 3_000, "{}", tokens(&last));
+    // The rest of the conversation stays.
+    assert!(
+        last.iter()
+            .any(|message| message["content"] == long_text(0).as_str())
+    );
+    let events = alice.events();
+    let result = events
+        .iter()
+        .find(|event| event["action"] == "tool_result")
+        .unwrap();
+    assert_eq!(result["content"], output.as_str());
+}
+
+#[test]
+fn files_are_named_when_the_window_moves() {
+    let alice = Alice::with_window(4_000);
+    alice.ok("configureCompaction", json!({"compactAfter": null}));
+    let parts = json!([{"type": "text", "text": "See."}, {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"}]);
+    alice.outbound.answer(answered("Seen."));
+    alice.chat(json!({"id": "s", "message": {"id": "p", "role": "user", "parts": parts}}));
+    let has_file = || {
+        let last = alice.outbound.calls.borrow().last().unwrap().body.clone();
+        (
+            last.contains("data:image/png"),
+            last.contains("a.png, image/png; shown earlier"),
+        )
+    };
+    alice.talk(0..5);
+    assert_eq!(has_file(), (true, false));
+    alice.talk(5..32);
+    assert_eq!(has_file(), (false, true));
+}

@@ -1,0 +1,65 @@
+//! `buildWorkingContext` with `asTurn` says what the next turn sends, to the letter.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::caching::{agent, answer, asked};
+use models::choice::Provider;
+
+/// An agent with all kinds of tools, and a question that is not answered yet.
+fn furnished(provider: Provider) -> Alice {
+    let alice = agent(provider);
+    let mut bindings = alice.outbound.bindings.borrow_mut();
+    bindings.push("TOOLS".to_owned());
+    drop(bindings);
+    alice.ok(
+        "configureAgent",
+        json!({"systemInstructions": ["Be brief."], "temperature": 0.5, "maxOutputTokens": 300}),
+    );
+    alice.ok(
+        "defineTool",
+        json!({"name": "weather", "description": "Tells the weather.", "service": "TOOLS",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}),
+    );
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            {"id": "q", "action": "user_message", "content": "Rain?"},
+            {"id": "a", "action": "agent_message", "content": "Some."},
+            {"id": "r", "action": "user_message", "content": "And tomorrow?"}]}),
+    );
+    alice
+}
+
+fn next(alice: &Alice) -> Value {
+    alice.ok(
+        "buildWorkingContext",
+        json!({"sessionId": "s", "asTurn": true}),
+    )
+}
+
+#[test]
+fn the_next_turns_request_is_shown_to_the_letter_for_every_provider() {
+    for provider in Provider::ALL {
+        let alice = furnished(provider);
+        let shown = next(&alice);
+        alice.outbound.answer(Ok(answer(provider, "Sun.", None)));
+        alice.chat(
+            json!({"id": "s", "trigger": "regenerate-message", "messageId": "r", "messages": []}),
+        );
+        let sent = asked(&alice, provider);
+        assert_eq!(shown["modelInput"], sent[0], "{provider:?}");
+        let tools = shown["tools"].as_array().unwrap();
+        assert!(tools.iter().any(|tool| tool["name"] == "weather"));
+        assert!(tools.iter().any(|tool| tool["name"] == "set_context"));
+    }
+}
+
+#[test]
+fn looking_at_the_next_request_writes_nothing() {
+    let alice = furnished(Provider::OpenAi);
+    let before = alice.db.dump();
+    next(&alice);
+    assert_eq!(alice.db.dump(), before);
+}

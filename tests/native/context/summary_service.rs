@@ -1,0 +1,118 @@
+//! Summaries by a service binding (`summarize`), whose answers are scripted.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use base::outbound::{CallFailure, Endpoint};
+use base::testing::Said;
+
+/// An agent with much to summarise.
+fn talkative() -> Alice {
+    let alice = Alice::with_session();
+    alice
+        .outbound
+        .bindings
+        .borrow_mut()
+        .push("SUMMARISER".to_owned());
+    let said: Vec<String> = (0..10)
+        .map(|number| format!("{number} {}", "word ".repeat(50)))
+        .collect();
+    alice.say(&said.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.ok(
+        "configureCompaction",
+        json!({"protectHead": 1, "tailTokenBudget": 0}),
+    );
+    alice
+}
+
+fn served() -> Alice {
+    let alice = talkative();
+    alice.ok(
+        "configureAgent",
+        json!({"summaryModel": "openai:small", "summarize": {"service": "SUMMARISER"}}),
+    );
+    alice
+}
+
+fn compact(alice: &Alice) -> Value {
+    alice.ok("compact", json!({"sessionId": "s"}))
+}
+
+#[test]
+fn a_service_writes_the_summary_in_place_of_a_model() {
+    let alice = served();
+    alice
+        .outbound
+        .answer(Said::json(&json!({"summary": "They said ten numbers."})));
+    let outcome = compact(&alice);
+    assert_eq!(outcome["reason"], "compacted", "{outcome}");
+    assert_eq!(outcome["compaction"]["summary"], "They said ten numbers.");
+    let calls = alice.outbound.calls.borrow();
+    assert_eq!(calls.len(), 1);
+    let Endpoint::Service { binding, path } = &calls[0].place else {
+        panic!("{:?}", calls[0].place);
+    };
+    assert_eq!(
+        (binding.as_str(), path.as_str()),
+        ("SUMMARISER", "summarize")
+    );
+    let asked: Value = serde_json::from_str(&calls[0].body).unwrap();
+    assert_eq!(asked["agent"], "alice");
+    assert!(asked["prompt"].as_str().unwrap().contains("5 word"));
+    assert!(asked["maxTokens"].as_i64().unwrap() > 0);
+    drop(calls);
+    // Its tokens are estimated, and count under its own name.
+    let usage = alice.ok("getUsage", json!({"by": "model"}))["usage"].clone();
+    assert_eq!(usage.as_array().unwrap().len(), 1);
+    assert_eq!(usage[0]["model"], "service:SUMMARISER");
+    assert!(usage[0]["inputTokens"].as_i64().unwrap() > 100);
+}
+
+type Answer = fn() -> Result<Said, CallFailure>;
+
+#[test]
+fn whatever_a_service_answers_nothing_is_lost_and_nothing_of_it_is_repeated() {
+    let answers: [Answer; 6] = [
+        || Said::json(&json!({"summary": 7})),
+        || Said::json(&json!(["secret"])),
+        || Ok(Said::text(500, "secret")),
+        || Ok(Said::text(200, "secret")),
+        || Said::json(&json!({"summary": "secret".repeat(50_000)})),
+        || {
+            Err(CallFailure::TimedOut {
+                silence_ms: 120_000,
+            })
+        },
+    ];
+    for answer in answers {
+        let alice = served();
+        let before = alice.events();
+        alice.outbound.answer(answer());
+        let outcome = compact(&alice);
+        assert_eq!(outcome["reason"], "summariser_failed", "{outcome}");
+        assert_eq!(outcome["error"]["code"], "model_failed");
+        assert!(!outcome.to_string().contains("secret"), "{outcome}");
+        assert_eq!(alice.events(), before);
+    }
+}
+
+#[test]
+fn a_service_is_bound_and_an_empty_object_lifts_the_deployed_one() {
+    let alice = talkative();
+    let error = alice
+        .call(
+            "configureAgent",
+            json!({"summarize": {"service": "NOBODY"}}),
+        )
+        .unwrap_err();
+    assert_eq!(error.code.name(), "not_configured");
+    alice.outbound.settings.borrow_mut().insert(
+        "AGENT_DEFAULTS".to_owned(),
+        json!({"summarize": {"service": "SUMMARISER"}}).to_string(),
+    );
+    let config = alice.ok("getConfig", json!({}));
+    assert_eq!(config["summarize"]["service"], "SUMMARISER");
+    let config = alice.ok("configureAgent", json!({"summarize": {}}));
+    assert_eq!(config["summarize"], Value::Null);
+    assert_eq!(config["origins"]["summarize"], "agent");
+}

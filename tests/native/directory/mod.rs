@@ -1,0 +1,380 @@
+//! The directory of agents, as agents and callers see it. The parts are real, and so are the
+//! agents.
+
+use serde_json::{Value, json};
+
+use crate::memory::agents::Town;
+use base::columns::find_value;
+use base::database::Database as _;
+use base::error::Code;
+use base::testing::{Dice, wait_for};
+use directory::ListedAgent;
+use directory::list::{AgentPage, list_agents};
+
+fn town(names: &[&'static str]) -> Town {
+    let town = Town::of(names);
+    town.script
+        .bindings
+        .borrow_mut()
+        .push("DIRECTORY".to_owned());
+    town
+}
+
+/// A town whose agents all stand in the directory.
+fn listed(names: &[&'static str]) -> Town {
+    let town = town(names);
+    for name in names {
+        assert_eq!(wait_for(town.member(name).join()), Ok(None));
+    }
+    town
+}
+
+fn page(town: &Town, prefix: &str, after: &str, limit: usize) -> AgentPage {
+    wait_for(list_agents(town, prefix, after, limit)).unwrap()
+}
+
+fn names(agents: &[ListedAgent]) -> Vec<String> {
+    agents.iter().map(|agent| agent.name.clone()).collect()
+}
+
+/// All agents whose names begin so, in pages of this size.
+fn all(town: &Town, prefix: &str, limit: usize) -> Vec<String> {
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = page(town, prefix, &after, limit);
+        assert!(page.agents.len() <= limit);
+        found.extend(names(&page.agents));
+        match page.cursor {
+            Some(cursor) => after = cursor,
+            None => return found,
+        }
+    }
+}
+
+#[test]
+fn a_page_of_any_size_and_any_beginning_is_a_piece_of_the_sorted_list() {
+    const NAMES: [&str; 16] = [
+        "user",
+        "user-x",
+        "user:",
+        "user:1",
+        "user:10:a",
+        "user:2",
+        "userA",
+        "a",
+        "a:",
+        "a:b:c",
+        "b",
+        "zebra:1",
+        "ä:1",
+        "ä",
+        "user:1:z",
+        "\u{10ffff}",
+    ];
+    let mut dice = Dice(7);
+    for _ in 0..20 {
+        let some: Vec<&'static str> = NAMES.into_iter().filter(|_| dice.roll(3) > 0).collect();
+        let town = listed(&some);
+        for prefix in [
+            "", "u", "user", "user:", "user:1", "a", "ä:", "nobody", "nobody:",
+        ] {
+            let mut sorted: Vec<String> = some
+                .iter()
+                .filter(|name| name.starts_with(prefix))
+                .map(|name| (*name).to_owned())
+                .collect();
+            sorted.sort();
+            for limit in [1, 2, 3, 100] {
+                assert_eq!(
+                    all(&town, prefix, limit),
+                    sorted,
+                    "{prefix} by {limit}: {some:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_looks_again_writes_nothing() {
+    let town = listed(&["user:1"]);
+    let part = town.part("part:user:");
+    let before = part.dump();
+    assert_eq!(wait_for(town.member("user:1").join()), Ok(None));
+    assert_eq!(part.dump(), before);
+}
+
+#[test]
+fn an_agent_that_the_directory_did_not_hear_tries_again() {
+    let town = town(&["user:1"]);
+    town.are_parts_silent.set(true);
+    assert!(wait_for(town.member("user:1").join()).is_err());
+    town.are_parts_silent.set(false);
+    assert_eq!(all(&town, "", 10), Vec::<String>::new());
+    assert_eq!(wait_for(town.member("user:1").join()), Ok(None));
+    assert_eq!(all(&town, "", 10), ["user:1"]);
+}
+
+#[test]
+fn what_has_left_is_in_no_part_and_the_next_of_its_name_is() {
+    let town = listed(&["user:1", "plain"]);
+    for name in ["user:1", "plain"] {
+        wait_for(town.member(name).leave()).unwrap();
+    }
+    assert!(!town.part("part:user:").dump().contains("user"));
+    assert!(!town.part("parts").dump().contains("plain"));
+    assert_eq!(all(&town, "", 10), Vec::<String>::new());
+    // It was not destroyed after all: after a while it says that it is there.
+    assert!(matches!(wait_for(town.member("user:1").join()), Ok(Some(ms)) if ms > 0));
+    town.host.advance(60_000);
+    assert_eq!(wait_for(town.member("user:1").join()), Ok(None));
+    assert_eq!(all(&town, "", 10), ["user:1"]);
+}
+
+#[test]
+fn a_name_that_is_listed_and_has_no_agent_is_written_out_when_it_is_erased() {
+    let town = listed(&["user:1"]);
+    let sql = "DELETE FROM cf_agents_config WHERE key = 'directory'";
+    town.member("user:1").db.run(sql, &[]).unwrap();
+    town.ok("user:1", "destroy", json!({"confirm": "user:1"}));
+    assert_eq!(all(&town, "", 10), Vec::<String>::new());
+}
+
+#[test]
+fn without_the_directorys_word_nothing_is_destroyed() {
+    let town = listed(&["user:1"]);
+    town.ok("user:1", "createSession", json!({"id": "s"}));
+    town.are_parts_silent.set(true);
+    let error = town
+        .call("user:1", "destroy", json!({"confirm": "user:1"}))
+        .unwrap_err();
+    assert_eq!(error.code, Code::StorageFailed);
+    assert!(
+        error.message.contains("nothing was destroyed"),
+        "{}",
+        error.message
+    );
+    town.are_parts_silent.set(false);
+    assert_eq!(
+        town.ok("user:1", "getSession", json!({"sessionId": "s"}))["id"],
+        "s"
+    );
+    assert_eq!(wait_for(town.member("user:1").join()), Ok(None));
+    assert_eq!(all(&town, "", 10), ["user:1"]);
+}
+
+#[test]
+fn a_part_that_could_not_say_that_it_is_empty_says_so_later() {
+    use directory::part::DirectoryPart;
+    let town = listed(&["user:1"]);
+    let db = town.part("part:user:");
+    let part = DirectoryPart {
+        name: "part:user:",
+        db: db.as_ref(),
+        host: &town.host,
+        outbound: &town,
+    };
+    let sql = "SELECT life FROM cf_agents_directory WHERE name = 'user:1'";
+    let life: Option<String> = find_value(db.as_ref(), sql, &[]).unwrap();
+    town.are_parts_silent.set(true);
+    let left = json!({"do": "leave", "name": "user:1", "life": life}).to_string();
+    wait_for(part.answer(left.as_bytes())).unwrap();
+    // The alarm of the part tells the root.
+    assert_eq!(part.has_news(), Ok(true));
+    assert_eq!(wait_for(part.wake()), Ok(true));
+    town.are_parts_silent.set(false);
+    assert_eq!(wait_for(part.wake()), Ok(false));
+    assert!(!town.part("parts").dump().contains("user:"));
+}
+
+#[test]
+fn a_late_word_about_an_earlier_life_changes_nothing() {
+    let town = listed(&["user:1"]);
+    let left = json!({"do": "leave", "name": "user:1", "life": "l-another"}).to_string();
+    wait_for(town.ask_part("part:user:", &left)).unwrap();
+    assert_eq!(all(&town, "", 10), ["user:1"]);
+}
+
+#[test]
+fn a_look_at_a_part_that_nobody_has_used_makes_no_table() {
+    let town = town(&["a"]);
+    assert_eq!(all(&town, "user:", 10), Vec::<String>::new());
+    assert_eq!(town.part("part:user:").dump(), "");
+}
+
+#[test]
+fn a_page_among_a_million_agents_reads_as_many_rows_as_it_shows() {
+    let town = listed(&["user:0"]);
+    let part = town.part("part:user:");
+    part.run(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000000)
+         INSERT INTO cf_agents_directory (name, life, created_at)
+         SELECT printf('user:%07d:x', n), 'l', 0 FROM numbers",
+        &[],
+    )
+    .unwrap();
+    part.take_costs();
+    let page = page(&town, "user:0500", "", 100);
+    assert_eq!(page.agents.len(), 100);
+    assert_eq!(page.agents[0].name, "user:0500000:x");
+    assert_eq!(page.agents[99].name, "user:0500099:x");
+    let (reads, _) = part.take_costs();
+    assert!(reads < 400, "{reads} rows of a million");
+}
+
+#[test]
+fn a_search_asks_the_agents_of_one_beginning_alone() {
+    let town = listed(&["user:1:a", "user:1:b", "user:2:a"]);
+    for name in ["user:1:a", "user:1:b", "user:2:a"] {
+        town.ok(name, "createSession", json!({"id": "s"}));
+        let event =
+            json!({"action": "user_message", "content": format!("The window seat of {name}.")});
+        town.ok(
+            name,
+            "appendEvents",
+            json!({"sessionId": "s", "events": [event]}),
+        );
+    }
+    let input = json!({"prefix": "user:1:", "query": "window"});
+    let found = town.ok("user:2:a", "searchAgents", input);
+    assert_eq!(found["agents"], json!(["user:1:a", "user:1:b"]));
+    let results = found["results"].as_array().unwrap();
+    let mut agents: Vec<&str> = results
+        .iter()
+        .map(|hit| hit["agent"].as_str().unwrap())
+        .collect();
+    agents.sort_unstable();
+    assert_eq!(agents, ["user:1:a", "user:1:b"]);
+    assert_eq!(found["more"], false);
+    assert_eq!(found["failed"], json!([]));
+    for (input, field) in [
+        (json!({"prefix": "", "query": "x"}), "prefix"),
+        (json!({"prefix": "user:"}), "query"),
+    ] {
+        let error = town.call("user:2:a", "searchAgents", input).unwrap_err();
+        assert_eq!(error.details["field"], field);
+    }
+}
+
+#[test]
+fn a_user_is_erased_with_all_agents_and_the_home_that_they_share() {
+    let town = listed(&["user:42", "user:42:a", "user:42:b", "user:420", "operator"]);
+    for name in ["user:42", "user:42:a", "user:42:b", "user:420"] {
+        town.ok(name, "createSession", json!({"id": "s"}));
+    }
+    let refused = town
+        .call(
+            "operator",
+            "eraseAgents",
+            json!({"prefix": "user:42:", "confirm": "user:42"}),
+        )
+        .unwrap_err();
+    assert_eq!(refused.details["field"], "confirm");
+    let erased = town.ok(
+        "operator",
+        "eraseAgents",
+        json!({"prefix": "user:42:", "confirm": "user:42:"}),
+    );
+    let agents = erased["agents"].as_array().unwrap();
+    let gone: Vec<&str> = agents
+        .iter()
+        .map(|one| one["agent"].as_str().unwrap())
+        .collect();
+    assert_eq!(gone, ["user:42:a", "user:42:b", "user:42"]);
+    for receipt in agents {
+        assert_eq!(receipt["erased"]["sessions"], 1);
+        assert!(receipt["digest"].is_string() && receipt["signature"].is_string());
+    }
+    assert_eq!(erased["failed"], json!([]));
+    assert_eq!(erased["more"], false);
+    let receipt = &erased["receipt"];
+    assert_eq!(receipt["erased"]["sessions"], 3);
+    assert_eq!(
+        receipt["agents"],
+        json!({"prefix": "user:42:", "count": 3, "homes": ["user:42"]})
+    );
+    let checked = town.ok("operator", "verifyReceipt", json!({"receipt": receipt}));
+    assert_eq!(checked, json!({"valid": true, "signed": true}));
+    assert_eq!(all(&town, "", 10), ["operator", "user:420"]);
+    assert_eq!(
+        town.ok("user:420", "getSession", json!({"sessionId": "s"}))["id"],
+        "s"
+    );
+}
+
+#[test]
+fn more_agents_than_one_request_destroys_have_one_receipt_at_the_end() {
+    let numbered = (0..40).map(|n| &*format!("user:7:{n:02}").leak());
+    let names: Vec<&'static str> = numbered.chain(["user:7", "operator"]).collect();
+    let town = listed(&names);
+    for name in names {
+        town.ok(name, "createSession", json!({"id": "s"}));
+    }
+    let mut body = json!({"prefix": "user:7:", "confirm": "user:7:"});
+    let first = town.ok("operator", "eraseAgents", body.clone());
+    assert_eq!(first["more"], true);
+    assert_eq!(first["agents"].as_array().unwrap().len(), 32);
+    // The home stays as long as one of them may still use it.
+    assert!(all(&town, "", 50).contains(&"user:7".to_owned()));
+    // A receipt that somebody changed, or of others, is refused.
+    for (wrong, prefix) in [(json!(99), "user:7:"), (json!(32), "user:")] {
+        let mut forged = first["receipt"].clone();
+        forged["agents"]["count"] = wrong;
+        let asked = json!({"prefix": prefix, "confirm": prefix, "receipt": forged});
+        let error = town.call("operator", "eraseAgents", asked).unwrap_err();
+        assert_eq!(error.details["field"], "receipt");
+    }
+    body["receipt"] = first["receipt"].clone();
+    let last = town.ok("operator", "eraseAgents", body);
+    assert_eq!(last["more"], false);
+    assert_eq!(last["receipt"]["agents"]["count"], 41);
+    assert_eq!(last["receipt"]["erased"]["sessions"], 41);
+    assert_eq!(all(&town, "", 50), ["operator"]);
+}
+
+#[test]
+fn homes_of_another_name_are_told_and_go_only_if_they_are_named() {
+    let town = listed(&["coder:9:a", "team:9", "person:9", "operator"]);
+    for (label, home) in [("team", "team:9"), ("person", "person:{2}")] {
+        let block = json!({"label": label, "kind": "writable", "source": {"agent": home}});
+        town.ok("coder:9:a", "defineBlock", block);
+    }
+    for name in ["team:9", "person:9"] {
+        town.ok(name, "createSession", json!({"id": "s"}));
+    }
+    let erased = town.ok(
+        "operator",
+        "eraseAgents",
+        json!({"prefix": "coder:9:", "confirm": "coder:9:", "homes": ["person:9", "nobody"]}),
+    );
+    assert_eq!(erased["homesLeft"], json!(["team:9"]));
+    assert_eq!(erased["receipt"]["agents"]["homes"], json!(["person:9"]));
+    assert_eq!(all(&town, "", 10), ["operator", "team:9"]);
+}
+
+#[test]
+fn the_agent_that_is_asked_may_be_among_those_that_go() {
+    let town = listed(&["user:42:a", "user:42:b"]);
+    let erased = town.ok(
+        "user:42:a",
+        "eraseAgents",
+        json!({"prefix": "user:42:", "confirm": "user:42:"}),
+    );
+    assert_eq!(erased["agents"][1]["agent"], "user:42:a");
+    assert_eq!(all(&town, "", 10), Vec::<String>::new());
+}
+
+#[test]
+fn without_the_binding_all_of_it_is_not_configured() {
+    let town = Town::of(&["a"]);
+    for (operation, input) in [
+        ("listAgents", json!({})),
+        ("searchAgents", json!({"prefix": "a", "query": "x"})),
+        ("eraseAgents", json!({"prefix": "a", "confirm": "a"})),
+    ] {
+        let error = town.call("a", operation, input).unwrap_err();
+        assert_eq!(error.code, Code::NotConfigured, "{operation}");
+        assert_eq!(error.details["binding"], Value::from("DIRECTORY"));
+    }
+    town.ok("a", "destroy", json!({"confirm": "a"}));
+}

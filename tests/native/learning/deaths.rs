@@ -1,0 +1,204 @@
+//! Learning and consolidation, with each statement failing, and with a death before and
+//! after each: afterwards the look was taken once, whatever happened.
+
+use serde_json::{Value, json};
+
+use super::adds;
+use crate::Alice;
+use base::database::Database;
+use base::testing::Failing;
+
+/// An agent to which three facts were told.
+fn told() -> Alice {
+    let alice = Alice::trusting();
+    alice.ok(
+        "setEntry",
+        json!({"label": "facts", "key": "tea", "content": "The user hates tea."}),
+    );
+    alice.say(&["I like tea.", "My cat is Tom."]);
+    alice.host.advance(5_000);
+    alice
+}
+
+fn answer(alice: &Alice) {
+    alice.model_proposes(json!([
+        {"action": "replace", "key": "tea", "content": "The user likes tea.", "events": ["e1"]},
+        adds("cat", "The user's cat is Tom.", "e2"),
+        adds("dog", "The user wants a dog.", "e2"),
+    ]));
+}
+
+fn end() -> (Value, usize, Value) {
+    (
+        json!({"tea": "The user likes tea.", "cat": "The user's cat is Tom."}),
+        1,
+        json!(["applied", "applied", "pending"]),
+    )
+}
+
+fn state(alice: &Alice) -> (Value, usize, Value) {
+    let proposals = alice.proposals();
+    let statuses = proposals.first().map_or(json!(null), |proposal| {
+        let changes = proposal["changes"].as_array().unwrap();
+        changes
+            .iter()
+            .map(|change| change["status"].clone())
+            .collect()
+    });
+    (alice.facts(), proposals.len(), statuses)
+}
+
+#[test]
+fn whichever_statement_of_a_look_fails_the_look_is_taken_once() {
+    let mut tried = 0;
+    loop {
+        let alice = told();
+        let before = state(&alice);
+        answer(&alice);
+        let failing = Failing::after(&alice.db, tried);
+        let round = alice.alarm_in(&failing);
+        let is_over = !failing.has_failed();
+        let after = state(&alice);
+        assert!(
+            after == before || after == end(),
+            "statement {tried}: {after:?}"
+        );
+        if is_over {
+            assert_eq!(after, end());
+            assert_eq!(round.unwrap().next_at, None);
+            break;
+        }
+        // The object's next life: its rows say what is due.
+        if after == before {
+            alice.outbound.answers.borrow_mut().clear();
+            answer(&alice);
+        }
+        alice.host.advance(3_600_000);
+        let round = alice.alarm();
+        assert_eq!(round.next_at, None, "statement {tried}");
+        assert_eq!(state(&alice), end(), "statement {tried}");
+        tried += 1;
+    }
+    assert!(tried > 30, "{tried}");
+}
+
+#[test]
+fn a_death_while_the_model_thinks_loses_nothing() {
+    let alice = told();
+    alice.outbound.falls_silent.set(true);
+    let dump = |alice: &Alice| alice.facts();
+    let before = dump(&alice);
+    {
+        let agent = alice.agent(&alice.db);
+        let memory = agent.memory();
+        let look = learning::rounds::learn_if_due(&memory, &alice.turns.learning);
+        base::testing::cut_off(look);
+    }
+    assert_eq!(dump(&alice), before);
+    assert_eq!(alice.proposals(), Vec::<Value>::new());
+    alice.outbound.falls_silent.set(false);
+    answer(&alice);
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(state(&alice), end());
+}
+
+#[test]
+fn what_is_deleted_while_the_model_thinks_gets_into_no_memory() {
+    let alice = std::rc::Rc::new(told());
+    answer(&alice);
+    let other = std::rc::Rc::clone(&alice);
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        let events = other.events();
+        other.ok(
+            "deleteEvents",
+            json!({"sessionId": "s", "eventIds": [events[1]["id"]], "purge": true}),
+        );
+    }));
+    // The look is taken again, at what is left.
+    alice.model_proposes(json!([
+        {"action": "replace", "key": "tea", "content": "The user likes tea.", "events": ["e1"]},
+    ]));
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(alice.times_asked(), 2);
+    assert!(!alice.learn_prompt().contains("Tom"));
+    assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
+}
+
+#[test]
+fn what_is_said_while_the_model_thinks_is_looked_at_next() {
+    let alice = std::rc::Rc::new(told());
+    answer(&alice);
+    let other = std::rc::Rc::clone(&alice);
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        other.say(&["I live in Rome."]);
+    }));
+    alice.model_proposes(json!([adds("home", "The user lives in Rome.", "e1")]));
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(alice.times_asked(), 2);
+    assert_eq!(alice.facts()["home"], "The user lives in Rome.");
+}
+
+#[test]
+fn whichever_statement_of_a_consolidation_fails_it_is_done_once() {
+    let prepared = || {
+        let alice = Alice::trusting();
+        alice.ok(
+            "defineBlock",
+            json!({"label": "profile", "kind": "writable"}),
+        );
+        for (key, content) in [
+            ("a", "The user likes tea."),
+            ("b", "The user likes tea."),
+            ("c", "The user lives in Rome."),
+        ] {
+            alice.ok(
+                "setEntry",
+                json!({"label": "facts", "key": key, "content": content}),
+            );
+        }
+        alice
+    };
+    let answer = json!({
+        "changes": [{"action": "replace", "key": "b", "content": "The user likes tea.", "merges": ["a"]}],
+        "profile": "The user likes tea and lives in Rome.",
+    });
+    let body = json!({"profile": "profile"});
+    let run = |alice: &Alice, db: &dyn Database| {
+        alice.model_says(&answer.to_string());
+        alice.send(db, "consolidate", body.to_string().as_bytes())
+    };
+    let profile =
+        |alice: &Alice| alice.ok("getBlock", json!({"label": "profile"}))["content"].clone();
+    let is_done = |alice: &Alice| {
+        let found = alice.ok("searchContext", json!({"label": "facts", "query": "tea"}));
+        (
+            found["results"].as_array().unwrap().len(),
+            profile(alice),
+            alice.proposals().len(),
+        )
+    };
+    let (before, after) = (
+        (2, json!(""), 0),
+        (1, json!("The user likes tea and lives in Rome."), 1),
+    );
+    let mut tried = 0;
+    loop {
+        let alice = prepared();
+        let failing = Failing::after(&alice.db, tried);
+        let outcome = run(&alice, &failing);
+        alice.host.advance(1);
+        if !failing.has_failed() {
+            outcome.unwrap();
+            assert_eq!(is_done(&alice), after);
+            break;
+        }
+        outcome.unwrap_err();
+        assert_eq!(is_done(&alice), before, "statement {tried}");
+        alice.outbound.answers.borrow_mut().clear();
+        run(&alice, &alice.db).unwrap();
+        alice.host.advance(1);
+        assert_eq!(is_done(&alice), after, "statement {tried}");
+        tried += 1;
+    }
+    assert!(tried > 20, "{tried}");
+}

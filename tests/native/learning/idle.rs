@@ -1,0 +1,358 @@
+//! Consolidation by itself: when it is due, that each step is taken once whatever dies when,
+//! and what it may spend.
+
+use serde_json::{Value, json};
+
+use super::adds;
+use crate::Alice;
+use base::host::Host as _;
+use base::testing::Failing;
+
+const IDLE_MS: i64 = 600_000;
+const DAY_MS: i64 = 86_400_000;
+
+const ORDER: &str = r#"{
+    "changes": [{"action": "replace", "key": "drink", "content": "The user likes tea.", "merges": ["tea"]}],
+    "profile": "The user likes tea."
+}"#;
+
+/// An agent that has learnt the same thing twice, and puts its memory in order when idle.
+fn idle(settings: Value) -> Alice {
+    let mut learn = json!({"review": "auto", "consolidate": "idle", "profile": "profile"});
+    for (name, value) in settings.as_object().unwrap() {
+        learn[name] = value.clone();
+    }
+    let alice = Alice::learner(learn);
+    alice.ok(
+        "defineBlock",
+        json!({"label": "profile", "kind": "writable"}),
+    );
+    for (key, text) in [("tea", "I like tea."), ("drink", "Tea is what I like.")] {
+        alice.say(&[text]);
+        alice.host.advance(5_000);
+        alice.model_proposes(json!([adds(key, "The user likes tea.", "e1")]));
+        alice.learn();
+        alice.host.advance(10);
+    }
+    assert_eq!(
+        alice.facts(),
+        json!({"tea": "The user likes tea.", "drink": "The user likes tea."})
+    );
+    alice
+}
+
+/// The keys that a search finds, the profile, and the proposals of consolidation.
+fn state(alice: &Alice) -> (usize, Value, usize) {
+    alice.host.advance(10);
+    let found = alice.ok("searchContext", json!({"label": "facts", "query": "tea"}));
+    let profile = alice.ok("getBlock", json!({"label": "profile"}));
+    let proposals = alice.proposals();
+    let ordered = proposals
+        .iter()
+        .filter(|one| one["kind"] == "consolidate")
+        .count();
+    (
+        found["results"].as_array().unwrap().len(),
+        profile["content"].clone(),
+        ordered,
+    )
+}
+
+fn before() -> (usize, Value, usize) {
+    (2, json!(""), 0)
+}
+
+fn ordered() -> (usize, Value, usize) {
+    (1, json!("The user likes tea."), 1)
+}
+
+#[test]
+fn memory_is_put_in_order_when_the_agent_is_idle_and_once_a_day() {
+    let alice = idle(json!({}));
+    let due_at = alice.alarm().next_at.unwrap();
+    assert_eq!(due_at, alice.host.now_ms() - 10 + IDLE_MS);
+    let stats = alice.ok("getStats", json!({}));
+    assert_eq!(stats["learning"]["consolidationDueAt"], due_at);
+    // More is learnt: it waits for the quiet after that.
+    alice.host.advance(IDLE_MS / 2);
+    alice.say(&["My cat is Tom."]);
+    alice.host.advance(5_000);
+    alice.model_proposes(json!([adds("cat", "The user's cat is Tom.", "e1")]));
+    alice.learn();
+    let due_at = alice.host.now_ms() + IDLE_MS;
+    assert_eq!(alice.alarm().next_at, Some(due_at));
+    assert_eq!(alice.times_asked(), 3);
+
+    alice.host.advance(IDLE_MS);
+    alice.model_says(ORDER);
+    let round = alice.alarm();
+    assert!(round.has_learnt);
+    assert_eq!(round.next_at, None);
+    assert_eq!(state(&alice), ordered());
+    assert_eq!(alice.times_asked(), 4);
+    // Nothing has changed since.
+    alice.host.advance(10 * DAY_MS);
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(alice.times_asked(), 4);
+    let proposals = alice.proposals();
+    alice.ok("revertProposal", json!({"id": proposals[0]["id"]}));
+    alice.host.advance(10);
+    assert_eq!(state(&alice).0, 2);
+
+    // Within a day of the last one, the next one waits for the end of that day.
+    alice.model_says(r#"{"changes": []}"#);
+    alice.ok("consolidate", json!({}));
+    let ended_at = alice.host.now_ms();
+    alice.say(&["My dog is Rex."]);
+    alice.host.advance(5_000);
+    alice.model_proposes(json!([adds("dog", "The user's dog is Rex.", "e1")]));
+    alice.learn();
+    assert_eq!(alice.alarm().next_at, Some(ended_at + DAY_MS));
+}
+
+#[test]
+fn an_agent_whose_settings_say_nothing_of_it_writes_no_row_for_it() {
+    for settings in [
+        json!({"consolidate": "manual"}),
+        json!({"review": "propose"}),
+    ] {
+        let mut learn = json!({"review": "auto"});
+        for (name, value) in settings.as_object().unwrap() {
+            learn[name] = value.clone();
+        }
+        let alice = Alice::learner(learn);
+        alice.say(&["I like tea."]);
+        alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+        alice.learn();
+        let sql = "SELECT count(*) FROM cf_agents_config WHERE key = 'consolidation'";
+        let rows = base::database::Database::rows(&alice.db, sql, &[]).unwrap();
+        assert_eq!(rows[0].integer(0).unwrap(), 0, "{settings}");
+        assert_eq!(alice.alarm().next_at, None, "{settings}");
+    }
+    // Nobody asks while it is switched off, and it goes on when it is on again.
+    let alice = idle(json!({}));
+    alice.ok("configureAgent", json!({"learn": {"into": "facts"}}));
+    assert_eq!(alice.alarm().next_at, None);
+    alice.ok("configureAgent", json!({"learn": null}));
+    assert_eq!(alice.alarm().next_at, None);
+    alice.ok(
+        "configureAgent",
+        json!({"learn": {"into": "facts", "consolidate": "idle"}}),
+    );
+    assert!(alice.alarm().next_at.is_some());
+}
+
+#[test]
+fn an_approved_change_has_memory_put_in_order_too() {
+    let alice = Alice::learner(json!({"consolidate": "idle"}));
+    alice.say(&["I like tea.", "My cat is Tom."]);
+    alice.model_proposes(json!([
+        adds("tea", "The user likes tea.", "e1"),
+        adds("cat", "The user's cat is Tom.", "e2"),
+    ]));
+    alice.learn();
+    assert_eq!(alice.alarm().next_at, None);
+    let proposals = alice.proposals();
+    alice.ok(
+        "decideProposal",
+        json!({"id": proposals[0]["id"], "approve": true}),
+    );
+    assert_eq!(alice.alarm().next_at, Some(alice.host.now_ms() + IDLE_MS));
+}
+
+#[test]
+fn whichever_statement_fails_the_step_is_taken_once() {
+    let mut tried = 0;
+    loop {
+        let alice = idle(json!({}));
+        alice.host.advance(IDLE_MS);
+        alice.model_says(ORDER);
+        let failing = Failing::after(&alice.db, tried);
+        let _ = alice.alarm_in(&failing);
+        let is_over = !failing.has_failed();
+        let after = state(&alice);
+        assert!(
+            after == before() || after == ordered(),
+            "statement {tried}: {after:?}"
+        );
+        if is_over {
+            assert_eq!(after, ordered());
+            break;
+        }
+        alice.outbound.answers.borrow_mut().clear();
+        if after == before() {
+            alice.model_says(ORDER);
+        }
+        // The pause after a failure.
+        alice.host.advance(60_000);
+        assert_eq!(alice.alarm().next_at, None, "statement {tried}");
+        assert_eq!(state(&alice), ordered(), "statement {tried}");
+        tried += 1;
+    }
+    assert!(tried > 20, "{tried}");
+}
+
+#[test]
+fn a_death_while_the_model_thinks_loses_nothing_and_doubles_nothing() {
+    let alice = idle(json!({}));
+    alice.host.advance(IDLE_MS);
+    alice.outbound.falls_silent.set(true);
+    {
+        let agent = alice.agent(&alice.db);
+        let memory = agent.memory();
+        let round = learning::rounds::learn_if_due(&memory, &alice.turns.learning);
+        base::testing::cut_off(round);
+    }
+    assert_eq!(state(&alice), before());
+    alice.outbound.falls_silent.set(false);
+    alice.model_says(ORDER);
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(state(&alice), ordered());
+}
+
+#[test]
+fn a_step_by_hand_while_the_model_thinks_counts_and_the_other_does_not() {
+    let alice = std::rc::Rc::new(idle(json!({})));
+    alice.host.advance(IDLE_MS);
+    alice.model_says(ORDER);
+    alice.model_says(ORDER);
+    let other = std::rc::Rc::clone(&alice);
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        let done = other.ok("consolidate", json!({}));
+        assert_eq!(done["complete"], true);
+        other.host.advance(10);
+    }));
+    let round = alice.alarm();
+    assert!(round.failure.is_none());
+    assert_eq!(round.next_at, None);
+    assert_eq!(state(&alice), ordered());
+}
+
+#[test]
+fn what_is_erased_while_the_model_thinks_stands_in_no_profile() {
+    let alice = std::rc::Rc::new(idle(json!({})));
+    alice.host.advance(IDLE_MS);
+    alice.model_says(r#"{"changes": [], "profile": "The user likes tea."}"#);
+    let other = std::rc::Rc::clone(&alice);
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        for key in ["tea", "drink"] {
+            let erased = json!({"label": "facts", "key": key, "purge": true});
+            assert_eq!(other.ok("deleteEntry", erased)["deleted"], true);
+        }
+    }));
+    let round = alice.alarm();
+    assert!(round.failure.is_none());
+    let profile = alice.ok("getBlock", json!({"label": "profile"}));
+    assert_eq!(profile["content"], "");
+    assert!(
+        alice
+            .proposals()
+            .iter()
+            .all(|one| one["kind"] != "consolidate")
+    );
+}
+
+#[test]
+fn a_large_block_is_gone_through_in_one_round_and_nothing_is_asked_twice() {
+    let alice = idle(json!({}));
+    for number in 0..250 {
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": format!("k{number}"), "content": format!("The user knows {number}.")}),
+        );
+    }
+    alice.host.advance(IDLE_MS);
+    let asked = alice.times_asked();
+    for _ in 0..3 {
+        alice.model_says(r#"{"changes": []}"#);
+    }
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(alice.times_asked() - asked, 3);
+    assert!(alice.learn_prompt().contains("\"tea\""));
+}
+
+#[test]
+fn failures_are_shown_pause_and_end() {
+    let alice = idle(json!({}));
+    alice.host.advance(IDLE_MS);
+    let failure = |alice: &Alice| alice.ok("getStats", json!({}))["learning"].clone();
+    for (attempt, pause_ms) in [(1, 60_000), (2, 120_000)] {
+        alice.model_says("I'd rather not.");
+        let round = alice.alarm();
+        let at = alice.host.now_ms();
+        assert_eq!(round.next_at, Some(at + pause_ms));
+        let error = &failure(&alice)["consolidationError"];
+        assert_eq!(error["code"], "model_failed");
+        assert_eq!(
+            (&error["at"], &error["attempts"]),
+            (&json!(at), &json!(attempt))
+        );
+        assert!(error["message"].as_str().unwrap().contains("not the JSON"));
+        alice.host.advance(pause_ms);
+    }
+    // The third time, these entries are passed over.
+    alice.model_says("I'd rather not.");
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(failure(&alice)["consolidationError"], Value::Null);
+    assert_eq!(state(&alice), before());
+}
+
+#[test]
+fn it_stays_within_the_budget_of_learning() {
+    // Two looks report 220 tokens.
+    let alice = idle(json!({"maxTokensPerDay": 200}));
+    alice.host.advance(IDLE_MS);
+    let asked = alice.times_asked();
+    let round = alice.alarm();
+    assert_eq!(round.failure.unwrap().code.name(), "rate_limited");
+    assert_eq!(alice.times_asked(), asked);
+    let next_at = round.next_at.unwrap();
+    let day = |at: i64| at.div_euclid(DAY_MS);
+    assert_eq!(day(next_at), day(alice.host.now_ms()) + 1);
+    alice.host.advance(next_at - alice.host.now_ms());
+    alice.model_says(ORDER);
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(state(&alice), ordered());
+}
+
+#[test]
+fn what_somebody_writes_into_the_block_is_put_in_order_too() {
+    let alice = Alice::learner(json!({"review": "auto", "consolidate": "idle"}));
+    let set = |key: &str, text: &str| {
+        let body = json!({"label": "facts", "key": key, "content": text});
+        alice.ok("setEntry", body);
+    };
+    set("tea", "The user likes tea.");
+    set("drink", "The user likes tea.");
+    let due_at = alice.host.now_ms() + IDLE_MS;
+    assert_eq!(alice.alarm().next_at, Some(due_at));
+    alice.host.advance(5_000);
+    // A model writes, and the quiet begins anew.
+    let arguments =
+        json!({"label": "facts", "content": "The cat is Tom.", "metadata": {"title": "cat"}});
+    alice.ok(
+        "callTool",
+        json!({"name": "set_context", "arguments": arguments}),
+    );
+    let due_at = alice.host.now_ms() + IDLE_MS;
+    assert_eq!(alice.alarm().next_at, Some(due_at));
+    alice.host.advance(IDLE_MS);
+    alice.model_says(ORDER);
+    assert!(alice.alarm().has_learnt);
+    assert_eq!(state(&alice).0, 1);
+    // What the consolidation wrote is no reason for another, nor is taking it back.
+    assert_eq!(alice.alarm().next_at, None);
+    let proposals = alice.proposals();
+    alice.ok("revertProposal", json!({"id": proposals[0]["id"]}));
+    assert_eq!(alice.alarm().next_at, None);
+    // Another block is nobody's business.
+    alice.ok(
+        "defineBlock",
+        json!({"label": "other", "kind": "searchable"}),
+    );
+    alice.ok(
+        "setEntry",
+        json!({"label": "other", "key": "a", "content": "A."}),
+    );
+    assert_eq!(alice.alarm().next_at, None);
+}

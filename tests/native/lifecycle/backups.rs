@@ -1,0 +1,387 @@
+//! Backups: the file in the bucket is the export, it is there whole or not at all, and the
+//! newest stay.
+
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use api::scheduled_backup::{back_up_if_due, is_due};
+use base::host::Host as _;
+use base::testing::archive::Shelf;
+use base::testing::wait_for;
+use store::backup_plan::find_progress;
+
+const MIB: usize = 1 << 20;
+
+/// An agent with about 12 MiB of messages and a bucket.
+fn large() -> Alice {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    let events: Vec<Value> = (0..6)
+        .map(|_| json!({"action": "user_message", "content": "x".repeat(MIB / 3)}))
+        .collect();
+    for _ in 0..6 {
+        let body = json!({"sessionId": "s", "events": events});
+        alice.ok("appendEvents", body);
+    }
+    alice
+}
+
+#[test]
+fn a_backup_is_the_export_in_parts_of_one_length() {
+    let alice = large();
+    let before = alice.db.dump();
+    let written = alice.ok("backup", json!({}));
+    let shelf = alice.outbound.shelf.get().unwrap();
+    let key = written["key"].as_str().unwrap();
+    assert!(
+        key.starts_with("alice/") && key.ends_with(".ndjson"),
+        "{key}"
+    );
+    let file = shelf.objects.borrow()[key].clone();
+    assert!(file == alice.export_agent().into_bytes());
+    assert_eq!(written["bytes"], json!(file.len()));
+    assert_eq!(
+        (&written["sessions"], &written["deleted"]),
+        (&json!(1), &json!(0))
+    );
+    let parts = shelf.parts.borrow().clone();
+    let (last, others) = parts.split_last().unwrap();
+    assert!(others.len() >= 2 && others.iter().all(|part| *part == 5 * MIB));
+    assert!(*last <= 5 * MIB);
+    assert!(alice.db.dump() == before, "a backup writes no row");
+    let bob = Alice::default();
+    bob.import_agent(&String::from_utf8(file).unwrap()).unwrap();
+    assert!(bob.export_agent() == alice.export_agent());
+}
+
+#[test]
+fn a_backup_that_fails_leaves_no_object_and_the_older_ones() {
+    let alice = large();
+    alice.ok("backup", json!({}));
+    let shelf = alice.outbound.shelf.get().unwrap();
+    let parts = shelf.parts.borrow().len();
+    for after in 0..parts {
+        shelf.parts.borrow_mut().clear();
+        *shelf.fails_after.borrow_mut() = Some(after);
+        alice.host.advance(1000);
+        let error = alice.call("backup", json!({"keep": 1})).unwrap_err();
+        assert_eq!(error.code.name(), "storage_failed");
+        assert_eq!(shelf.objects.borrow().len(), 1);
+        assert_eq!(*shelf.aborted.borrow(), after + 1);
+    }
+}
+
+#[test]
+fn the_newest_backups_of_this_agent_stay() {
+    let alice = Alice::with_session();
+    let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+    for other in [
+        "alice/notes.txt",
+        "alice2/000000000000001.ndjson",
+        "bob/000000000000001.ndjson",
+    ] {
+        shelf
+            .objects
+            .borrow_mut()
+            .insert(other.to_owned(), Vec::new());
+    }
+    let mut keys = Vec::new();
+    for _ in 0..5 {
+        alice.host.advance(1000);
+        let written = alice.ok("backup", json!({"keep": 3}));
+        keys.push(written["key"].as_str().unwrap().to_owned());
+    }
+    let listed = alice.ok("listBackups", json!({}));
+    let listed = listed["backups"].as_array().unwrap().clone();
+    let listed: Vec<&str> = listed
+        .iter()
+        .map(|one| one["key"].as_str().unwrap())
+        .collect();
+    let newest: Vec<&str> = keys.iter().rev().take(3).map(String::as_str).collect();
+    assert_eq!(listed, newest);
+    assert_eq!(shelf.objects.borrow().len(), 3 + 3, "others' objects stay");
+}
+
+/// A bucket lists a thousand keys at once, the oldest first.
+#[test]
+fn beyond_a_thousand_backups_the_newest_are_listed_and_the_oldest_deleted() {
+    let alice = Alice::with_session();
+    let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+    for at in 1..=1_500 {
+        let key = format!("alice/{at:015}.ndjson");
+        shelf.objects.borrow_mut().insert(key, Vec::new());
+    }
+    let written = alice.ok("backup", json!({}));
+    let listed = alice.ok("listBackups", json!({}));
+    let listed = listed["backups"].as_array().unwrap();
+    assert_eq!(listed.len(), 1_000);
+    assert_eq!(listed[0]["key"], written["key"]);
+    assert_eq!(listed[999]["at"], 502);
+    alice.host.advance(1000);
+    let written = alice.ok("backup", json!({"keep": 1000}));
+    assert_eq!(written["deleted"], 502);
+    assert_eq!(shelf.objects.borrow().len(), 1_000);
+}
+
+#[test]
+fn without_a_bucket_the_binding_is_named() {
+    let alice = Alice::with_session();
+    for (operation, body) in [
+        ("backup", json!({})),
+        ("listBackups", json!({})),
+        ("restoreBackup", json!({"key": "a/000000000000001.ndjson"})),
+    ] {
+        let error = alice.call(operation, body).unwrap_err();
+        assert_eq!(error.code.name(), "not_configured");
+        assert_eq!(error.details["binding"], "BACKUP_BUCKET");
+    }
+}
+
+#[test]
+fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
+    let alice = large();
+    alice.ok("configureAgent", json!({"maxSteps": 3}));
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let before = alice.export_agent();
+    let bob = Alice::default();
+    let file = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    *bob.outbound
+        .shelf
+        .get_or_init(Shelf::default)
+        .objects
+        .borrow_mut() = file;
+    for imported in [1, 0] {
+        let restored = bob.ok("restoreBackup", json!({"key": key}));
+        assert_eq!(
+            (&restored["sessions"], &restored["imported"]),
+            (&json!(1), &json!(imported))
+        );
+        assert!(bob.export_agent() == before);
+    }
+    let other = Alice::with_session();
+    *other
+        .outbound
+        .shelf
+        .get_or_init(Shelf::default)
+        .objects
+        .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    assert_eq!(
+        other.refused("restoreBackup", json!({"key": key})),
+        "already_exists"
+    );
+}
+
+/// Neither has anything but sessions, so only these tell the agents apart.
+#[test]
+fn a_backup_is_not_restored_among_another_agents_sessions() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let other = Alice::default();
+    let shelf = other.outbound.shelf.get_or_init(Shelf::default);
+    *shelf.objects.borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    other.ok("createSession", json!({"id": "others"}));
+    let before = other.db.dump();
+    let error = other
+        .call("restoreBackup", json!({"key": key}))
+        .unwrap_err();
+    assert_eq!(error.code.name(), "already_exists");
+    assert!(
+        error.message.contains("other sessions than the file"),
+        "{}",
+        error.message
+    );
+    assert!(other.db.dump() == before);
+}
+
+#[test]
+fn a_key_that_no_backup_has_is_refused_and_nothing_is_written() {
+    let bob = Alice::default();
+    let shelf = bob.outbound.shelf.get_or_init(Shelf::default);
+    let foreign = "private/notes.txt".to_owned();
+    shelf.objects.borrow_mut().insert(foreign, b"{}".to_vec());
+    let before = bob.db.dump();
+    for key in [
+        "private/notes.txt",
+        "alice/000000000000001.ndjson",
+        "000000000000001.ndjson",
+        "/000000000000001.ndjson",
+        "a/b/000000000000001.ndjson",
+        "",
+    ] {
+        let error = bob.call("restoreBackup", json!({"key": key})).unwrap_err();
+        assert_eq!(error.code.name(), "invalid_request", "{key}");
+        assert_eq!(error.details["field"], "key", "{key}");
+    }
+    assert!(bob.db.dump() == before);
+}
+
+#[test]
+fn a_backup_cut_off_at_any_piece_is_completed_by_the_same_call() {
+    let alice = large();
+    alice.ok("createSession", json!({"id": "t"}));
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let whole = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
+    let bob = Alice::default();
+    let shelf = bob.outbound.shelf.get_or_init(Shelf::default);
+    for length in (0..whole.len()).step_by(5 * MIB / 4) {
+        let part = whole[..length].to_vec();
+        shelf
+            .objects
+            .borrow_mut()
+            .insert(key.as_str().unwrap().to_owned(), part);
+        assert_eq!(
+            bob.refused("restoreBackup", json!({"key": key})),
+            "invalid_request"
+        );
+    }
+    shelf
+        .objects
+        .borrow_mut()
+        .insert(key.as_str().unwrap().to_owned(), whole);
+    bob.ok("restoreBackup", json!({"key": key}));
+    assert!(bob.export_agent() == alice.export_agent());
+}
+
+const HOUR: i64 = 3_600_000;
+
+/// What the alarm does. Returns when it is to come again.
+fn alarm(alice: &Alice) -> Option<i64> {
+    let agent = alice.agent(&alice.db);
+    wait_for(back_up_if_due(&agent)).unwrap()
+}
+
+fn keys(alice: &Alice) -> usize {
+    alice.outbound.shelf.get().unwrap().objects.borrow().len()
+}
+
+#[test]
+fn an_agent_without_a_schedule_has_no_row_and_no_work_for_one() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    let before = alice.db.dump();
+    assert!(!is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), None);
+    assert!(alice.db.dump() == before);
+    assert_eq!(alice.ok("listBackups", json!({}))["nextAt"], Value::Null);
+}
+
+#[test]
+fn a_schedule_backs_up_each_time_it_is_due_and_the_newest_stay() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    let began = alice.host.now_ms();
+    alice.ok(
+        "configureAgent",
+        json!({"backups": {"everyHours": 6, "keep": 2}}),
+    );
+    assert!(is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), Some(began + 6 * HOUR));
+    assert_eq!(keys(&alice), 1);
+    // Another alarm comes before the next one is due.
+    alice.host.advance(HOUR);
+    assert!(!is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), Some(began + 6 * HOUR));
+    assert_eq!(keys(&alice), 1);
+    for _ in 0..3 {
+        alice.host.advance(6 * HOUR);
+        assert_eq!(alarm(&alice), Some(alice.host.now_ms() + 6 * HOUR));
+    }
+    assert_eq!(keys(&alice), 2);
+    let listed = alice.ok("listBackups", json!({}));
+    assert_eq!(listed["nextAt"], alice.host.now_ms() + 6 * HOUR);
+    assert_eq!(listed["failure"], Value::Null);
+    // The schedule is lifted: its row goes with the next alarm.
+    alice.ok("configureAgent", json!({"backups": {}}));
+    assert_eq!(alarm(&alice), None);
+    assert_eq!(find_progress(&alice.db).unwrap(), None);
+    assert_eq!(keys(&alice), 2);
+}
+
+#[test]
+fn a_bucket_that_fails_is_asked_again_after_an_hour_and_the_list_says_why() {
+    let alice = large();
+    alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
+    let shelf = alice.outbound.shelf.get().unwrap();
+    *shelf.fails_after.borrow_mut() = Some(0);
+    let now = alice.host.now_ms();
+    assert_eq!(alarm(&alice), Some(now + HOUR));
+    let listed = alice.ok("listBackups", json!({}));
+    assert_eq!(listed["nextAt"], now + HOUR);
+    assert!(listed["failure"].as_str().unwrap().contains("bucket"));
+    *shelf.fails_after.borrow_mut() = None;
+    alice.host.advance(HOUR);
+    assert_eq!(alarm(&alice), Some(now + 25 * HOUR));
+    assert_eq!(keys(&alice), 1);
+    assert_eq!(alice.ok("listBackups", json!({}))["failure"], Value::Null);
+}
+
+#[test]
+fn an_object_that_dies_in_a_backup_tries_again() {
+    let alice = large();
+    alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
+    let now = alice.host.now_ms();
+    {
+        // The future is dropped at its first await, as in a death.
+        let agent = alice.agent(&alice.db);
+        let mut backup = pin!(back_up_if_due(&agent));
+        let shelf = alice.outbound.shelf.get().unwrap();
+        shelf.waits.set(true);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(backup.as_mut().poll(&mut context).is_pending());
+        shelf.waits.set(false);
+    }
+    assert_eq!(keys(&alice), 0);
+    assert_eq!(
+        find_progress(&alice.db).unwrap().unwrap().next_at,
+        now + HOUR
+    );
+    alice.host.advance(HOUR);
+    assert_eq!(alarm(&alice), Some(now + 25 * HOUR));
+    assert_eq!(keys(&alice), 1);
+}
+
+#[test]
+fn a_restored_agent_is_not_backed_up_before_all_of_it_is_there() {
+    let alice = Alice::with_session();
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.ok("configureAgent", json!({"backups": {"everyHours": 6}}));
+    let key = alice.ok("backup", json!({}))["key"].clone();
+    let bob = Alice::default();
+    *bob.outbound
+        .shelf
+        .get_or_init(Shelf::default)
+        .objects
+        .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    bob.ok("restoreBackup", json!({"key": key}));
+    assert!(!is_due(&bob.agent(&bob.db)).unwrap());
+    assert_eq!(alarm(&bob), Some(bob.host.now_ms() + 6 * HOUR));
+    assert_eq!(keys(&bob), 1);
+    bob.host.advance(6 * HOUR);
+    alarm(&bob);
+    assert_eq!(keys(&bob), 2);
+}
+
+#[test]
+fn a_deployed_schedule_begins_with_a_pause_since_the_agent_is_new() {
+    let alice = Alice::default();
+    let defaults = json!({"backups": {"everyHours": 2}}).to_string();
+    alice
+        .outbound
+        .settings
+        .borrow_mut()
+        .insert("AGENT_DEFAULTS".to_owned(), defaults);
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.ok("createSession", json!({"id": "s"}));
+    let began = alice.host.now_ms();
+    assert!(is_due(&alice.agent(&alice.db)).unwrap());
+    assert_eq!(alarm(&alice), Some(began + 2 * HOUR));
+    assert_eq!(keys(&alice), 0);
+    alice.host.advance(2 * HOUR);
+    assert_eq!(alarm(&alice), Some(began + 4 * HOUR));
+    assert_eq!(keys(&alice), 1);
+}

@@ -1,0 +1,719 @@
+//! Retention: what goes, what stays, and what it costs.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use base::database::{Database as _, SqlValue};
+use lifecycle::retention::{Pages, is_due, step};
+use memory::purge::renew_tables;
+use store::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
+use store::retention_progress::RUN_EVERY_MS;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// An agent with these rules and a session `s`.
+fn keeping(retention: Value) -> Alice {
+    let alice = Alice::with_session();
+    alice.ok("configureAgent", json!({"retention": retention}));
+    alice
+}
+
+/// Runs until nothing is left to do; returns the number of steps.
+fn run(alice: &Alice) -> usize {
+    for steps in 1..10_000 {
+        let applied = alice.ok("applyRetention", json!({}));
+        if applied["complete"] == true {
+            // As the object does after a step that deleted texts.
+            renew_tables(&alice.db, &[EVENT_INDEX, ENTRY_INDEX]).unwrap();
+            return steps;
+        }
+    }
+    panic!("retention does not end");
+}
+
+fn dry(alice: &Alice) -> Value {
+    let found = alice.ok("applyRetention", json!({"dryRun": true}));
+    assert_eq!(found["dryRun"], true);
+    found["gone"].clone()
+}
+
+fn texts(alice: &Alice) -> Vec<String> {
+    let events = alice.events();
+    let text = |event: &Value| event["content"].as_str().unwrap().to_owned();
+    events.iter().map(text).collect()
+}
+
+fn session(alice: &Alice) -> Value {
+    alice.ok("getSession", json!({"sessionId": "s"}))
+}
+
+/// Days pass.
+fn pass(alice: &Alice, days: i64) {
+    alice.host.advance(days * DAY);
+}
+
+#[test]
+fn an_agent_without_rules_writes_and_deletes_nothing() {
+    let alice = Alice::with_session();
+    alice.say(&["a"]);
+    pass(&alice, 10_000);
+    let before = alice.db.dump();
+    assert!(!is_due(&alice.agent(&alice.db).memory()).unwrap());
+    let applied = alice.ok("applyRetention", json!({}));
+    assert_eq!(applied["complete"], true);
+    assert_eq!(applied["nextRunAt"], Value::Null);
+    assert_eq!(
+        applied["gone"]["events"],
+        json!({"count": 0, "oldestAt": null})
+    );
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn events_go_by_the_time_when_they_were_written() {
+    let alice = keeping(json!({"eventsDays": 30}));
+    let at = |created_at: i64, text: &str| json!({"action": "user_message", "content": text, "createdAt": created_at});
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [at(9_999_999_999_999, "old"), at(0, "old, too")]}),
+    );
+    pass(&alice, 1);
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [at(0, "young")]}),
+    );
+    pass(&alice, 29);
+    let found = dry(&alice);
+    assert_eq!(found["events"]["count"], 2);
+    assert_eq!(found["events"]["oldestAt"], 1_000_000);
+    assert_eq!(alice.events().len(), 3);
+    let gone = alice.ok("applyRetention", json!({}))["gone"].clone();
+    assert_eq!(gone, found);
+    run(&alice);
+    assert_eq!(texts(&alice), ["young"]);
+    // The next event follows the one that is left, and no number is given again.
+    alice.say(&["next"]);
+    let events = alice.events();
+    assert_eq!(events[0]["parentId"], Value::Null);
+    assert_eq!(events[1]["parentId"], events[0]["id"]);
+    assert_eq!(events[1]["seq"], 4);
+    pass(&alice, 40);
+    run(&alice);
+    assert!(texts(&alice).is_empty());
+    alice.say(&["again"]);
+    assert_eq!(alice.events()[0]["seq"], 5);
+}
+
+#[test]
+fn what_retention_deletes_is_not_a_write_to_the_session() {
+    let alice = keeping(json!({"eventsDays": 5, "sessionsIdleDays": 10}));
+    alice.say(&["a"]);
+    pass(&alice, 4);
+    alice.say(&["b"]);
+    let active_at = session(&alice)["updatedAt"].clone();
+    pass(&alice, 4);
+    run(&alice);
+    assert_eq!(texts(&alice), ["b"]);
+    assert_eq!(session(&alice)["updatedAt"], active_at);
+    pass(&alice, 5);
+    run(&alice);
+    assert!(texts(&alice).is_empty());
+    assert_eq!(session(&alice)["updatedAt"], active_at);
+    pass(&alice, 1);
+    run(&alice);
+    assert_eq!(session(&alice), Value::Null);
+}
+
+#[test]
+fn a_message_goes_as_a_whole_and_no_call_without_its_result() {
+    let alice = keeping(json!({"eventsDays": 30}));
+    alice.say(&["?"]);
+    let call = |id: &str| json!({"id": id, "name": "t", "arguments": {}});
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            {"action": "tool_call_request", "toolCalls": [call("1"), call("2")]},
+            {"action": "tool_result", "toolCallId": "1", "toolName": "t", "content": "one"},
+        ]}),
+    );
+    pass(&alice, 10);
+    // The second result is ten days younger, and a branch begins meanwhile.
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            {"action": "tool_result", "toolCallId": "2", "toolName": "t", "content": "two"},
+        ]}),
+    );
+    pass(&alice, 25);
+    assert_eq!(dry(&alice)["events"]["count"], 1);
+    run(&alice);
+    assert_eq!(texts(&alice), ["", "one", "two"]);
+    pass(&alice, 5);
+    run(&alice);
+    assert!(texts(&alice).is_empty());
+}
+
+#[test]
+fn a_branch_that_is_young_joins_what_is_left() {
+    let alice = keeping(json!({"eventsDays": 30}));
+    let ids = alice.say(&["a", "b", "c"]);
+    pass(&alice, 10);
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "parentId": ids[1], "events": [
+            {"action": "user_message", "content": "beside c"}, {"action": "user_message", "content": "below"},
+        ]}),
+    );
+    pass(&alice, 25);
+    run(&alice);
+    let events = alice.events();
+    assert_eq!(texts(&alice), ["beside c", "below"]);
+    assert_eq!(events[0]["parentId"], Value::Null);
+    assert_eq!(events[1]["parentId"], events[0]["id"]);
+    let path = alice.ok("getPathLength", json!({"sessionId": "s"}));
+    assert_eq!(path["length"], 2);
+}
+
+#[test]
+fn a_summary_goes_with_the_first_event_that_it_repeats() {
+    let alice = keeping(json!({"eventsDays": 30}));
+    let ids = alice.say(&["a", "b"]);
+    pass(&alice, 10);
+    let later = alice.say(&["c", "d"]);
+    for (from, to, summary) in [(&ids[0], &later[0], "of a"), (&later[0], &later[1], "of c")] {
+        alice.ok(
+            "addCompaction",
+            json!({"sessionId": "s", "fromId": from, "toId": to, "summary": summary}),
+        );
+    }
+    pass(&alice, 25);
+    assert_eq!(dry(&alice)["summaries"]["count"], 1);
+    run(&alice);
+    let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    let left = left["compactions"]
+        .as_array()
+        .unwrap_or_else(|| left.as_array().unwrap());
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0]["summary"], "of c");
+    assert!(!alice.db.dump().contains("of a"));
+}
+
+#[test]
+fn a_follower_of_the_feed_ends_with_what_is_left() {
+    let alice = keeping(json!({"eventsDays": 30}));
+    alice.say(&["a", "b"]);
+    let feed = |since: &Value| {
+        alice.ok(
+            "getChanges",
+            json!({"sessionId": "s", "since": since, "limit": 1000}),
+        )
+    };
+    let before = feed(&json!(0))["cursor"].clone();
+    pass(&alice, 10);
+    alice.say(&["c"]);
+    pass(&alice, 25);
+    run(&alice);
+    let after = feed(&before);
+    assert_eq!(after["changes"][0]["type"], "clear");
+    let appended: Vec<&Value> = after["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|change| change["type"] == "append")
+        .collect();
+    assert_eq!(appended.len(), 1);
+    assert_eq!(appended[0]["id"], alice.events()[0]["id"]);
+    // The new cursor holds, and nothing comes twice.
+    assert_eq!(feed(&after["cursor"])["changes"], json!([]));
+    alice.say(&["d"]);
+    assert_eq!(
+        feed(&after["cursor"])["changes"].as_array().unwrap().len(),
+        1
+    );
+    pass(&alice, 60);
+    run(&alice);
+    let ended = feed(&after["cursor"]);
+    assert_eq!(
+        ended["changes"].as_array().unwrap().last().unwrap()["type"],
+        "clear"
+    );
+}
+
+#[test]
+fn an_idle_session_goes_and_a_pinned_one_stays() {
+    let alice = keeping(json!({"sessionsIdleDays": 30, "eventsDays": 10}));
+    alice.ok("createSession", json!({"id": "pinned", "pinned": true}));
+    alice.ok(
+        "createSession",
+        json!({"id": "own", "retention": {"sessionsIdleDays": null}}),
+    );
+    for id in ["s", "pinned", "own"] {
+        alice.ok(
+            "appendEvents",
+            json!({"sessionId": id, "events": [{"action": "user_message", "content": id}]}),
+        );
+    }
+    pass(&alice, 30);
+    alice.ok("createSession", json!({"id": "young"}));
+    assert_eq!(dry(&alice)["sessions"]["count"], 1);
+    run(&alice);
+    let left = |id: &str| alice.ok("getSession", json!({"sessionId": id}));
+    assert_eq!(left("s"), Value::Null);
+    assert_eq!(left("pinned")["pinned"], true);
+    assert_eq!(left("own")["retention"], json!({"sessionsIdleDays": null}));
+    assert_eq!(left("young").get("pinned"), None);
+    let events = |id: &str| alice.ok("loadEvents", json!({"sessionId": id}));
+    assert_eq!(events("pinned").as_array().unwrap().len(), 1);
+    assert_eq!(events("own").as_array().unwrap().len(), 0);
+    // A pin is taken off again.
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "pinned", "pinned": false}),
+    );
+    pass(&alice, 40);
+    run(&alice);
+    assert_eq!(left("pinned"), Value::Null);
+}
+
+#[test]
+fn a_session_alone_can_have_rules_and_its_neighbours_are_not_read() {
+    let alice = Alice::with_session();
+    alice.say(&["neighbour"]);
+    alice.ok(
+        "createSession",
+        json!({"id": "t", "retention": {"eventsDays": 1}}),
+    );
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "t", "events": [{"action": "user_message", "content": "x"}]}),
+    );
+    pass(&alice, 2);
+    // A damaged row of a neighbour is never looked at.
+    alice
+        .db
+        .run(
+            "UPDATE cf_agents_events SET written_at = 'damaged' WHERE session_id = 's'",
+            &[],
+        )
+        .unwrap();
+    run(&alice);
+    assert_eq!(alice.events().len(), 1);
+    let left = alice.ok("loadEvents", json!({"sessionId": "t"}));
+    assert_eq!(left, json!([]));
+    // The rules are taken back, and with them what retention remembers.
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "t", "retention": null}),
+    );
+    run(&alice);
+    assert!(!is_due(&alice.agent(&alice.db).memory()).unwrap());
+    pass(&alice, 9);
+    assert!(!is_due(&alice.agent(&alice.db).memory()).unwrap());
+}
+
+#[test]
+fn a_damaged_session_is_left_out_and_costs_no_other() {
+    let alice = keeping(json!({"eventsDays": 1}));
+    alice.say(&["a"]);
+    for id in ["t", "u"] {
+        alice.ok("createSession", json!({"id": id}));
+        alice.ok(
+            "appendEvents",
+            json!({"sessionId": id, "events": [{"action": "user_message", "content": "x"}]}),
+        );
+    }
+    for id in ["s", "t"] {
+        let sql = "UPDATE cf_agents_events SET written_at = 'damaged' WHERE session_id = ?1";
+        alice.db.run(sql, &[SqlValue::from(id)]).unwrap();
+    }
+    pass(&alice, 2);
+    run(&alice);
+    assert_eq!(alice.ok("loadEvents", json!({"sessionId": "u"})), json!([]));
+    let last = alice.ok("applyRetention", json!({"dryRun": true}))["lastRun"].clone();
+    assert_eq!(last["skipped"], 2);
+}
+
+fn with_entries(retention: Value) -> Alice {
+    let alice = keeping(retention);
+    alice.ok(
+        "defineBlock",
+        json!({"label": "facts", "kind": "searchable"}),
+    );
+    alice.ok("defineBlock", json!({"label": "notes", "kind": "writable"}));
+    alice
+}
+
+fn set(alice: &Alice, key: &str, content: &str) {
+    alice.ok(
+        "setEntry",
+        json!({"label": "facts", "key": key, "content": content}),
+    );
+}
+
+#[test]
+fn earlier_versions_go_and_the_present_one_stays() {
+    let alice = with_entries(json!({"versionsDays": 7}));
+    for text in ["first", "second", "third"] {
+        set(&alice, "k", text);
+        alice.ok("setBlock", json!({"label": "notes", "content": text}));
+        pass(&alice, 5);
+    }
+    // `first` was replaced 10 days ago, and `second` 5 days ago.
+    let found = dry(&alice);
+    assert_eq!(
+        found["versions"],
+        json!({"count": 2, "oldestAt": 1_000_000})
+    );
+    run(&alice);
+    let versions = |body: Value| -> Vec<String> {
+        let found = alice.ok("getBlockVersions", body);
+        let text = |version: &Value| version["content"].as_str().unwrap().to_owned();
+        found["versions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(text)
+            .collect()
+    };
+    assert_eq!(versions(json!({"label": "notes"})), ["third", "second"]);
+    assert_eq!(
+        versions(json!({"label": "facts", "key": "k"})),
+        ["third", "second"]
+    );
+    pass(&alice, 9);
+    run(&alice);
+    assert_eq!(versions(json!({"label": "notes"})), ["third"]);
+    assert_eq!(versions(json!({"label": "facts", "key": "k"})), ["third"]);
+    let dump = alice.db.dump();
+    assert!(!dump.contains("first") && !dump.contains("second"));
+}
+
+#[test]
+fn what_a_deletion_left_goes_after_its_days() {
+    let alice = with_entries(json!({"deletedDays": 7}));
+    set(&alice, "gone", "secret text");
+    set(&alice, "back", "old text");
+    pass(&alice, 1);
+    for key in ["gone", "back"] {
+        alice.ok("deleteEntry", json!({"label": "facts", "key": key}));
+    }
+    set(&alice, "back", "new text");
+    pass(&alice, 6);
+    run(&alice);
+    assert!(alice.db.dump().contains("secret text"));
+    pass(&alice, 1);
+    assert_eq!(dry(&alice)["deleted"]["count"], 2);
+    run(&alice);
+    let dump = alice.db.dump();
+    assert!(!dump.contains("secret text") && !dump.contains("old text"));
+    assert!(dump.contains("new text"));
+}
+
+#[test]
+fn entries_that_nobody_writes_go_with_their_versions() {
+    let alice = with_entries(json!({"entriesDays": 30}));
+    set(&alice, "old", "first words");
+    set(&alice, "old", "second words");
+    pass(&alice, 20);
+    alice.ok(
+        "setEntry",
+        json!({"label": "facts", "key": "young", "content": "young words"}),
+    );
+    pass(&alice, 10);
+    assert_eq!(dry(&alice)["entries"]["count"], 1);
+    run(&alice);
+    let left = alice.ok("listEntries", json!({"label": "facts"}));
+    assert_eq!(left["entries"].as_array().unwrap().len(), 1);
+    let dump = alice.db.dump();
+    assert!(!dump.contains("first words") && !dump.contains("second words"));
+    // The block counts what is left.
+    let block = alice.ok("getBlock", json!({"label": "facts"}));
+    assert!(block["content"].as_str().unwrap().contains('1'), "{block}");
+    let found = alice.ok("searchContext", json!({"label": "facts", "query": "words"}));
+    assert_eq!(found["results"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_block_has_rules_of_its_own_in_the_agent_and_in_a_session() {
+    let alice = Alice::with_session();
+    let define = |label: &str, session: Option<&str>, retention: Value| {
+        alice.ok(
+            "defineBlock",
+            json!({"label": label, "kind": "searchable", "sessionId": session, "retention": retention}),
+        );
+        alice.ok(
+            "setEntry",
+            json!({"label": label, "sessionId": session, "key": "k", "content": "text"}),
+        );
+    };
+    define("short", None, json!({"entriesDays": 1}));
+    define("long", None, Value::Null);
+    define("mine", Some("s"), json!({"entriesDays": 1}));
+    assert_eq!(
+        alice.ok("getBlock", json!({"label": "short"}))["retention"],
+        json!({"entriesDays": 1})
+    );
+    assert_eq!(session(&alice).get("retention"), None);
+    pass(&alice, 2);
+    assert_eq!(dry(&alice)["entries"]["count"], 2);
+    run(&alice);
+    let count = |label: &str, session: Option<&str>| {
+        let listed = alice.ok("listEntries", json!({"label": label, "sessionId": session}));
+        listed["entries"].as_array().unwrap().len()
+    };
+    assert_eq!(count("short", None), 0);
+    assert_eq!(count("long", None), 1);
+    assert_eq!(count("mine", Some("s")), 0);
+}
+
+/// The steps of a run are transactions of their own, so its last one names what all of them
+/// deleted from, and nothing that belongs to others alone.
+#[test]
+fn a_run_has_the_pages_cleared_of_the_tables_that_it_deleted_from_and_of_no_others() {
+    let image = "data:image/png;base64,".to_owned() + &"iVBORw0K".repeat(20_000);
+    let alice = with_entries(json!({
+        "eventsDays": 5, "entriesDays": 5, "versionsDays": 5, "deletedDays": 5,
+    }));
+    alice.ok("createSession", json!({"id": "idle"}));
+    for session in ["s", "idle"] {
+        let events = json!([
+            {"action": "user_message", "content": "long ".repeat(500_000)},
+            {"action": "user_message", "content": image},
+            {"action": "agent_message", "content": "b"},
+            {"action": "user_message", "content": "c"},
+        ]);
+        let said = alice.ok(
+            "appendEvents",
+            json!({"sessionId": session, "events": events}),
+        );
+        let said = crate::ids(&said["events"]);
+        alice.ok(
+            "addCompaction",
+            json!({"sessionId": session, "summary": "sum", "fromId": said[0], "toId": said[2]}),
+        );
+        alice.ok(
+            "defineBlock",
+            json!({"sessionId": session, "label": "own", "kind": "searchable"}),
+        );
+        let entry = json!({"sessionId": session, "label": "own", "key": "k", "content": "text"});
+        alice.ok("setEntry", entry);
+        alice.ok("freezePrompt", json!({"sessionId": session}));
+    }
+    alice.ok("search", json!({"query": "long"}));
+    set(&alice, "k", "one");
+    set(&alice, "k", "two");
+    alice.ok("deleteEntry", json!({"label": "facts", "key": "k"}));
+    let run_to_its_end = || {
+        pass(&alice, 10);
+        let (mut touched, mut purged) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..100 {
+            let agent = alice.agent(&alice.db);
+            let step = step(&agent.memory(), Pages::ClearedAfter).unwrap();
+            assert!(step.failure.is_none());
+            touched.extend(step.touched);
+            purged.extend(step.purged);
+            if !step.has_more {
+                break;
+            }
+        }
+        let forgotten: Vec<_> = touched.difference(&purged).collect();
+        assert!(forgotten.is_empty(), "retention/erase.rs: {forgotten:?}");
+        (touched, purged)
+    };
+    let (touched, purged) = run_to_its_end();
+    assert!(touched.len() > 4, "{touched:?}");
+    assert!(!purged.contains("cf_agents_blocks"));
+    // A session that goes as a whole has rows in all tables.
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "idle", "retention": {"sessionsIdleDays": 5}}),
+    );
+    let (touched, purged) = run_to_its_end();
+    assert!(touched.contains("cf_agents_blocks"), "{touched:?}");
+    assert!(all_tables().all(|table| purged.contains(table)));
+}
+
+#[test]
+fn a_block_whose_content_lives_elsewhere_has_no_rules_here() {
+    let alice = Alice::with_session();
+    let refused = alice.refused(
+        "defineBlock",
+        json!({"label": "theirs", "kind": "searchable", "source": {"agent": "bob"}, "retention": {"entriesDays": 1}}),
+    );
+    assert_eq!(refused, "invalid_request");
+}
+
+#[test]
+fn a_run_begins_once_a_day_and_at_once_where_rules_are_set() {
+    let alice = keeping(json!({"eventsDays": 30}));
+    let memory = || alice.agent(&alice.db);
+    assert!(is_due(&memory().memory()).unwrap());
+    run(&alice);
+    assert!(!is_due(&memory().memory()).unwrap());
+    alice.host.advance(RUN_EVERY_MS - 1);
+    assert!(!is_due(&memory().memory()).unwrap());
+    alice.host.advance(1);
+    assert!(is_due(&memory().memory()).unwrap());
+    run(&alice);
+    alice.ok("configureAgent", json!({"retention": {"eventsDays": 3}}));
+    assert!(is_due(&memory().memory()).unwrap());
+    // Rules that are taken back leave nothing.
+    alice.ok("configureAgent", json!({"retention": null}));
+    run(&alice);
+    assert!(!is_due(&memory().memory()).unwrap());
+    let sql = "SELECT 1 FROM cf_agents_config WHERE key = 'retention'";
+    assert!(alice.db.rows(sql, &[]).unwrap().is_empty());
+}
+
+#[test]
+fn the_deployed_defaults_hold_where_the_agent_says_nothing() {
+    let alice = Alice::with_session();
+    let defaults = json!({"retention": {"eventsDays": 2}});
+    let mut settings = alice.outbound.settings.borrow_mut();
+    settings.insert("AGENT_DEFAULTS".to_owned(), defaults.to_string());
+    drop(settings);
+    let config = alice.ok("getConfig", json!({}));
+    assert_eq!(config["retention"], json!({"eventsDays": 2}));
+    assert_eq!(config["origins"]["retention"], "defaults");
+    alice.say(&["a"]);
+    pass(&alice, 3);
+    assert!(is_due(&alice.agent(&alice.db).memory()).unwrap());
+    run(&alice);
+    assert!(texts(&alice).is_empty());
+    alice.ok("configureAgent", json!({"retention": {}}));
+    alice.say(&["b"]);
+    pass(&alice, 3);
+    run(&alice);
+    assert_eq!(texts(&alice), ["b"]);
+}
+
+#[test]
+fn a_long_history_goes_in_steps_that_are_bounded() {
+    let alice = keeping(json!({"eventsDays": 1}));
+    for _ in 0..20 {
+        let events: Vec<Value> = (0..1000)
+            .map(|n| json!({"action": "user_message", "content": format!("text {n}")}))
+            .collect();
+        alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+    }
+    pass(&alice, 2);
+    alice.say(&["young"]);
+    let found = alice.ok("applyRetention", json!({"dryRun": true}));
+    assert_eq!(found["complete"], false);
+    let mut steps = 0;
+    loop {
+        let taken = step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
+        assert!(taken.gone.events.count <= 500);
+        steps += 1;
+        if !taken.has_more {
+            break;
+        }
+    }
+    assert!((40..=45).contains(&steps), "{steps}");
+    assert_eq!(texts(&alice), ["young"]);
+    let last = alice.ok("applyRetention", json!({"dryRun": true}))["lastRun"].clone();
+    assert_eq!(last["gone"]["events"]["count"], 20_000);
+}
+
+#[test]
+fn a_long_idle_session_goes_in_steps_and_a_write_keeps_the_rest() {
+    let alice = keeping(json!({"sessionsIdleDays": 10}));
+    let events: Vec<Value> = (0..1000)
+        .map(|n| json!({"action": "user_message", "content": format!("text {n}")}))
+        .collect();
+    alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [{"action": "user_message", "content": "last"}]}),
+    );
+    pass(&alice, 10);
+    step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
+    assert_eq!(alice.events().len(), 501);
+    alice.say(&["still here"]);
+    run(&alice);
+    assert_eq!(alice.events().len(), 502);
+    pass(&alice, 10);
+    run(&alice);
+    assert_eq!(session(&alice), Value::Null);
+    assert!(!alice.db.dump().contains("still here"));
+}
+
+/// What the next run deletes, by its own account.
+fn gone(alice: &Alice) -> Value {
+    run(alice);
+    let last = alice.ok("applyRetention", json!({"dryRun": true}));
+    last["lastRun"]["gone"].clone()
+}
+
+#[test]
+fn a_dry_run_says_what_the_run_deletes() {
+    // The first message of the second summary goes on beyond the days, so it stays whole.
+    let alice = keeping(json!({"eventsDays": 30}));
+    let old = alice.say(&["a"]);
+    let call = json!({"id": "1", "name": "t", "arguments": {}});
+    let append = |events: Value| {
+        let events = json!({"sessionId": "s", "events": events});
+        alice.ok("appendEvents", events)["leafId"].clone()
+    };
+    let begun = append(json!([{"action": "tool_call_request", "toolCalls": [call]}]));
+    pass(&alice, 10);
+    let ended = append(json!([
+        {"action": "tool_result", "toolCallId": "1", "toolName": "t", "content": "one"}
+    ]));
+    for (from, to) in [(json!(old[0]), json!(old[0])), (begun, ended)] {
+        let summary = json!({"sessionId": "s", "fromId": from, "toId": to, "summary": "in short"});
+        alice.ok("addCompaction", summary);
+    }
+    pass(&alice, 25);
+    let expected = dry(&alice);
+    assert_eq!(expected["summaries"]["count"], 1, "{expected}");
+    assert_eq!(gone(&alice), expected);
+
+    // A long session goes in several steps, and its summaries with it.
+    let alice = keeping(json!({"sessionsIdleDays": 10}));
+    let said: Vec<String> = (0..900).map(|n| format!("text {n}")).collect();
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    let ids = alice.say(&said);
+    let summary =
+        json!({"sessionId": "s", "fromId": ids[0], "toId": ids[9], "summary": "in short"});
+    alice.ok("addCompaction", summary);
+    pass(&alice, 10);
+    let expected = dry(&alice);
+    assert_eq!(expected["sessions"]["count"], 1, "{expected}");
+    assert_eq!(gone(&alice), expected);
+
+    // A deletion that a later text followed goes as a version, and counts once.
+    let alice = with_entries(json!({"versionsDays": 7, "deletedDays": 7}));
+    set(&alice, "k", "one");
+    for text in ["two", "three"] {
+        pass(&alice, 1);
+        alice.ok("deleteEntry", json!({"label": "facts", "key": "k"}));
+        pass(&alice, 1);
+        set(&alice, "k", text);
+    }
+    pass(&alice, 20);
+    let expected = dry(&alice);
+    assert_eq!(expected["deleted"]["count"], 1, "{expected}");
+    assert_eq!(gone(&alice), expected);
+}
+
+#[test]
+fn a_fork_and_a_file_keep_the_age_and_the_rules() {
+    let alice = Alice::with_session();
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "s", "retention": {"eventsDays": 10}, "pinned": true}),
+    );
+    alice.say(&["a"]);
+    pass(&alice, 9);
+    let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
+    assert_eq!(fork["retention"], json!({"eventsDays": 10}));
+    assert_eq!(fork.get("pinned"), None);
+    pass(&alice, 1);
+    run(&alice);
+    let left = alice.ok("loadEvents", json!({"sessionId": fork["id"]}));
+    assert_eq!(left, json!([]));
+    assert_eq!(texts(&alice), ["a"], "the pin holds");
+}

@@ -1,0 +1,558 @@
+//! Export and import: the same session comes back, or nothing does.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use access::{Allow, Caller, TokenScope};
+use api::answers;
+use api::transfer::{begin_export, begin_import};
+use base::database::Database;
+use base::error::Error;
+use base::host::Host as _;
+use base::ids::Id;
+use lifecycle::transfer::import::Imported;
+
+impl Alice {
+    pub fn export(&self, session_id: &str) -> Result<String, Error> {
+        let mut export = begin_export(&self.agent(&self.db), session_id.to_owned())?;
+        let mut file = String::new();
+        while let Some(page) = export.next_page(&self.db)? {
+            file.push_str(&page);
+        }
+        Ok(file)
+    }
+
+    /// Imports the file in pieces of so many bytes, with `?allowSources=true`.
+    pub fn import_in(
+        &self,
+        db: &dyn Database,
+        session_id: &str,
+        file: &str,
+        bytes: usize,
+    ) -> Result<Imported, Error> {
+        let mut import = begin_import(&self.agent(db), session_id.to_owned(), true)?;
+        let imported = file
+            .as_bytes()
+            .chunks(bytes)
+            .try_for_each(|piece| import.push(db, &self.host, piece))
+            .and_then(|()| import.finish(db, &self.host));
+        answers::hold_output("importSession", &imported);
+        imported
+    }
+
+    /// Imports the file in one piece, without `?allowSources=true`.
+    pub fn import_warily(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
+        let mut import = begin_import(&self.agent(&self.db), session_id.to_owned(), false)?;
+        let imported = import
+            .push(&self.db, &self.host, file.as_bytes())
+            .and_then(|()| import.finish(&self.db, &self.host));
+        answers::hold_output("importSession", &imported);
+        imported
+    }
+
+    /// Imports the file with `?allowSources=true`.
+    pub fn import(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
+        self.import_in(&self.db, session_id, file, 50_000)
+    }
+
+    /// The answers of every read about a session.
+    pub fn tell_all(&self, session_id: &str) -> Vec<Value> {
+        let mut told: Vec<Value> = [
+            ("getSession", json!({})),
+            ("loadEvents", json!({"limit": 1000})),
+            ("getHistory", json!({"limit": 1000})),
+            ("getLatestLeaf", json!({})),
+            ("getChanges", json!({"limit": 1000})),
+            ("buildWorkingContext", json!({})),
+            ("configureCompaction", json!({})),
+            ("getBlocks", json!({})),
+            ("freezePrompt", json!({})),
+            ("getReminder", json!({})),
+        ]
+        .into_iter()
+        .map(|(operation, mut body)| {
+            body["sessionId"] = json!(session_id);
+            self.ok(operation, body)
+        })
+        .collect();
+        for event in told[1].as_array().unwrap().clone() {
+            let body = json!({"sessionId": session_id, "messageId": event["id"]});
+            told.push(self.ok("getMessage", body));
+        }
+        told
+    }
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+/// An agent whose session `s` has something of everything.
+pub fn furnished() -> Alice {
+    let alice = Alice::default();
+    alice.ok("createSession", json!({"id": "parent"}));
+    alice.ok(
+        "createSession",
+        json!({"id": "s", "name": "A \"trip\"\n😀", "parentSessionId": "parent", "metadata": {"a": [1, null]}}),
+    );
+    alice.host.advance(10);
+    alice
+        .send(
+            &alice.db,
+            "appendEvents",
+            br#"{"sessionId":"s","events":[
+                {"action":"user_message","content":"a\u0000b \u2028 \u0001\n","metadata":{"z":12345678901234567890,"a":1.0,
+                  "z":-0.0}},
+                {"action":"tool_call_request","toolCalls":[{"id":"c1","name":"t","arguments":{"n": 1.50,
+                  "m":[]}}],"createdAt":42},
+                {"action":"tool_result","toolCallId":"c1","toolName":"t","content":"","isError":true},
+                {"id":"mine","action":"agent_message","content":"done"},
+                {"action":"compaction","content":"so far"}]}"#,
+        )
+        .unwrap();
+    let said = alice.events();
+    alice.host.advance(10);
+    let mut dated = user("dated");
+    dated["id"] = json!("dated");
+    dated["createdAt"] = json!("2026-01-01");
+    dated["custom"] = json!({"kept": true});
+    alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "parentId": "mine", "message": dated}),
+    );
+    alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "parentId": null, "message": user("a root")}),
+    );
+    alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "message": user(&"é".repeat(500_000))}),
+    );
+    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[0]["id"],
+        "events": [{"action": "user_message", "content": "x".repeat(2_000_000)}, {"action": "agent_message", "content": "end"}]}));
+    alice.host.advance(10);
+    let mut updated = user("updated");
+    updated["id"] = json!("dated");
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "s", "message": updated}),
+    );
+    alice.ok(
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": [said[4]["id"]]}),
+    );
+    alice.ok(
+        "addUsage",
+        json!({"sessionId": "s", "inputTokens": 7, "outputTokens": 8, "cost": 0.1}),
+    );
+    alice.ok("addUsage", json!({"sessionId": "s", "cost": 0.2}));
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": "dated"}));
+    alice.remember("s");
+    alice
+}
+
+/// An agent whose session `s` has three messages.
+pub fn small() -> Alice {
+    let alice = Alice::with_session();
+    alice.say(&["one", "two"]);
+    alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "message": {"id": "m", "role": "assistant", "parts": []}}),
+    );
+    alice
+}
+
+pub fn refused(outcome: Result<Imported, Error>) -> (&'static str, Value) {
+    let error = outcome.unwrap_err();
+    (
+        error.code.name(),
+        error.details.get("line").cloned().unwrap_or_default(),
+    )
+}
+
+#[test]
+fn a_session_comes_back_as_it_was_in_another_object_and_in_the_same() {
+    let alice = furnished();
+    let file = alice.export("s").unwrap();
+    let bob = Alice::default();
+    let events = alice.events().len() as i64;
+    let outcome = bob.import("s", &file).unwrap();
+    assert_eq!(
+        (outcome.events, outcome.imported, outcome.skipped),
+        (events, events, 0)
+    );
+    assert_eq!(bob.export("s").unwrap(), file);
+    assert_eq!(bob.tell_all("s"), alice.tell_all("s"));
+
+    // In an agent that has deleted the session before, the feed has the same changes. Its
+    // cursors are new: none is valid that the deleted session gave.
+    let told = |alice: &Alice| {
+        let mut told = alice.tell_all("s");
+        let feed = told.remove(4);
+        let changes = feed["changes"].as_array().unwrap().clone();
+        let change = |change: Value| (change["type"].clone(), change["id"].clone());
+        (told, changes.into_iter().map(change).collect::<Vec<_>>())
+    };
+    let before = told(&alice);
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    let empty = alice.rows();
+    alice.import("s", &file).unwrap();
+    assert_eq!(told(&alice), before);
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    assert_eq!(alice.rows(), empty);
+}
+
+#[test]
+fn a_copy_goes_on_as_the_original_does() {
+    let alice = furnished();
+    let bob = Alice::default();
+    bob.host.advance(alice.host.now_ms() - bob.host.now_ms());
+    bob.import("s", &alice.export("s").unwrap()).unwrap();
+    for each in [&alice, &bob] {
+        let next = each.ok("appendEvents", json!({"sessionId": "s", "expectedLeafId": "dated", "events": [{"id": "next", "action": "user_message", "content": "on"}]}));
+        assert_eq!(next["events"][0]["seq"], 11);
+        each.ok(
+            "deleteMessages",
+            json!({"sessionId": "s", "messageIds": ["mine", "next"]}),
+        );
+    }
+    assert_eq!(bob.export("s").unwrap(), alice.export("s").unwrap());
+}
+
+#[test]
+fn a_file_reads_the_same_in_whatever_pieces_it_comes() {
+    let file = small().export("s").unwrap();
+    let without_last_break = file.trim_end();
+    for file in [
+        file.as_str(),
+        without_last_break,
+        &file.replace('\n', "\r\n\r\n"),
+    ] {
+        for bytes in [1, 2, 7, file.len()] {
+            let bob = Alice::default();
+            bob.import_in(&bob.db, "s", file, bytes).unwrap();
+            assert_eq!(
+                bob.ok("loadEvents", json!({"sessionId": "s"}))
+                    .as_array()
+                    .unwrap()
+                    .len(),
+                3
+            );
+        }
+    }
+}
+
+#[test]
+fn an_empty_session_is_a_file_of_two_lines() {
+    let alice = Alice::with_session();
+    let file = alice.export("s").unwrap();
+    assert_eq!(file.lines().count(), 2);
+    let outcome = alice.import("t", &file).unwrap();
+    assert_eq!((outcome.session_id.as_str(), outcome.events), ("t", 0));
+    assert_eq!(
+        alice.ok("getSession", json!({"sessionId": "t"}))["createdAt"],
+        1_000_000
+    );
+}
+
+#[test]
+fn importing_again_writes_nothing() {
+    let alice = furnished();
+    let file = alice.export("s").unwrap();
+    let before = alice.db.dump();
+    let outcome = alice.import("s", &file).unwrap();
+    assert_eq!((outcome.imported, outcome.skipped), (0, outcome.events));
+    // The same file as another program writes it, with other spaces.
+    let file = small().export("s").unwrap().replace("\":", "\" : ");
+    let bob = Alice::default();
+    bob.import("s", &file).unwrap();
+    assert_eq!(bob.import("s", &file).unwrap().skipped, 3);
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn another_session_of_that_id_is_left_as_it_is() {
+    let file = small().export("s").unwrap();
+    for (change, body) in [
+        (
+            "appendEvents",
+            json!({"events": [{"action": "user_message", "content": "more"}]}),
+        ),
+        ("updateSession", json!({"name": "other"})),
+        ("deleteEvents", json!({"eventIds": ["m"]})),
+        ("addUsage", json!({"cost": 1})),
+    ] {
+        let alice = small();
+        let mut body = body;
+        body["sessionId"] = json!("s");
+        alice.host.advance(1);
+        alice.ok(change, body);
+        let before = alice.db.dump();
+        assert_eq!(
+            refused(alice.import("s", &file)).0,
+            "already_exists",
+            "{change}"
+        );
+        assert_eq!(alice.db.dump(), before);
+    }
+}
+
+#[test]
+fn a_broken_line_is_named_and_leaves_nothing() {
+    let alice = small();
+    let file = alice.export("s").unwrap();
+    let lines: Vec<&str> = file.lines().collect();
+    let bob = Alice::default();
+    let before = bob.db.dump();
+    let edit = |at: usize, from: &str, to: &str| {
+        let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        assert!(lines[at].contains(from), "{} {from}", lines[at]);
+        lines[at] = lines[at].replacen(from, to, 1);
+        lines.join("\n")
+    };
+    let first_id = alice.events()[0]["id"].as_str().unwrap().to_owned();
+    let table = [
+        (edit(0, "{", ""), 1),
+        (edit(0, "\"format\":1", "\"format\":2"), 1),
+        (edit(0, "\"format\":1", "\"formatt\":1"), 1),
+        (edit(0, "session", "event"), 1),
+        (edit(0, "\"cost\":0.0", "\"cost\":-1"), 1),
+        (edit(1, "}", ""), 2),
+        (edit(2, "event", "evnt"), 3),
+        (edit(2, "event", "session"), 3),
+        (edit(2, "event", "error"), 3),
+        (edit(2, "\"seq\":2", "\"seq\":1"), 3),
+        (edit(2, "\"seq\":2", "\"seq\":4294967296"), 3),
+        (edit(2, "\"seq\":2", "\"seq\":\"2\""), 3),
+        (
+            edit(
+                2,
+                &format!("\"parentId\":\"{first_id}\""),
+                "\"parentId\":\"nobody\"",
+            ),
+            3,
+        ),
+        (edit(2, "\"parentId\":", "\"parent\":"), 3),
+        (edit(2, "two", "\\ud800"), 3),
+        (edit(2, "\"content\":\"two\"", "\"toolCalls\":[]"), 3),
+        (
+            edit(3, "\"id\":\"m\"", &format!("\"id\":\"{first_id}\"")),
+            4,
+        ),
+        (edit(3, "assistant", "user"), 4),
+        (edit(3, "assistant", "nobody"), 4),
+        (edit(4, "\"events\":3", "\"events\":4"), 5),
+        (edit(4, "\"leafId\":null", "\"leafId\":\"nobody\""), 5),
+        (format!("{file}{{}}\n"), 6),
+        (format!("{file}{}", lines[4]), 6),
+        (lines[..4].join("\n"), 4),
+        (String::new(), 1),
+    ];
+    for (file, line) in table {
+        let outcome = refused(bob.import("s", &file));
+        assert_eq!(outcome, ("invalid_request", json!(line)), "{file}");
+        assert_eq!(bob.db.dump(), before, "{file}");
+    }
+}
+
+#[test]
+fn a_broken_entry_of_the_feed_is_named_too() {
+    let alice = small();
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["m"]}));
+    let file = alice.export("s").unwrap();
+    let bob = Alice::default();
+    for (from, to) in [
+        ("\"cursor\":3145729", "\"cursor\":4194304"),
+        ("\"change\":\"delete\"", "\"change\":\"append\""),
+        ("\"type\":\"change\"", "\"type\":\"event\""),
+    ] {
+        assert!(file.contains(from), "{file}");
+        let outcome = refused(bob.import("s", &file.replacen(from, to, 1)));
+        assert_eq!(outcome, ("invalid_request", json!(4)), "{to}");
+    }
+    bob.import("s", &file).unwrap();
+    let next = bob.say(&["three"]);
+    let changes = bob.ok("getChanges", json!({"sessionId": "s", "since": 3_145_729}));
+    assert_eq!(changes["changes"][0]["id"], json!(next[0]));
+}
+
+#[test]
+fn a_file_cut_off_anywhere_makes_no_session() {
+    let file = small().export("s").unwrap();
+    let bob = Alice::default();
+    let before = bob.db.dump();
+    for end in 0..file.len() - 1 {
+        refused(bob.import("s", file.get(..end).unwrap()));
+        assert_eq!(bob.db.dump(), before, "{end}");
+    }
+}
+
+#[test]
+fn a_line_beyond_the_limit_is_refused_before_it_is_read() {
+    let bob = Alice::default();
+    let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
+    let piece = vec![b'x'; 1 << 20];
+    let error = (0..40)
+        .find_map(|_| import.push(&bob.db, &bob.host, &piece).err())
+        .unwrap();
+    assert_eq!(
+        (error.code.name(), &error.details["line"]),
+        ("payload_too_large", &json!(1))
+    );
+}
+
+#[test]
+fn meanwhile_writes_are_not_in_the_file_and_deleted_rows_drop_out() {
+    let alice = Alice::with_session();
+    let long = "x".repeat(1_000_000);
+    let said = alice.say(&[&long, &long, &long, "4", "5"]);
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": said[3]}));
+    let mut export = begin_export(&alice.agent(&alice.db), "s".to_owned()).unwrap();
+    let mut file = export.next_page(&alice.db).unwrap().unwrap();
+    alice.ok(
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": [said[0], said[2], said[3]]}),
+    );
+    alice.say(&["6"]);
+    while let Some(page) = export.next_page(&alice.db).unwrap() {
+        file.push_str(&page);
+    }
+    let bob = Alice::default();
+    bob.import("s", &file).unwrap();
+    let events = bob.events();
+    let seqs: Vec<i64> = events
+        .iter()
+        .map(|event| event["seq"].as_i64().unwrap())
+        .collect();
+    assert_eq!(seqs, [1, 2, 5]);
+    assert_eq!(
+        bob.ok("getHistory", json!({"sessionId": "s"}))["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+}
+
+#[test]
+fn an_export_of_a_session_that_goes_away_is_an_error_and_no_end() {
+    let alice = Alice::with_session();
+    alice.say(&["x".repeat(1_100_000).as_str(), "2"]);
+    let mut export = begin_export(&alice.agent(&alice.db), "s".to_owned()).unwrap();
+    export.next_page(&alice.db).unwrap().unwrap();
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    alice.host.advance(1);
+    alice.ok("createSession", json!({"id": "s"}));
+    let error = export.next_page(&alice.db).unwrap_err();
+    assert_eq!(error.code.name(), "session_not_found");
+    let line = lifecycle::transfer::export::render_failure(&error);
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&line["type"], &line["error"]["code"]),
+        (&json!("error"), &json!("session_not_found"))
+    );
+}
+
+#[test]
+fn imported_events_are_found_by_an_agent_that_searches() {
+    let file = small().export("s").unwrap();
+    let bob = Alice::default();
+    bob.ok("search", json!({"query": "two"}));
+    bob.import("s", &file).unwrap();
+    let found = bob.ok("search", json!({"query": "two"}));
+    assert_eq!(found["results"][0]["sessionId"], "s");
+    bob.ok("deleteSession", json!({"sessionId": "s"}));
+    let found = bob.ok("search", json!({"query": "two"}));
+    assert_eq!(found["results"], json!([]));
+}
+
+#[test]
+fn a_page_is_bounded_whatever_the_session_holds() {
+    let alice = Alice::with_session();
+    let texts = vec!["y".repeat(10_000); 500];
+    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut export = begin_export(&alice.agent(&alice.db), "s".to_owned()).unwrap();
+    let mut pages = 0;
+    while let Some(page) = export.next_page(&alice.db).unwrap() {
+        assert!(page.len() < (1 << 20) + 20_000);
+        pages += 1;
+    }
+    assert_eq!(pages, 5);
+}
+
+#[test]
+fn a_log_carried_over_with_gaps_in_what_it_says_comes_back_too() {
+    let alice = small();
+    alice
+        .db
+        .run("UPDATE cf_agents_events SET content = NULL, action = 'tool_call_request' WHERE seq = 2", &[])
+        .unwrap();
+    let bob = Alice::default();
+    bob.import("s", &alice.export("s").unwrap()).unwrap();
+    assert_eq!(bob.tell_all("s"), alice.tell_all("s"));
+}
+
+#[test]
+fn a_damaged_row_is_named() {
+    let alice = small();
+    alice
+        .db
+        .run(
+            "UPDATE cf_agents_events SET metadata = '{oops' WHERE seq = 2",
+            &[],
+        )
+        .unwrap();
+    assert_eq!(alice.export("s").unwrap_err().code.name(), "corrupt_row");
+}
+
+#[test]
+fn a_token_exports_and_imports_what_it_may_read_and_create() {
+    let alice = furnished();
+    let file = alice.export("s").unwrap();
+    let three = small().export("s").unwrap();
+    let scoped = |session: Option<&str>, operations: Option<&[&str]>| {
+        Caller::Scoped(TokenScope {
+            session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
+            operations: operations
+                .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            allow: Allow {
+                agent_messages: true,
+                ..Allow::default()
+            },
+            limits: None,
+            expires_at: i64::MAX,
+        })
+    };
+    let table = [
+        (scoped(None, None), true, true),
+        (scoped(Some("s"), None), true, true),
+        (scoped(Some("t"), None), false, false),
+        (scoped(Some("s"), Some(&["loadEvents"])), false, false),
+        (
+            scoped(Some("s"), Some(&["loadEvents", "getSession"])),
+            true,
+            false,
+        ),
+        (
+            scoped(Some("s"), Some(&["appendEvents", "createSession"])),
+            false,
+            true,
+        ),
+    ];
+    for (caller, exports, imports) in table {
+        let mut alice = small();
+        alice.caller = caller.clone();
+        assert_eq!(alice.export("s").is_ok(), exports, "{caller:?}");
+        let bob = Alice {
+            caller,
+            ..Alice::default()
+        };
+        assert_eq!(bob.import("s", &three).is_ok(), imports, "{:?}", bob.caller);
+    }
+    // The token may create its own session, but name no other session as the parent.
+    let bob = Alice {
+        caller: scoped(Some("s"), None),
+        ..Alice::default()
+    };
+    assert_eq!(refused(bob.import("s", &file)).0, "forbidden");
+}

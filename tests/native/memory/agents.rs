@@ -1,0 +1,484 @@
+//! Blocks that live in other agents. The agents are real, and reach each other.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::BegunWorks;
+use crate::Onlookers;
+use access::{Caller, Policy};
+use api::dispatch::dispatch;
+use api::operation::Agent;
+use api::table::RULES;
+use base::error::Error;
+use base::outbound::{
+    BucketObject, CallFailure, CallLimits, Endpoint, LocalBoxFuture, ObjectListing, Outbound,
+    OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
+};
+use base::settings::Setting;
+use base::testing::recovery::ToldRecovery;
+use base::testing::{FixedHost, Said, Script, Sqlite, wait_for};
+use chat::run::running_turns::RunningTurns;
+use context::compaction::auto::CompactionTracker;
+use directory::membership::Member;
+use directory::part::DirectoryPart;
+use memory::homes::agent::{VIA_HEADER, parse_via};
+use store::testing::migrated;
+
+/// Agents that reach each other, as the agents of one Worker do.
+pub struct Town {
+    agents: BTreeMap<&'static str, Sqlite>,
+    pub host: FixedHost,
+    policy: Policy,
+    pub script: Script,
+    pub calls: RefCell<Vec<OutboundRequest>>,
+    /// The parts of the directory, which is there if the script binds it.
+    parts: RefCell<BTreeMap<String, Rc<Sqlite>>>,
+    /// The parts give no answer.
+    pub are_parts_silent: Cell<bool>,
+}
+
+const SECRET: &str = "the secret of these two, long enough";
+
+impl Town {
+    pub fn of(names: &[&'static str]) -> Self {
+        let town = Self {
+            agents: names.iter().map(|name| (*name, migrated())).collect(),
+            host: FixedHost::default(),
+            policy: Policy::new(Some(SECRET.to_owned()), None),
+            script: Script::default(),
+            calls: RefCell::default(),
+            parts: RefCell::default(),
+            are_parts_silent: Cell::new(false),
+        };
+        town.script
+            .settings
+            .borrow_mut()
+            .insert("SESSION_AGENT_TOKEN".to_owned(), SECRET.to_owned());
+        town
+    }
+
+    /// The storage of a part of the directory.
+    pub fn part(&self, name: &str) -> Rc<Sqlite> {
+        let mut parts = self.parts.borrow_mut();
+        let part = parts
+            .entry(name.to_owned())
+            .or_insert_with(|| Rc::new(Sqlite::new()));
+        Rc::clone(part)
+    }
+
+    /// An agent, as one that is to stand in the directory.
+    pub fn member<'a>(&'a self, name: &'a str) -> Member<'a> {
+        Member {
+            name,
+            db: &self.agents[name],
+            host: &self.host,
+            outbound: self,
+        }
+    }
+
+    pub async fn ask_part(&self, name: &str, body: &str) -> Result<String, Error> {
+        let db = self.part(name);
+        let part = DirectoryPart {
+            name,
+            db: db.as_ref(),
+            host: &self.host,
+            outbound: self,
+        };
+        part.answer(body.as_bytes()).await
+    }
+
+    async fn run(
+        &self,
+        name: &str,
+        operation: &str,
+        body: &str,
+        via: &[String],
+    ) -> Result<String, Error> {
+        let agent = Agent {
+            name,
+            db: &self.agents[name],
+            host: &self.host,
+            operations: RULES,
+            policy: &self.policy,
+            caller: &Caller::Owner,
+            outbound: self,
+            deployed: crate::deployed(&self.script),
+            compactions: &CompactionTracker::default(),
+            turns: &RunningTurns::default(),
+            audience: &Onlookers::default(),
+            starter: &BegunWorks::default(),
+            recovery: &ToldRecovery::default(),
+            via,
+            body: None,
+        };
+        let reply = dispatch(&agent, operation, body.as_bytes()).await?;
+        Ok(reply.body.into_string())
+    }
+
+    pub fn call(&self, name: &str, operation: &str, body: Value) -> Result<Value, Error> {
+        let reply = wait_for(self.run(name, operation, &body.to_string(), &[]))?;
+        Ok(serde_json::from_str(&reply).unwrap())
+    }
+
+    pub fn ok(&self, name: &str, operation: &str, body: Value) -> Value {
+        self.call(name, operation, body).unwrap()
+    }
+}
+
+impl Outbound for Town {
+    fn writers(&self) -> &WriteLocks {
+        self.script.writers()
+    }
+
+    fn find_setting(&self, setting: Setting) -> Option<String> {
+        self.script.find_setting(setting)
+    }
+
+    fn find_secret(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn is_bound(&self, binding: &str) -> bool {
+        self.script.is_bound(binding)
+    }
+
+    fn send<'a>(
+        &'a self,
+        call: OutboundRequest,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
+        self.calls.borrow_mut().push(call.clone());
+        if let Endpoint::Directory { .. } = call.place
+            && self.are_parts_silent.get()
+        {
+            let cause = "a test has it silent".to_owned();
+            return Box::pin(async { Err(CallFailure::Unreachable { cause }) });
+        }
+        if let Endpoint::Url(_) | Endpoint::Service { .. } = call.place {
+            return self.script.send(call);
+        }
+        Box::pin(async move {
+            let header = |wanted: &str| {
+                let found = call.headers.iter().find(|(name, _)| name == wanted);
+                found.map(|(_, value)| value.as_str())
+            };
+            assert_eq!(
+                header("authorization"),
+                Some("Bearer the secret of these two, long enough")
+            );
+            let via = parse_via(header(VIA_HEADER));
+            let outcome = match &call.place {
+                Endpoint::Agent { name, operation } => {
+                    self.run(name, operation, &call.body, &via).await
+                }
+                Endpoint::Directory { part } => self.ask_part(part, &call.body).await,
+                Endpoint::Url(_) | Endpoint::Service { .. } => unreachable!(),
+            };
+            let (status, body) = match outcome {
+                Ok(body) => (200, body),
+                Err(error) => (error.code.status(), error.body()),
+            };
+            self.script.answer(Ok(Said {
+                status,
+                content_type: "application/json",
+                chunks: vec![Ok(body.into_bytes())],
+            }));
+            // The script gives its next answer, whoever is asked.
+            let place = Endpoint::Url(String::new());
+            self.script.send(OutboundRequest { place, ..call }).await
+        })
+    }
+
+    fn run_ai<'a>(
+        &'a self,
+        model: &'a str,
+        input: String,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
+        self.script.run_ai(model, input, limits)
+    }
+
+    fn get_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<Option<BucketObject>, CallFailure>> {
+        self.script.get_object(key, limits)
+    }
+
+    fn put_object<'a>(
+        &'a self,
+        key: &'a str,
+        content: String,
+        description: Option<&'a str>,
+        expected: PutCondition<'a>,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<bool, CallFailure>> {
+        let script = &self.script;
+        script.put_object(key, content, description, expected, limits)
+    }
+
+    fn delete_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<(), CallFailure>> {
+        self.script.delete_object(key, limits)
+    }
+
+    fn list_objects<'a>(
+        &'a self,
+        prefix: &'a str,
+        cursor: Option<&'a str>,
+        limit: u32,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>> {
+        self.script.list_objects(prefix, cursor, limit, limits)
+    }
+
+    fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()> {
+        self.script.sleep(ms)
+    }
+}
+
+#[test]
+fn two_agents_share_a_users_memory() {
+    let town = Town::of(&["alice", "bob", "user:42"]);
+    for name in ["alice", "bob"] {
+        town.ok(
+            name,
+            "defineBlock",
+            json!({"label": "user", "kind": "writable", "maxTokens": 50,
+                   "source": {"agent": "user:42", "label": "profile"}}),
+        );
+    }
+    // Nobody has written the block, so `user:42` has made none.
+    assert_eq!(town.ok("user:42", "getBlocks", json!({})), json!([]));
+    let written = town.ok(
+        "alice",
+        "setBlock",
+        json!({"label": "user", "content": "Likes tea."}),
+    );
+    assert_eq!(
+        (&written["content"], &written["version"]),
+        (&json!("Likes tea."), &json!(1))
+    );
+    let read = town.ok("bob", "getBlock", json!({"label": "user"}));
+    assert_eq!(
+        (&read["content"], &read["version"], &read["label"]),
+        (&json!("Likes tea."), &json!(1), &json!("user"))
+    );
+    let there = town.ok("user:42", "getBlock", json!({"label": "profile"}));
+    assert_eq!(
+        (&there["content"], &there["maxTokens"]),
+        (&json!("Likes tea."), &json!(50))
+    );
+    town.ok(
+        "bob",
+        "appendToBlock",
+        json!({"label": "user", "content": "\nHas a dog."}),
+    );
+    let prompt = town.ok("alice", "renderPrompt", json!({}));
+    assert!(
+        prompt["prompt"]
+            .as_str()
+            .unwrap()
+            .ends_with("Likes tea.\nHas a dog.")
+    );
+    // The rules of the other agent hold, and its versions can be reverted to.
+    let error = town
+        .call(
+            "alice",
+            "setBlock",
+            json!({"label": "user", "content": "x", "expectedVersion": 1}),
+        )
+        .unwrap_err();
+    assert_eq!(
+        (error.code.name(), &error.details["version"]),
+        ("version_conflict", &json!(2))
+    );
+    let error = town
+        .call(
+            "alice",
+            "appendToBlock",
+            json!({"label": "user", "content": "x".repeat(400)}),
+        )
+        .unwrap_err();
+    assert_eq!(error.code.name(), "block_over_budget");
+    let versions = town.ok("alice", "getBlockVersions", json!({"label": "user"}));
+    assert_eq!(versions["versions"][1]["content"], "Likes tea.");
+    assert_eq!(
+        town.ok("bob", "revertBlock", json!({"label": "user", "version": 1}))["content"],
+        "Likes tea."
+    );
+}
+
+#[test]
+fn entries_and_documents_are_shared_as_well() {
+    let town = Town::of(&["alice", "bob"]);
+    for (label, kind) in [("kb", "searchable"), ("skills", "loadable")] {
+        town.ok(
+            "alice",
+            "defineBlock",
+            json!({"label": label, "kind": kind, "source": {"agent": "bob"}}),
+        );
+    }
+    town.ok(
+        "alice",
+        "setEntry",
+        json!({"label": "kb", "key": "k", "content": "penguins swim"}),
+    );
+    assert_eq!(
+        town.ok("alice", "getBlock", json!({"label": "kb"}))["content"],
+        "1 entry indexed."
+    );
+    let found = town.ok(
+        "alice",
+        "searchContext",
+        json!({"label": "kb", "query": "penguin"}),
+    );
+    assert_eq!(found["results"][0]["key"], "k");
+    assert_eq!(
+        town.ok("alice", "listEntries", json!({"label": "kb"}))["entries"][0]["content"],
+        "penguins swim"
+    );
+    assert_eq!(
+        town.ok("alice", "deleteEntry", json!({"label": "kb", "key": "k"})),
+        json!({"deleted": true, "versionsKept": 1})
+    );
+    town.ok(
+        "alice",
+        "putSkill",
+        json!({"label": "skills", "key": "d", "content": "Do it.", "description": "How"}),
+    );
+    assert_eq!(
+        town.ok("alice", "listSkills", json!({"label": "skills"}))["skills"][0]["description"],
+        "How"
+    );
+    assert_eq!(
+        town.ok("bob", "getBlock", json!({"label": "skills"}))["content"],
+        "- d: How"
+    );
+    let loaded = town.ok(
+        "alice",
+        "callTool",
+        json!({"name": "load_context", "arguments": {"label": "skills", "key": "d"}}),
+    );
+    assert_eq!(loaded["output"], "Do it.");
+    // What a tool brought is quoted in every agent that reads it.
+    town.ok(
+        "bob",
+        "putSkill",
+        json!({"label": "skills", "key": "t", "content": "Pay.", "source": "tool"}),
+    );
+    let loaded = town.ok(
+        "alice",
+        "callTool",
+        json!({"name": "load_context", "arguments": {"label": "skills", "key": "t"}}),
+    );
+    assert_eq!(
+        loaded["output"],
+        "(source: tool; written 1970-01-01)\n> Pay."
+    );
+    let error = town
+        .call(
+            "alice",
+            "loadSkill",
+            json!({"label": "skills", "key": "nope"}),
+        )
+        .unwrap_err();
+    assert_eq!(error.code.name(), "skill_not_found");
+}
+
+#[test]
+fn agents_that_name_each_other_find_out() {
+    let town = Town::of(&["alice", "bob", "carol"]);
+    let define = |name: &str, home: &str| {
+        town.ok(
+            name,
+            "defineBlock",
+            json!({"label": "m", "kind": "writable", "source": {"agent": home}}),
+        )
+    };
+    define("alice", "bob");
+    define("bob", "alice");
+    let block = town.ok("alice", "getBlock", json!({"label": "m"}));
+    assert!(
+        block["unavailable"]
+            .as_str()
+            .unwrap()
+            .contains("alice → bob → alice"),
+        "{block}"
+    );
+    let error = town
+        .call("alice", "setBlock", json!({"label": "m", "content": "x"}))
+        .unwrap_err();
+    assert_eq!(
+        (error.code.name(), &error.details["field"]),
+        ("invalid_request", &json!("source"))
+    );
+    assert!(
+        error.message.contains("alice → bob → alice"),
+        "{}",
+        error.message
+    );
+    assert!(town.calls.borrow().len() < 10);
+    // An agent that names itself keeps the block, and asks nobody.
+    let calls = town.calls.borrow().len();
+    define("carol", "carol");
+    town.ok("carol", "setBlock", json!({"label": "m", "content": "x"}));
+    assert_eq!(town.calls.borrow().len(), calls);
+}
+
+#[test]
+fn a_chain_of_homes_ends() {
+    let town = Town::of(&["a", "b", "c", "d", "e", "f", "g"]);
+    for (name, home) in [
+        ("a", "b"),
+        ("b", "c"),
+        ("c", "d"),
+        ("d", "e"),
+        ("e", "f"),
+        ("f", "g"),
+    ] {
+        town.ok(
+            name,
+            "defineBlock",
+            json!({"label": "m", "kind": "writable", "source": {"agent": home}}),
+        );
+    }
+    town.ok("c", "setBlock", json!({"label": "m", "content": "far"}));
+    assert_eq!(
+        town.ok("g", "getBlock", json!({"label": "m"}))["content"],
+        "far"
+    );
+    let error = town
+        .call("a", "setBlock", json!({"label": "m", "content": "x"}))
+        .unwrap_err();
+    assert!(
+        error.message.contains("a → b → c → d → e → f"),
+        "{}",
+        error.message
+    );
+}
+
+#[test]
+fn a_tool_adds_a_line_to_a_shared_block_and_none_before_the_first() {
+    let town = Town::of(&["alice", "bob"]);
+    town.ok(
+        "alice",
+        "defineBlock",
+        json!({"label": "m", "kind": "writable", "source": {"agent": "bob"}, "modelWrites": true}),
+    );
+    for line in ["one", "two"] {
+        let arguments = json!({"label": "m", "content": line, "action": "append"});
+        let body = json!({"name": "set_context", "arguments": arguments});
+        assert_eq!(town.ok("alice", "callTool", body)["isError"], false);
+    }
+    assert_eq!(
+        town.ok("bob", "getBlock", json!({"label": "m"}))["content"],
+        "one\ntwo"
+    );
+}

@@ -1,0 +1,86 @@
+//! The tools of the memory are the same in every list of tools.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::api::examples::furnished;
+use context::tools::TOOLS;
+
+#[test]
+fn each_tool_of_the_table_is_listed_documented_and_run() {
+    let alice = furnished();
+    alice.ok("configureAgent", json!({"sessionSearch": true}));
+    let listed = alice.ok("getTools", json!({"sessionId": "s"}));
+    let listed = listed["tools"].as_array().unwrap();
+    let name_of = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+    let names: BTreeSet<String> = listed.iter().map(name_of).collect();
+    let table = TOOLS.iter().map(|tool| tool.name.to_owned());
+    assert_eq!(
+        names,
+        table.collect(),
+        "left: the tools of `furnished`; right: context/tools/mod.rs"
+    );
+    let guides = ["docs/memory.md", "docs/search.md"].map(|file| {
+        std::fs::read_to_string(format!(
+            "{}/{file}",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../..")
+        ))
+        .unwrap()
+    });
+    for tool in listed {
+        let name = name_of(tool);
+        let is_documented = guides
+            .iter()
+            .any(|guide| guide.contains(&format!("`{name}`")));
+        assert!(is_documented, "docs/memory.md doesn't name `{name}`");
+        let body = json!({"sessionId": "s", "name": name, "arguments": {}});
+        let outcome = alice.ok("callTool", body);
+        // The tool is found, and asks for the arguments that it needs.
+        let output = outcome["output"].as_str().unwrap();
+        let required = tool["parameters"]["required"].as_array();
+        let needs_some = required.is_some_and(|names| !names.is_empty());
+        assert_eq!(outcome["isError"], needs_some, "{name}: {output}");
+        assert!(!output.contains("no such tool"), "{name}: {output}");
+    }
+}
+
+#[test]
+fn a_tool_takes_block_for_label() {
+    let alice = crate::Alice::default();
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "guides", "kind": "loadable"}),
+    );
+    let document = json!({"label": "guides", "key": "deploy", "content": "Test, then ship."});
+    alice.ok("putSkill", document);
+    let call = |name: &str, arguments: Value| {
+        let body = json!({"sessionId": "s", "name": name, "arguments": arguments});
+        let outcome = alice.ok("callTool", body);
+        (
+            outcome["isError"].as_bool().unwrap(),
+            outcome["output"].as_str().unwrap().to_owned(),
+        )
+    };
+    let named = json!({"block": "guides", "key": "deploy"});
+    assert_eq!(
+        call("load_context", named.clone()),
+        (false, "Test, then ship.".to_owned())
+    );
+    assert_eq!(
+        call("unload_context", named),
+        (false, "Unloaded guides/deploy.".to_owned())
+    );
+    // What has both is for the label, and what has neither is told of it.
+    let both = json!({"label": "guides", "block": "nothing", "key": "deploy"});
+    assert!(!call("load_context", both).0);
+    for arguments in [
+        json!({"key": "deploy"}),
+        json!({"block": 7, "key": "deploy"}),
+        json!({"block": "nothing", "key": "deploy"}),
+    ] {
+        let (is_error, output) = call("load_context", arguments);
+        assert!(is_error && output.contains("`label`"), "{output}");
+    }
+}

@@ -1,0 +1,25 @@
+//! The sockets of a session, as a test has them.
+
+use std::cell::{Cell, RefCell};
+
+use api::answers::hold_frame;
+use base::ids::Id;
+use chat::run::running_turns::Audience;
+
+/// The sockets that watch a session, and the frames that they were sent.
+#[derive(Default)]
+pub struct Onlookers {
+    pub are_there: Cell<bool>,
+    pub frames: RefCell<Vec<String>>,
+}
+
+impl Audience for Onlookers {
+    fn tell(&self, _: &Id, frame: &str, _: Option<&str>) {
+        hold_frame(frame);
+        self.frames.borrow_mut().push(frame.to_owned());
+    }
+
+    fn is_there(&self, _: &Id) -> bool {
+        self.are_there.get()
+    }
+}

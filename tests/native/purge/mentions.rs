@@ -1,0 +1,359 @@
+//! Finding all places of a text, and erasing them.
+
+use serde_json::{Value, json};
+
+use super::{NEEDLE, places_after_purge};
+use crate::Alice;
+use crate::learning::adds;
+use crate::store::upgrades::make::make;
+use access::{Caller, TokenScope};
+use base::database::Database as _;
+use base::ids::Id;
+use chat::run::take_up::take_up_some;
+
+/// All places, page by page.
+fn find_all(alice: &Alice, mut body: Value) -> Vec<Value> {
+    let mut places = Vec::new();
+    for _ in 0..10_000 {
+        let page = alice.ok("findMentions", body.clone());
+        let found = page["places"].as_array().unwrap();
+        assert!(found.len() as i64 <= body["limit"].as_i64().unwrap_or(50));
+        places.extend(found.iter().cloned());
+        if page["cursor"].is_null() {
+            return places;
+        }
+        body["cursor"] = page["cursor"].clone();
+    }
+    panic!("it never ends");
+}
+
+/// What each place says of itself, without its snippet.
+fn named(places: &[Value]) -> Vec<String> {
+    let without = |place: &Value| {
+        let mut place = place.clone();
+        place.as_object_mut().unwrap().remove("snippet");
+        place.to_string()
+    };
+    places.iter().map(without).collect()
+}
+
+fn furnished() -> Alice {
+    let alice = Alice::with_session();
+    alice.ok(
+        "createSession",
+        json!({"id": "named", "name": format!("About {NEEDLE}")}),
+    );
+    for (label, kind) in [
+        ("kb", "searchable"),
+        ("skills", "loadable"),
+        ("memory", "writable"),
+    ] {
+        alice.ok("defineBlock", json!({"label": label, "kind": kind}));
+    }
+    let ids = alice.say(&[
+        "one",
+        &format!("It was {} itself.", NEEDLE.to_uppercase()),
+        "three",
+    ]);
+    alice.ok("addCompaction", json!({"sessionId": "s", "summary": format!("They said {NEEDLE}."), "fromId": ids[0], "toId": ids[1]}));
+    for said in [NEEDLE, "other"] {
+        alice.ok(
+            "setBlock",
+            json!({"label": "memory", "content": format!("Likes {said}.")}),
+        );
+        alice.ok(
+            "setEntry",
+            json!({"label": "kb", "key": "a", "content": format!("Of {said}.")}),
+        );
+    }
+    alice.ok(
+        "setBlock",
+        json!({"label": "memory", "content": format!("Again {NEEDLE}.")}),
+    );
+    alice.ok(
+        "setEntry",
+        json!({"sessionId": null, "label": "kb", "key": "b", "content": NEEDLE}),
+    );
+    alice.ok(
+        "putSkill",
+        json!({"label": "skills", "key": "c", "content": format!("Ask {NEEDLE}.")}),
+    );
+    alice.ok(
+        "loadSkill",
+        json!({"sessionId": "s", "label": "skills", "key": "c"}),
+    );
+    alice.ok("freezePrompt", json!({}));
+    alice
+}
+
+#[test]
+fn every_place_is_found_whatever_the_page() {
+    let alice = furnished();
+    let all = find_all(&alice, json!({"query": NEEDLE, "limit": 100}));
+    let kinds: Vec<&str> = all
+        .iter()
+        .map(|place| place["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "event",
+            "summary",
+            "session",
+            "version",
+            "block",
+            "entry",
+            "document",
+            "version",
+            "loadedDocument",
+            "prompt"
+        ]
+    );
+    for place in &all {
+        let snippet = place["snippet"].as_str().unwrap().to_lowercase();
+        assert!(snippet.contains(NEEDLE), "{place}");
+    }
+    assert_eq!(all[3]["label"], "memory");
+    assert_eq!(
+        (&all[3]["version"], &all[4]["version"]),
+        (&json!(1), &json!(3))
+    );
+    for limit in [1, 2, 3, 7] {
+        let paged = find_all(&alice, json!({"query": NEEDLE, "limit": limit}));
+        assert_eq!(named(&paged), named(&all), "{limit}");
+    }
+}
+
+#[test]
+fn erasing_what_was_found_leaves_nothing() {
+    let alice = furnished();
+    let places = find_all(&alice, json!({"query": NEEDLE, "limit": 100}));
+    let erased = alice.ok("erase", json!({"places": places}));
+    // The loaded copy went with its document, and the prompt and the summary with theirs.
+    assert_eq!(erased["erased"]["events"], 1);
+    assert_eq!(erased["erased"]["entries"], 1);
+    assert_eq!(erased["erased"]["documents"], 1);
+    assert_eq!(erased["erased"]["summaries"], 1);
+    assert_eq!(erased["operation"], "erase");
+    assert_eq!(places_after_purge(&alice.db), [] as [&str; 0]);
+    assert!(find_all(&alice, json!({"query": NEEDLE})).is_empty());
+    assert_eq!(
+        alice.ok("getBlock", json!({"label": "memory"}))["content"],
+        ""
+    );
+    // Again: nothing is there, and the answer says so.
+    let again = alice.ok("erase", json!({"places": places}));
+    assert_eq!(again["erased"]["events"], 0);
+    assert_eq!(alice.events().len(), 2);
+}
+
+/// Each table that holds text can be found in and erased.
+#[test]
+fn whatever_stands_anywhere_is_found_and_erased() {
+    let alice = make(true);
+    drop(take_up_some(&alice.agent(&alice.db)));
+    for (table, column) in [
+        ("cf_agents_events", "content"),
+        ("cf_agents_slices", "text"),
+        ("cf_agents_compactions", "summary"),
+        ("cf_agents_sessions", "name"),
+        ("cf_agents_blocks", "description"),
+        ("cf_agents_block_versions", "content"),
+        ("cf_agents_entries", "content"),
+        ("cf_agents_skills", "content"),
+        ("cf_agents_item_versions", "content"),
+        ("cf_agents_loaded_skills", "content"),
+        ("cf_agents_prompts", "prompt"),
+    ] {
+        let sql = format!(
+            "UPDATE {table} SET {column} = {column} || ' {NEEDLE}' WHERE {column} IS NOT NULL"
+        );
+        alice.db.run(&sql, &[]).unwrap();
+    }
+    // An import that is under way is not there yet.
+    alice
+        .db
+        .run(
+            "UPDATE cf_agents_events SET content = 'x' WHERE session_id = 'half'",
+            &[],
+        )
+        .unwrap();
+    for _ in 0..100 {
+        let page = alice.ok("findMentions", json!({"query": NEEDLE, "limit": 100}));
+        let places = page["places"].as_array().unwrap();
+        if places.is_empty() && page["cursor"].is_null() {
+            break;
+        }
+        if !places.is_empty() {
+            alice.ok("erase", json!({"places": places}));
+        }
+    }
+    assert_eq!(places_after_purge(&alice.db), [] as [&str; 0]);
+}
+
+#[test]
+fn a_text_in_json_is_found_however_it_is_written() {
+    let alice = Alice::with_session();
+    for (id, metadata) in [
+        ("a", r#"{"who":"Zoë \"Z\""}"#),
+        ("b", r#"{"who":"Zo\u00eb \"Z\""}"#),
+        ("c", r#"{"who":"ZO\u00cb \"z\""}"#),
+    ] {
+        let body = format!(
+            r#"{{"sessionId":"s","events":[{{"id":"{id}","action":"user_message","content":"x","metadata":{metadata}}}]}}"#
+        );
+        alice
+            .send(&alice.db, "appendEvents", body.as_bytes())
+            .unwrap();
+    }
+    let found = find_all(&alice, json!({"query": "zoë \"Z\""}));
+    assert_eq!(crate::ids(&json!(found)), ["a", "b", "c"]);
+}
+
+#[test]
+fn the_places_of_events_are_their_copies_summaries_and_memories() {
+    let alice = furnished();
+    let events = alice.events();
+    let id = events[0]["id"].as_str().unwrap();
+    let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
+    let found = find_all(&alice, json!({"ids": [id]}));
+    let kinds: Vec<&str> = found
+        .iter()
+        .map(|place| place["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["event", "event", "summary", "summary"]);
+    let sessions: Vec<&Value> = found.iter().map(|place| &place["sessionId"]).collect();
+    assert!(sessions.contains(&&fork["id"]));
+}
+
+fn narrowed(operations: &[&str]) -> Caller {
+    Caller::Scoped(TokenScope {
+        session_id: Some(Id::parse("t".to_owned()).unwrap()),
+        operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
+        expires_at: i64::MAX,
+        ..TokenScope::default()
+    })
+}
+
+#[test]
+fn a_caller_of_one_session_finds_and_erases_in_it_alone() {
+    let mut alice = furnished();
+    alice.ok("createSession", json!({"id": "t"}));
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "t", "events": [{"action": "user_message", "content": NEEDLE}]}),
+    );
+    alice.ok(
+        "defineBlock",
+        json!({"sessionId": "t", "label": "kb", "kind": "searchable"}),
+    );
+    alice.ok(
+        "setEntry",
+        json!({"sessionId": "t", "label": "kb", "key": "k", "content": NEEDLE}),
+    );
+    let others = find_all(&alice, json!({"query": NEEDLE}));
+    alice.caller = narrowed(&["findMentions", "erase"]);
+    let found = find_all(&alice, json!({"query": NEEDLE}));
+    let sessions: Vec<&Value> = found.iter().map(|place| &place["sessionId"]).collect();
+    assert_eq!(sessions, ["t", "t"]);
+    for place in &others {
+        if place["sessionId"] != "t" {
+            assert_eq!(
+                alice.refused("erase", json!({"places": [place]})),
+                "forbidden"
+            );
+        }
+    }
+    alice.ok("erase", json!({"places": found}));
+    assert!(find_all(&alice, json!({"query": NEEDLE})).is_empty());
+    alice.caller = Caller::Owner;
+    assert_eq!(
+        find_all(&alice, json!({"query": NEEDLE})).len() + 2,
+        others.len()
+    );
+    // A token has to name what changes prompts.
+    alice.caller = narrowed(&["findMentions"]);
+    assert_eq!(
+        alice.refused("erase", json!({"places": others})),
+        "forbidden"
+    );
+}
+
+/// Proposals change the agent's memory, and reports are for the operator. Whoever may not
+/// find them may not drop them.
+#[test]
+fn a_caller_of_one_session_erases_no_proposal_and_no_report() {
+    for learnt_from in ["s", "t"] {
+        let mut alice = Alice::learner(json!({}));
+        alice.ok("createSession", json!({"id": "t"}));
+        let said = json!([{"id": "e1", "action": "user_message", "content": "I like tea."}]);
+        let body = json!({"sessionId": learnt_from, "events": said});
+        alice.ok("appendEvents", body);
+        alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+        alice.ok("learn", json!({"sessionId": learnt_from}));
+        let proposals = alice.proposals();
+        let id = &proposals[0]["id"];
+        alice.caller = narrowed(&["erase"]);
+        for kind in ["proposal", "report"] {
+            let place = json!({"kind": kind, "sessionId": "t", "id": id});
+            assert_eq!(
+                alice.refused("erase", json!({"places": [place]})),
+                "forbidden"
+            );
+        }
+        alice.caller = Caller::Owner;
+        assert_eq!(alice.proposals(), proposals);
+        let found = find_all(&alice, json!({"query": "likes tea"}));
+        assert_eq!(alice.ok("erase", json!({"places": found}))["found"], 1);
+        assert!(alice.proposals().is_empty());
+    }
+}
+
+#[test]
+fn what_is_asked_wrongly_is_refused_and_named() {
+    let alice = Alice::with_session();
+    for (body, field) in [
+        (json!({}), "query"),
+        (json!({"query": "ab"}), "query"),
+        (json!({"query": "x".repeat(201)}), "query"),
+        (json!({"query": "abc", "ids": ["a"]}), "query"),
+        (json!({"query": "abc", "cursor": "nonsense"}), "cursor"),
+        (json!({"query": "abc", "limit": 101}), "limit"),
+    ] {
+        let error = alice.call("findMentions", body).unwrap_err();
+        assert_eq!(error.details["field"], field);
+    }
+    for (place, field) in [
+        (json!({"kind": "event", "sessionId": "s"}), "places[0].id"),
+        (json!({"kind": "event", "id": "e"}), "places[0].sessionId"),
+        (json!({"kind": "entry", "label": "kb"}), "places[0].key"),
+        (json!({"kind": "block", "label": "kb"}), "places[0].version"),
+    ] {
+        let error = alice.call("erase", json!({"places": [place]})).unwrap_err();
+        assert_eq!(error.details["field"], field);
+    }
+}
+
+#[test]
+fn a_request_looks_at_a_bounded_part_and_the_next_one_goes_on() {
+    let alice = Alice::with_session();
+    let insert = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+        INSERT INTO cf_agents_events (session_id, seq, id, parent_seq, action, content, created_at, written_at)
+        SELECT 's', i, 'e' || i, i - 1, 'user_message', 'number ' || i, 0, 0 FROM n";
+    alice.db.run(insert, &[]).unwrap();
+    let mut pages = 0;
+    let mut body = json!({"query": "number 99999"});
+    loop {
+        let page = alice.ok("findMentions", body.clone());
+        pages += 1;
+        if page["cursor"].is_null() {
+            assert_eq!(page["places"], json!([]));
+            break;
+        }
+        body["cursor"] = page["cursor"].clone();
+        if pages == 5 {
+            assert_eq!(page["places"][0]["id"], "e99999");
+        }
+    }
+    assert_eq!(pages, 6);
+}

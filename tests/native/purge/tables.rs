@@ -1,0 +1,244 @@
+//! Each table, with text in each of its columns: nothing of the text is left when all that
+//! holds the text is purged. The tables and columns come from the list of tables and from
+//! SQLite's catalogue, so a table that nobody thought of fails here.
+
+use serde_json::{Value, json};
+
+use super::{NEEDLE, places_after_purge, places_of_needle};
+use crate::Alice;
+use crate::store::upgrades::make::{HALF_IMPORTED, make};
+use base::database::Database as _;
+use base::testing::Sqlite;
+use memory::purge::renew_tables;
+use store::erased::{Erased, InPurge};
+use store::table_fates::SessionTable;
+use store::tables::TABLES;
+
+/// The columns of a table whose text is overwritten.
+fn texts_of(table: &SessionTable) -> &'static [&'static str] {
+    match table.purge {
+        InPurge::Overwritten { texts, .. } | InPurge::Parts { texts, .. } => texts,
+        InPurge::Merged | InPurge::Nothing(_) => &[],
+    }
+}
+
+/// Columns that name things, in any table: no text that was said or kept.
+const NAMES: &[&str] = &[
+    "id",
+    "agent_id",
+    "session_id",
+    "parent_session_id",
+    "parent_id",
+    "from_id",
+    "to_id",
+    "event_id",
+    "turn_id",
+    "message_id",
+    "tool_call_id",
+    "scope",
+    "retention",
+    "block",
+    "label",
+    "key",
+    "replacer",
+    "kind",
+    "status",
+    "action",
+    "type",
+    "field",
+    "hash",
+    "model",
+    "token",
+    "when_changed",
+    "written_by",
+    // Where a bucket's listing comes from.
+    "source",
+    // Numbers, as JSON.
+    "usage_days",
+    "calibration",
+];
+
+#[test]
+fn each_column_with_text_is_overwritten_or_names_a_thing() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        if matches!(table.purge, InPurge::Nothing(_) | InPurge::Merged) {
+            continue;
+        }
+        let columns: Vec<String> = db
+            .columns(table.name)
+            .into_iter()
+            .filter(|column| is_text(&db, table.name, column))
+            .collect();
+        for column in columns {
+            let is_named = texts_of(table).contains(&column.as_str());
+            assert!(
+                is_named || NAMES.contains(&column.as_str()),
+                "{}.{column}: does it hold text? Say so in store/tables.rs, or in NAMES here",
+                table.name
+            );
+        }
+        for column in texts_of(table) {
+            assert!(
+                db.columns(table.name).iter().any(|name| name == column),
+                "{}.{column}: no such column",
+                table.name
+            );
+        }
+    }
+}
+
+/// Whether the table's statement declares the column as text.
+fn is_text(db: &Sqlite, table: &str, column: &str) -> bool {
+    let sql = "SELECT sql FROM sqlite_master WHERE name = ?1";
+    let rows = db.rows(sql, &[table.into()]).unwrap();
+    let statement = rows[0].text(0).unwrap().to_owned();
+    let mut words = statement.split_whitespace();
+    while let Some(word) = words.next() {
+        if word.trim_start_matches('(') == column {
+            return words.next().is_some_and(|kind| kind.starts_with("TEXT"));
+        }
+    }
+    false
+}
+
+#[test]
+fn each_count_of_the_list_is_one_of_the_receipt() {
+    let mut erased = Erased::default();
+    for table in TABLES {
+        if let InPurge::Overwritten {
+            counted: Some(name),
+            ..
+        }
+        | InPurge::Parts { counted: name, .. } = table.purge
+        {
+            assert!(erased.count_of(name).is_some(), "{}: {name}", table.name);
+        }
+    }
+}
+
+/// Writes the needle into each column with text, in every row.
+fn fill_with_needle(db: &Sqlite) {
+    for table in TABLES {
+        for column in texts_of(table) {
+            // A block whose home can't be read can't be removed.
+            if *column == "source" {
+                continue;
+            }
+            // JSON stays JSON, since deletions read some of it.
+            let sql = format!(
+                "UPDATE {table}
+                    SET {column} = CASE
+                          WHEN {column} IS NULL THEN NULL
+                          WHEN json_valid({column}) AND json_type({column}) = 'object'
+                          THEN json_set({column}, '$.{NEEDLE}', '{NEEDLE}')
+                          WHEN '{column}' = 'tags'
+                          THEN json_insert({column}, '$[#]', '{NEEDLE}')
+                          WHEN json_valid({column}) AND json_type({column}) = 'array'
+                          THEN {column}
+                          ELSE {column} || ' {NEEDLE}'
+                        END",
+                table = table.name,
+            );
+            db.run(&sql, &[]).unwrap();
+        }
+        if table.purge == InPurge::Merged {
+            let sql = format!(
+                "INSERT OR REPLACE INTO {name} (rowid, stems, words, about)
+                 SELECT rowid, '{NEEDLE}', '{NEEDLE}', '{NEEDLE}' FROM {name}",
+                name = table.name
+            );
+            db.run(&sql, &[]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn when_all_is_purged_no_table_holds_its_text() {
+    let alice = make(true);
+    fill_with_needle(&alice.db);
+    let before = places_of_needle(&alice.db);
+    println!("purge: text in {} columns", before.len());
+    for table in TABLES {
+        for column in texts_of(table) {
+            let place = format!("{}.{column}", table.name);
+            // Positions of media, names of messages and of listings are lists.
+            let is_list = ["media", "message_ids", "skills", "source", "changes"].contains(column);
+            assert!(is_list || before.contains(&place), "nothing in {place}");
+        }
+        if table.purge == InPurge::Merged {
+            let place = format!("{}_data.block", table.name);
+            assert!(before.contains(&place), "nothing in {place}: {before:?}");
+        }
+    }
+    let mut sum = 0;
+    // What the sessions' own columns hold now is no answer that the contract knows.
+    let listed = alice.db.rows("SELECT id FROM cf_agents_sessions", &[]);
+    let listed = listed.unwrap().into_iter();
+    let mut sessions: Vec<String> = listed.map(|row| row.text(0).unwrap().to_owned()).collect();
+    sessions.push(HALF_IMPORTED.to_owned());
+    for session in sessions {
+        let gone = alice.ok(
+            "deleteSession",
+            json!({"sessionId": session, "purge": true}),
+        );
+        sum += gone["erased"]["events"].as_i64().unwrap();
+        assert!(gone["digest"].is_string());
+    }
+    assert!(sum > 500, "{sum} events");
+    let blocks = alice.ok("getBlocks", json!({}));
+    for block in blocks.as_array().unwrap() {
+        let label = &block["label"];
+        alice.ok("removeBlock", json!({"label": label, "purge": true}));
+    }
+    // A hidden block of the deployed configuration has a row that holds its definition.
+    alice.ok("removeBlock", json!({"label": "unwanted", "purge": true}));
+    let left = places_after_purge(&alice.db);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// What a caller reads, and what searches find.
+fn reads(alice: &Alice) -> Vec<Value> {
+    let mut reads = vec![
+        alice.ok("search", json!({"query": "zeppelin"})),
+        alice.ok(
+            "searchContext",
+            json!({"label": "kb", "query": "umbrella drizzle"}),
+        ),
+        alice.ok("listEntries", json!({"label": "kb"})),
+        alice.ok("getBlocks", json!({})),
+    ];
+    for session in ["s", "mixed", "talked"] {
+        reads.push(alice.ok("loadEvents", json!({"sessionId": session, "limit": 1000})));
+        reads.push(alice.ok("getCompactions", json!({"sessionId": session})));
+        reads.push(alice.ok("getChanges", json!({"sessionId": session})));
+    }
+    reads
+}
+
+#[test]
+fn tables_that_are_written_anew_say_the_same() {
+    let alice = make(true);
+    // The index is half built there.
+    alice.ok("search", json!({"query": "zeppelin"}));
+    let before = reads(&alice);
+    let tables: Vec<&str> = TABLES
+        .iter()
+        .filter(|table| !matches!(table.purge, InPurge::Nothing(_)))
+        .map(|table| table.name)
+        .collect();
+    for _ in 0..2 {
+        renew_tables(&alice.db, &tables).unwrap();
+        assert_eq!(reads(&alice), before);
+    }
+    // The tables take more rows, and find each by its keys and indexes.
+    let id = alice.say(&["after"]).remove(0);
+    alice.ok(
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": [id], "purge": true}),
+    );
+    alice.ok(
+        "setEntry",
+        json!({"label": "kb", "key": "umbrella", "content": "new"}),
+    );
+}

@@ -1,0 +1,531 @@
+//! A text that came by a door that callers use, and the purge that takes it: kinds of
+//! content × ways in. Afterwards no table holds the text.
+
+use serde_json::{Value, json};
+
+use super::{NEEDLE, places_after_purge, places_of_needle};
+use crate::Alice;
+use crate::chat::turns::{calls, said};
+use base::outbound::CallFailure;
+use base::testing::Said;
+
+fn text(text: &str) -> String {
+    format!("They said {NEEDLE} {text}.")
+}
+
+fn append(alice: &Alice, session: &str, events: Value) -> Vec<String> {
+    let appended = alice.ok(
+        "appendEvents",
+        json!({"sessionId": session, "events": events}),
+    );
+    crate::ids(&appended["events"])
+}
+
+/// An agent that searches, so that what is written is indexed, and that has vectors.
+fn agent() -> Alice {
+    let alice = Alice::with_model();
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.say(&["before"]);
+    alice.ok("search", json!({"query": "before"}));
+    alice
+}
+
+/// Where the text stands. `cargo test purge -- --nocapture` shows it for each way in.
+fn is_there(alice: &Alice) -> Vec<String> {
+    let places = places_of_needle(&alice.db);
+    assert!(!places.is_empty(), "the way in wrote nothing");
+    places
+}
+
+fn is_gone(alice: &Alice) {
+    let places = places_after_purge(&alice.db);
+    assert!(places.is_empty(), "{places:?}");
+}
+
+fn purge(alice: &Alice, operation: &str, mut body: Value) -> Value {
+    let places = is_there(alice);
+    let test = std::thread::current();
+    let way = test.name().unwrap_or_default().rsplit("::").next();
+    println!("purge: {way:?} by {operation}: {}", places.join(", "));
+    body["purge"] = json!(true);
+    let gone = alice.ok(operation, body);
+    is_gone(alice);
+    gone
+}
+
+#[test]
+fn events_of_every_action_are_purged() {
+    let events = [
+        json!({"action": "user_message", "content": text("a"), "metadata": {"about": NEEDLE}}),
+        json!({"action": "agent_message", "content": text("b")}),
+        json!({"action": "system_instruction", "content": text("c")}),
+        json!({"action": "tool_call_request", "toolCalls": [{"id": "c", "name": "t", "arguments": {"q": NEEDLE}}]}),
+        json!({"action": "tool_result", "toolCallId": "c", "toolName": "t", "content": text("d")}),
+    ];
+    for event in events {
+        let alice = agent();
+        let ids = append(&alice, "s", json!([event]));
+        let gone = purge(
+            &alice,
+            "deleteEvents",
+            json!({"sessionId": "s", "eventIds": ids}),
+        );
+        assert_eq!(
+            (&gone["deleted"], &gone["erased"]["events"]),
+            (&json!(1), &json!(1))
+        );
+    }
+}
+
+#[test]
+fn a_long_event_is_purged_with_its_slices() {
+    let alice = agent();
+    let long = format!("{} {}", "walrus ".repeat(300_000), text("long"));
+    let ids = append(
+        &alice,
+        "s",
+        json!([{"action": "user_message", "content": long}]),
+    );
+    purge(
+        &alice,
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": ids}),
+    );
+}
+
+#[test]
+fn messages_are_purged_with_their_media_and_their_updates() {
+    let alice = agent();
+    let picture = format!("data:image/png;base64,{}", NEEDLE.repeat(500));
+    let message = |said: &str| {
+        json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": [
+            {"type": "text", "text": said}, {"type": "file", "mediaType": "image/png", "url": picture}]}})
+    };
+    alice.ok("appendMessage", message(&text("first")));
+    alice.ok("updateMessage", message(&text("again")));
+    let gone = purge(
+        &alice,
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": ["m"]}),
+    );
+    assert_eq!(gone["erased"]["media"], 1);
+    assert_eq!(gone["deleted"], 1);
+}
+
+#[test]
+fn media_that_another_message_uses_stays() {
+    let alice = agent();
+    let picture = format!("data:image/png;base64,{}", "iVBOR".repeat(1_000));
+    for id in ["a", "b"] {
+        alice.ok(
+            "appendMessage",
+            json!({"sessionId": "s", "message": {"id": id, "role": "user", "parts": [
+            {"type": "file", "mediaType": "image/png", "url": picture}]}}),
+        );
+    }
+    let gone = alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": ["a"], "purge": true}),
+    );
+    assert_eq!(gone["erased"]["media"], 0);
+    let kept = alice.ok("getMessage", json!({"sessionId": "s", "messageId": "b"}));
+    assert_eq!(kept["parts"][0]["url"], json!(picture));
+}
+
+#[test]
+fn a_turn_is_purged_with_its_reasoning_its_tools_and_its_record() {
+    let alice = agent();
+    crate::chat::turns::define(&alice, "echo", false);
+    alice
+        .outbound
+        .answer(calls(&[("c1", "echo", json!({"text": NEEDLE}))]));
+    alice.outbound.answer(Ok(Said::text(200, &text("echoed"))));
+    alice.outbound.answer(said(&text("answered")));
+    alice.says("asked");
+    let page = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let ids = crate::ids(&page["messages"]);
+    let gone = purge(
+        &alice,
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": &ids[1..]}),
+    );
+    assert_eq!(gone["erased"]["turns"], 1);
+}
+
+#[test]
+fn a_report_that_waits_is_purged_with_its_message() {
+    let alice = agent();
+    let url = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
+    alice.ok("configureAgent", url);
+    alice.outbound.answer(said(&text("answered")));
+    alice.says("hi");
+    let page = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let ids = crate::ids(&page["messages"]);
+    let gone = purge(
+        &alice,
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": &ids[1..]}),
+    );
+    assert_eq!(gone["erased"]["callbacks"], 1);
+}
+
+#[test]
+fn a_summary_that_covered_a_purged_event_is_taken_back_and_others_stay() {
+    let alice = agent();
+    let ids = append(
+        &alice,
+        "s",
+        json!([
+            {"action": "user_message", "content": "one"}, {"action": "agent_message", "content": text("two")},
+            {"action": "user_message", "content": "three"}, {"action": "agent_message", "content": "four"}
+        ]),
+    );
+    let compaction = |summary: &str, from: usize, to: usize| {
+        alice.ok(
+            "addCompaction",
+            json!({"sessionId": "s", "summary": summary, "fromId": ids[from], "toId": ids[to]}),
+        )
+    };
+    compaction(&text("in the summary"), 0, 1);
+    let kept = compaction("later", 2, 3);
+    let gone = purge(
+        &alice,
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": [ids[1]]}),
+    );
+    assert_eq!(gone["erased"]["summaries"], 1);
+    let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    let left = &left["compactions"];
+    assert_eq!(left.as_array().map_or(0, Vec::len), 1, "{left}");
+    assert_eq!(left[0]["id"], kept["id"]);
+}
+
+#[test]
+fn a_summary_of_another_branch_stays() {
+    let alice = agent();
+    let ids = append(
+        &alice,
+        "s",
+        json!([
+            {"action": "user_message", "content": "root"}, {"action": "agent_message", "content": "one"}
+        ]),
+    );
+    let branch = alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "parentId": ids[0], "events": [
+        {"action": "agent_message", "content": text("beside")}]}),
+    );
+    let branch = crate::ids(&branch["events"]);
+    let on = alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "parentId": ids[1], "events": [
+        {"action": "user_message", "content": "two"}]}),
+    );
+    let on = crate::ids(&on["events"]);
+    alice.ok(
+        "addCompaction",
+        json!({"sessionId": "s", "summary": "x", "fromId": ids[0], "toId": on[0]}),
+    );
+    let gone = purge(
+        &alice,
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": branch}),
+    );
+    assert_eq!(gone["erased"]["summaries"], 0);
+}
+
+#[test]
+fn an_imported_session_is_purged() {
+    let other = Alice::with_session();
+    other.say(&[&text("imported")]);
+    let file = other.export("s").unwrap();
+    let alice = agent();
+    alice.import("imported", &file).unwrap();
+    alice.ok("search", json!({"query": "imported"}));
+    purge(&alice, "deleteSession", json!({"sessionId": "imported"}));
+}
+
+#[test]
+fn a_session_is_purged_with_its_name_its_metadata_and_its_memory() {
+    let alice = agent();
+    alice.ok(
+        "createSession",
+        json!({"id": "t", "name": text("name"), "metadata": {"about": NEEDLE}}),
+    );
+    append(
+        &alice,
+        "t",
+        json!([{"action": "user_message", "content": text("said")}]),
+    );
+    alice.ok("defineBlock", json!({"sessionId": "t", "label": "memory", "kind": "writable", "defaultContent": text("default")}));
+    alice.ok(
+        "setBlock",
+        json!({"sessionId": "t", "label": "memory", "content": text("block")}),
+    );
+    alice.ok("freezePrompt", json!({"sessionId": "t"}));
+    let gone = purge(&alice, "deleteSession", json!({"sessionId": "t"}));
+    assert_eq!(gone["erased"]["sessions"], 1);
+    assert_eq!(gone["erased"]["prompts"], 1);
+}
+
+fn with_blocks() -> Alice {
+    let alice = agent();
+    for (label, kind) in [
+        ("kb", "searchable"),
+        ("skills", "loadable"),
+        ("memory", "writable"),
+    ] {
+        alice.ok("defineBlock", json!({"label": label, "kind": kind}));
+    }
+    alice
+}
+
+#[test]
+fn an_entry_is_purged_with_its_versions_also_after_it_was_deleted() {
+    for is_deleted in [false, true] {
+        for way in ["setEntry", "set_context"] {
+            let alice = with_blocks();
+            for said in ["first", "second"] {
+                match way {
+                    "setEntry" => alice.ok(
+                        "setEntry",
+                        json!({"label": "kb", "key": "k", "title": NEEDLE, "content": text(said)}),
+                    ),
+                    _ => alice.ok(
+                        "callTool",
+                        json!({"name": "set_context", "arguments": {
+                        "label": "kb", "content": text(said), "metadata": {"title": "k"}}}),
+                    ),
+                };
+            }
+            let entry = json!({"label": "kb", "key": "k"});
+            if is_deleted {
+                assert_eq!(alice.ok("deleteEntry", entry.clone())["versionsKept"], 2);
+            }
+            let gone = purge(&alice, "deleteEntry", entry.clone());
+            assert_eq!(gone["deleted"], !is_deleted);
+            assert_eq!(gone["erased"]["entries"], i64::from(!is_deleted));
+            assert_eq!(gone["versionsKept"], Value::Null);
+            let versions = alice.ok("getBlockVersions", json!({"label": "kb", "key": "k"}));
+            assert_eq!(versions["versions"], json!([]), "{versions}");
+            // The counts are those of the rows that are left.
+            let blocks = alice.ok(
+                "setEntry",
+                json!({"label": "kb", "key": "k", "content": "new"}),
+            );
+            assert_eq!(blocks["content"], "new");
+        }
+    }
+}
+
+#[test]
+fn a_document_is_purged_with_its_copies_in_contexts_and_logs() {
+    let alice = with_blocks();
+    let document = |said: &str| json!({"label": "skills", "key": "k", "description": NEEDLE, "content": text(said)});
+    alice.ok("putSkill", document("first"));
+    alice.ok("freezePrompt", json!({"sessionId": "s"}));
+    alice.outbound.answer(calls(&[(
+        "c1",
+        "load_context",
+        json!({"label": "Skills", "key": "k"}),
+    )]));
+    alice.outbound.answer(said("Read."));
+    alice.says("load it");
+    alice.ok("createSession", json!({"id": "t"}));
+    alice.ok(
+        "loadSkill",
+        json!({"sessionId": "t", "label": "skills", "key": "k"}),
+    );
+    alice.ok("putSkill", document("second"));
+    let before = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let gone = purge(
+        &alice,
+        "deleteSkill",
+        json!({"label": "skills", "key": "k"}),
+    );
+    assert_eq!(gone["erased"]["documents"], 1);
+    assert_eq!(gone["erased"]["loadedDocuments"], 3);
+    assert_eq!(gone["erased"]["prompts"], 1);
+    let after = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let [before, after] = [before, after].map(|page| crate::ids(&page["messages"]));
+    assert_eq!(before, after);
+}
+
+/// What was made of a document's copy in a log says what the document says.
+#[test]
+fn a_document_is_purged_with_the_summaries_and_the_reports_of_its_copies() {
+    let alice = with_blocks();
+    let url = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
+    alice.ok("configureAgent", url);
+    let document = json!({"label": "skills", "key": "k", "content": text("first")});
+    alice.ok("putSkill", document);
+    let load = json!({"label": "skills", "key": "k"});
+    alice
+        .outbound
+        .answer(calls(&[("c1", "load_context", load)]));
+    alice.outbound.answer(said("Read."));
+    alice.outbound.answer(said("Then nothing."));
+    alice.says("load it");
+    alice.says("and then?");
+    let page = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let ids = crate::ids(&page["messages"]);
+    let ids = &ids[ids.len() - 4..];
+    let summary = |said: &str, from: usize, to: usize| {
+        let body = json!({"sessionId": "s", "summary": said, "fromId": ids[from], "toId": ids[to]});
+        alice.ok("addCompaction", body)
+    };
+    summary(&text("in short"), 0, 1);
+    let kept = summary("later", 2, 3);
+    let gone = purge(
+        &alice,
+        "deleteSkill",
+        json!({"label": "skills", "key": "k"}),
+    );
+    assert_eq!(gone["erased"]["summaries"], 1, "{gone}");
+    assert_eq!(gone["erased"]["callbacks"], 1, "{gone}");
+    let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    assert_eq!(left["compactions"][0]["id"], kept["id"], "{left}");
+}
+
+#[test]
+fn a_block_is_purged_with_its_text_its_versions_and_prompts() {
+    let alice = with_blocks();
+    for said in ["first", "second"] {
+        alice.ok(
+            "setBlock",
+            json!({"label": "memory", "content": text(said), "reason": NEEDLE}),
+        );
+    }
+    alice.ok("freezePrompt", json!({}));
+    alice.ok("freezePrompt", json!({"sessionId": "s"}));
+    let gone = purge(&alice, "removeBlock", json!({"label": "memory"}));
+    assert_eq!(
+        (&gone["removed"], &gone["erased"]["versions"]),
+        (&json!(true), &json!(2))
+    );
+    assert_eq!(gone["erased"]["prompts"], 2);
+}
+
+#[test]
+fn blocks_with_items_are_purged_with_them() {
+    for (label, operation) in [("kb", "setEntry"), ("skills", "putSkill")] {
+        let alice = with_blocks();
+        for said in ["first", "second"] {
+            alice.ok(
+                operation,
+                json!({"label": label, "key": "k", "content": text(said)}),
+            );
+        }
+        purge(&alice, "removeBlock", json!({"label": label}));
+    }
+}
+
+#[test]
+fn without_purge_the_versions_stay_and_the_answer_has_no_receipt() {
+    let alice = with_blocks();
+    alice.ok(
+        "setEntry",
+        json!({"label": "kb", "key": "k", "content": text("x")}),
+    );
+    let gone = alice.ok(
+        "deleteEntry",
+        json!({"label": "kb", "key": "k", "purge": false}),
+    );
+    assert_eq!(gone, json!({"deleted": true, "versionsKept": 1}));
+    is_there(&alice);
+}
+
+#[test]
+fn a_model_forgets_what_it_is_asked_to_and_only_what_it_may_write() {
+    let alice = with_blocks();
+    alice.ok(
+        "setEntry",
+        json!({"label": "kb", "key": "k", "content": text("x")}),
+    );
+    alice.ok(
+        "defineBlock",
+        json!({"label": "facts", "kind": "searchable", "modelWrites": false}),
+    );
+    alice.ok(
+        "setEntry",
+        json!({"label": "facts", "key": "k", "content": "stays"}),
+    );
+    let forget = |label: &str, key: &str| {
+        alice.ok(
+            "callTool",
+            json!({"sessionId": "s", "name": "forget", "arguments": {"label": label, "key": key}}),
+        )
+    };
+    assert_eq!(forget("facts", "k")["isError"], true);
+    assert_eq!(forget("kb", "none")["isError"], true);
+    is_there(&alice);
+    assert_eq!(
+        forget("KB", "k"),
+        json!({"output": "Forgotten: kb/k.", "isError": false})
+    );
+    is_gone(&alice);
+}
+
+#[test]
+fn a_home_elsewhere_is_asked_first_and_its_answer_is_in_the_receipt() {
+    let alice = agent();
+    let source = json!({"label": "theirs", "kind": "searchable", "source": {"agent": "user:42", "label": "kb"}});
+    alice.outbound.answer(Said::json(&json!({})));
+    alice.ok("defineBlock", source);
+    alice.outbound.answers.borrow_mut().clear();
+    let erased = serde_json::to_value(store::erased::Erased {
+        entries: 1,
+        ..Default::default()
+    })
+    .unwrap();
+    alice.outbound.answer(Said::json(&json!({"deleted": true, "erased": erased, "at": 1, "digest": "d", "agent": "user:42", "operation": "deleteEntry"})));
+    let gone = alice.ok(
+        "deleteEntry",
+        json!({"label": "theirs", "key": "k", "purge": true}),
+    );
+    assert_eq!(gone["deleted"], true);
+    assert_eq!(
+        gone["home"],
+        json!({"kind": "agent", "name": "user:42", "deleted": true, "erased": erased, "digest": "d"})
+    );
+    assert_eq!(gone["erased"]["entries"], 0);
+    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    assert_eq!(asked, json!({"label": "kb", "key": "k", "purge": true}));
+    // The home is away: nothing is erased, and nothing is signed.
+    alice
+        .outbound
+        .answer(Err(CallFailure::TimedOut { silence_ms: 1 }));
+    let refused = alice.call(
+        "deleteEntry",
+        json!({"label": "theirs", "key": "k", "purge": true}),
+    );
+    assert!(refused.is_err());
+}
+
+#[test]
+fn a_service_that_deletes_nothing_is_said() {
+    let alice = agent();
+    alice
+        .outbound
+        .bindings
+        .borrow_mut()
+        .push("NOTES".to_owned());
+    alice.outbound.answer(Said::json(&json!({})));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "notes", "kind": "searchable", "source": {"service": "NOTES"}}),
+    );
+    alice.outbound.answers.borrow_mut().clear();
+    for (status, deleted) in [(200, true), (404, false), (405, false)] {
+        alice.outbound.answer(Ok(Said::text(status, "")));
+        let gone = alice.ok(
+            "deleteEntry",
+            json!({"label": "notes", "key": "k", "purge": true}),
+        );
+        assert_eq!(
+            gone["home"],
+            json!({"kind": "service", "name": "NOTES", "deleted": deleted})
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! An agent that nobody has used: looking at it writes nothing, and shows the same as an
+//! agent with empty tables.
+
+use std::cell::Cell;
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::api::examples::{READS, examples};
+use api::chat::resume_chat;
+use api::dispatch::dispatch;
+use api::operation::Agent;
+use api::operations::message_reads::get_messages;
+use api::socket;
+use api::transfer::{begin_agent_export, begin_export};
+use base::error::Code;
+use base::testing::{FixedHost, Sqlite};
+use lifecycle::transfer::PagedFile as _;
+use store::schema::blank::{BlankDatabase, MadeListener};
+
+struct Blank {
+    alice: Alice,
+    are_made: Cell<bool>,
+}
+
+/// Nothing happens when the tables are made.
+struct Nobody;
+
+impl MadeListener for Nobody {
+    fn tables_made(&self) {}
+}
+
+impl Blank {
+    fn new() -> Self {
+        Self {
+            alice: Alice {
+                db: Sqlite::new(),
+                ..Alice::default()
+            },
+            are_made: Cell::new(false),
+        }
+    }
+
+    fn db(&self) -> BlankDatabase<'_> {
+        BlankDatabase {
+            db: &self.alice.db,
+            host: &self.alice.host,
+            are_made: &self.are_made,
+            on_made: &Nobody,
+        }
+    }
+
+    fn hold_unwritten(&self, by: &str) {
+        assert!(!self.are_made.get(), "{by} makes tables");
+        assert_eq!(self.alice.db.dump(), Sqlite::new().dump(), "{by}");
+    }
+
+    fn call(&self, operation: &str, body: &Value) -> Result<Value, Value> {
+        let db = self.db();
+        let agent = self.alice.agent(&db);
+        let body = body.to_string();
+        let reply = self
+            .alice
+            .finish(&agent, dispatch(&agent, operation, body.as_bytes()));
+        match reply {
+            Ok(reply) => Ok(serde_json::from_str(&reply.body.into_string()).unwrap()),
+            Err(error) => Err(serde_json::from_str(&error.body()).unwrap()),
+        }
+    }
+}
+
+fn inputs() -> Vec<(&'static str, Value)> {
+    let mut inputs: Vec<(&str, Value)> = examples()
+        .into_iter()
+        .map(|example| (example.operation, example.body))
+        .collect();
+    // The same without a session, where the operation takes that.
+    for (operation, body) in inputs.clone() {
+        if let Some(fields) = body.as_object()
+            && fields.contains_key("sessionId")
+        {
+            let mut fields = fields.clone();
+            fields.remove("sessionId");
+            inputs.push((operation, Value::Object(fields)));
+        }
+    }
+    inputs
+}
+
+#[test]
+fn each_operation_says_of_an_agent_without_tables_what_it_says_of_an_empty_one() {
+    let mut tried = 0;
+    for (operation, body) in inputs() {
+        if !READS.contains(&operation) {
+            continue;
+        }
+        let blank = Blank::new();
+        let empty = Alice {
+            host: FixedHost::default(),
+            ..Alice::default()
+        };
+        let expected = empty
+            .call(operation, body.clone())
+            .map_err(|error| serde_json::from_str::<Value>(&error.body()).unwrap());
+        let mut found = blank.call(operation, &body);
+        let mut expected = expected;
+        if operation == "getStats" {
+            for stats in [&mut found, &mut expected] {
+                let stats = stats.as_mut().unwrap().as_object_mut().unwrap();
+                stats.remove("databaseBytes");
+                stats.remove("tables");
+            }
+        }
+        if operation == "mintToken" {
+            assert_eq!(found.is_ok(), expected.is_ok(), "{operation} {body}");
+        } else {
+            assert_eq!(found, expected, "{operation} {body}");
+        }
+        blank.hold_unwritten(&format!("{operation} {body}"));
+        tried += 1;
+    }
+    println!("{tried} inputs tried");
+    assert!(tried >= READS.len());
+}
+
+#[test]
+fn the_first_write_makes_the_tables_and_what_is_refused_makes_none() {
+    let blank = Blank::new();
+    let append = json!({"sessionId": "s", "events": [{"action": "user_message", "content": "hi"}]});
+    let refused = blank.call("appendEvents", &append).unwrap_err();
+    assert_eq!(refused["error"]["code"], "session_not_found");
+    let refused = blank
+        .call("createSession", &json!({"name": 5}))
+        .unwrap_err();
+    assert_eq!(refused["error"]["code"], "invalid_request");
+    blank.call("createSession", &json!({"id": "s"})).unwrap();
+    assert!(blank.are_made.get());
+    blank.call("appendEvents", &append).unwrap();
+    let events = blank
+        .call("loadEvents", &json!({"sessionId": "s"}))
+        .unwrap();
+    assert_eq!(events.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_look_by_any_other_door_at_an_agent_that_was_never_written_writes_nothing() {
+    let blank = Blank::new();
+    let db = blank.db();
+    let agent = blank.alice.agent(&db);
+    assert!(resume_chat(&agent, "s").unwrap().is_none());
+    blank.hold_unwritten("resumeChat");
+    let Err(refused) = begin_export(&agent, "s".to_owned()) else {
+        panic!("a session that is not there has a file")
+    };
+    assert_eq!(refused.code, Code::SessionNotFound);
+    blank.hold_unwritten("exportSession");
+    assert_eq!(
+        get_messages(&agent, "s".to_owned())
+            .unwrap()
+            .body
+            .into_string(),
+        "[]"
+    );
+    blank.hold_unwritten("the messages");
+    let socket = socket::open(&agent, "s".to_owned()).unwrap();
+    assert_eq!(socket::greet(&agent, &socket).unwrap().len(), 1);
+    blank.hold_unwritten("a socket");
+}
+
+#[test]
+fn the_file_of_an_agent_that_was_never_written_is_that_of_an_empty_one() {
+    let blank = Blank::new();
+    let empty = Alice::default();
+    let db = blank.db();
+    let found = file_of(&blank.alice.agent(&db));
+    assert_eq!(found, file_of(&empty.agent(&empty.db)));
+    blank.hold_unwritten("exportAgent");
+}
+
+fn file_of(agent: &Agent<'_>) -> String {
+    let mut export = begin_agent_export(agent, None).unwrap();
+    let mut file = String::new();
+    while let Some(page) = export.next_page(agent.db).unwrap() {
+        file.push_str(&page);
+    }
+    file
+}

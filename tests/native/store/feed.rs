@@ -1,0 +1,601 @@
+//! The change feed: a client that follows it ends with the session's contents, whenever
+//! and however slowly it reads.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{Alice, ids};
+use base::database::Database;
+use base::numbers::MAX_FILE_SEQ;
+use base::testing::Dice;
+
+/// A client that keeps a copy of session `s` and reads nothing but the feed.
+#[derive(Default)]
+struct Follower {
+    cursor: i64,
+    messages: BTreeMap<String, Value>,
+    events: BTreeMap<String, Value>,
+    compactions: BTreeMap<String, Value>,
+    /// The cursors that the client was given since its copy was last empty.
+    seen: Vec<i64>,
+    restarts: usize,
+}
+
+impl Follower {
+    /// Reads one page of the feed. `false`: the page was empty.
+    fn follow(&mut self, alice: &Alice, limit: usize) -> bool {
+        let asked = json!({"sessionId": "s", "since": self.cursor, "limit": limit});
+        let page = alice.ok("getChanges", asked.clone());
+        let changes = page["changes"].as_array().unwrap();
+        assert!(changes.len() <= limit);
+        for change in changes {
+            self.take(alice, change);
+        }
+        let last = changes
+            .last()
+            .map_or(self.cursor, |change| change["cursor"].as_i64().unwrap());
+        assert_eq!(page["cursor"], last, "{asked}");
+        self.cursor = last;
+        !changes.is_empty()
+    }
+
+    fn take(&mut self, alice: &Alice, change: &Value) {
+        let cursor = change["cursor"].as_i64().unwrap();
+        let is_restart = change["type"] == "clear" && cursor == first_cursor(alice);
+        if is_restart {
+            self.restarts += 1;
+            self.seen.clear();
+        }
+        assert!(
+            self.seen.last().is_none_or(|seen| *seen < cursor),
+            "cursors grow: {change}"
+        );
+        assert!(cursor <= base::json::MAX_INTEGER);
+        self.seen.push(cursor);
+        let id = change["id"].as_str().unwrap_or_default().to_owned();
+        let put = |copy: &mut BTreeMap<String, Value>, found: Option<Value>| match found {
+            Some(found) => drop(copy.insert(id.clone(), found)),
+            None => drop(copy.remove(&id)),
+        };
+        match change["type"].as_str().unwrap() {
+            "append" | "update" => {
+                let read = json!({"sessionId": "s", "messageId": id});
+                let message = alice.ok("getMessage", read);
+                put(&mut self.messages, Some(message).filter(|m| !m.is_null()));
+                put(&mut self.events, events(alice).remove(&id));
+            }
+            "delete" => {
+                self.messages.remove(&id);
+                self.events.remove(&id);
+            }
+            "clear" => {
+                self.messages.clear();
+                self.events.clear();
+                self.compactions.clear();
+            }
+            "compaction" => put(&mut self.compactions, compactions(alice).remove(&id)),
+            other => panic!("a type of change: {other}"),
+        }
+    }
+
+    fn catch_up(&mut self, alice: &Alice, limit: usize) {
+        while self.follow(alice, limit) {}
+    }
+
+    fn check(&self, alice: &Alice, what: &str) {
+        let events = events(alice);
+        let message = |id: &String| {
+            let read = json!({"sessionId": "s", "messageId": id});
+            let message = alice.ok("getMessage", read);
+            (!message.is_null()).then(|| (id.clone(), message))
+        };
+        let messages: BTreeMap<String, Value> = events.keys().filter_map(message).collect();
+        assert_eq!(self.messages, messages, "{what}");
+        assert_eq!(self.events, events, "{what}");
+        assert_eq!(self.compactions, compactions(alice), "{what}");
+    }
+}
+
+/// The cursor before all others in this life of the session.
+fn first_cursor(alice: &Alice) -> i64 {
+    let sql = "SELECT feed_base FROM cf_agents_sessions WHERE id = 's'";
+    alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap()
+}
+
+/// The events by id, without their parents: the place of a deleted event's children
+/// follows from the rule of deletes.
+fn events(alice: &Alice) -> BTreeMap<String, Value> {
+    let event = |mut event: Value| {
+        event.as_object_mut().unwrap().remove("parentId");
+        (event["id"].as_str().unwrap().to_owned(), event)
+    };
+    alice.events().into_iter().map(event).collect()
+}
+
+fn compactions(alice: &Alice) -> BTreeMap<String, Value> {
+    let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    let listed = listed["compactions"].as_array().unwrap().clone();
+    let id = |overlay: &Value| overlay["id"].as_str().unwrap().to_owned();
+    listed
+        .into_iter()
+        .map(|overlay| (id(&overlay), overlay))
+        .collect()
+}
+
+/// The changes after `since`, each as `type:id`, and the cursor after them.
+fn told(alice: &Alice, since: i64) -> (Vec<String>, i64) {
+    let asked = json!({"sessionId": "s", "since": since, "limit": 1000});
+    let page = alice.ok("getChanges", asked);
+    let tell = |change: &Value| {
+        let id = change["id"].as_str().unwrap_or("-");
+        format!("{}:{id}", change["type"].as_str().unwrap())
+    };
+    let changes = page["changes"].as_array().unwrap().iter().map(tell);
+    (changes.collect(), page["cursor"].as_i64().unwrap())
+}
+
+fn said(id: &str, text: &str) -> Value {
+    json!({"id": id, "action": "agent_message", "content": text})
+}
+
+fn called(id: &str) -> [Value; 2] {
+    [
+        json!({"id": format!("{id}-call"), "action": "tool_call_request", "content": "", "toolCalls": [{"id": id, "name": "t", "arguments": {}}]}),
+        json!({"id": format!("{id}-result"), "action": "tool_result", "toolCallId": id, "toolName": "t", "content": "r"}),
+    ]
+}
+
+fn asked(id: &str) -> Value {
+    json!({"id": id, "action": "user_message", "content": id})
+}
+
+fn message(id: &str, role: &str, text: &str) -> Value {
+    json!({"id": id, "role": role, "parts": [{"type": "text", "text": text}]})
+}
+
+impl Alice {
+    pub fn adds(&self, events: &[Value]) {
+        self.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+    }
+
+    pub fn adds_after(&self, parent: &str, events: &[Value]) {
+        self.ok(
+            "appendEvents",
+            json!({"sessionId": "s", "parentId": parent, "events": events}),
+        );
+    }
+}
+
+/// A session with a question, an answer of three events, and another question.
+fn with_a_run() -> Alice {
+    let alice = Alice::with_session();
+    let [call, result] = called("c");
+    alice.adds(&[asked("u1"), call, result, said("a", "done"), asked("u2")]);
+    alice
+}
+
+#[test]
+fn replacing_a_run_tells_every_event_of_it() {
+    let alice = with_a_run();
+    let (_, cursor) = told(&alice, 0);
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "s", "message": message("c-call", "assistant", "other")}),
+    );
+    assert_eq!(
+        told(&alice, cursor).0,
+        ["update:c-call", "delete:c-result", "delete:a"]
+    );
+}
+
+#[test]
+fn deleting_a_run_tells_every_event_of_it() {
+    let alice = with_a_run();
+    let (_, cursor) = told(&alice, 0);
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": ["u2", "c-call"]}),
+    );
+    assert_eq!(
+        told(&alice, cursor).0,
+        ["delete:u2", "delete:c-call", "delete:c-result", "delete:a"]
+    );
+}
+
+#[test]
+fn a_run_that_loses_events_is_told_by_its_messages_id() {
+    let table = [
+        // An event in the middle of the run, its last event, and its first, whose loss
+        // gives the message another id.
+        (vec!["c-result"], vec!["delete:c-result", "update:c-call"]),
+        (vec!["a"], vec!["delete:a", "update:c-call"]),
+        (vec!["c-call"], vec!["delete:c-call", "update:c-result"]),
+        // The message between two runs: the second run becomes a part of the first.
+        (vec!["u2"], vec!["delete:u2", "update:c-call", "update:b"]),
+        // A message of one event.
+        (vec!["u1"], vec!["delete:u1"]),
+    ];
+    for (doomed, expected) in table {
+        let alice = with_a_run();
+        alice.adds(&[said("b", "more")]);
+        let (_, cursor) = told(&alice, 0);
+        alice.ok(
+            "deleteEvents",
+            json!({"sessionId": "s", "eventIds": doomed}),
+        );
+        assert_eq!(told(&alice, cursor).0, expected, "{doomed:?}");
+    }
+}
+
+#[test]
+fn events_that_join_a_run_are_told_by_the_messages_id_once_an_append() {
+    let alice = with_a_run();
+    assert_eq!(
+        told(&alice, 0).0,
+        [
+            "append:u1",
+            "append:c-call",
+            "append:c-result",
+            "update:c-call",
+            "append:a",
+            "append:u2"
+        ]
+    );
+    let (_, cursor) = told(&alice, 0);
+    alice.adds(&[said("b", "1")]);
+    assert_eq!(told(&alice, cursor).0, ["append:b"]);
+    alice.adds(&[said("b2", "2")]);
+    let (changes, end) = told(&alice, cursor);
+    assert_eq!(changes, ["append:b", "update:b", "append:b2"]);
+    // Pages of one change lead to the same end as one page.
+    let mut follower = Follower::default();
+    follower.catch_up(&alice, 1);
+    assert_eq!(follower.seen.len(), 8 + 1);
+    assert_eq!(follower.cursor, end);
+    follower.check(&alice, "by ones");
+}
+
+#[test]
+fn a_run_longer_than_a_message_can_be_is_told_within_bounds() {
+    let alice = Alice::with_session();
+    for batch in 0..3 {
+        let run: Vec<Value> = (0..900)
+            .map(|n| said(&format!("{batch}-{n}"), "x"))
+            .collect();
+        alice.adds(&run);
+    }
+    let (_, cursor) = told(&alice, 0);
+    assert_eq!(told(&alice, cursor).0.len(), 1000);
+    alice.adds(&[said("last", "x")]);
+    // The message that began at this cursor ended long before.
+    let (changes, _) = told(&alice, 2_700 << 20);
+    assert_eq!(changes, ["append:last"]);
+}
+
+#[test]
+fn deleting_a_run_spares_what_was_written_between_its_events() {
+    let alice = Alice::with_session();
+    let [call, result] = called("c");
+    alice.adds(&[asked("u1"), call]);
+    alice.adds_after("u1", &[asked("elsewhere")]);
+    alice.adds_after("c-call", &[result]);
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": ["c-call"]}),
+    );
+    assert_eq!(ids(&json!(alice.events())), ["u1", "elsewhere"]);
+
+    let alice = Alice::with_session();
+    let [call, result] = called("c");
+    alice.adds(&[asked("u1"), call]);
+    alice.adds_after("u1", &[asked("elsewhere")]);
+    alice.adds_after("c-call", &[result]);
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "s", "message": message("c-call", "assistant", "other")}),
+    );
+    assert_eq!(ids(&json!(alice.events())), ["u1", "c-call", "elsewhere"]);
+}
+
+#[test]
+fn an_overlay_whose_edges_move_is_told() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3", "4"].map(asked));
+    let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
+    let overlay = alice.ok("addCompaction", cover);
+    let overlay = format!("compaction:{}", overlay["id"].as_str().unwrap());
+    let (_, cursor) = told(&alice, 0);
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
+    let (changes, cursor) = told(&alice, cursor);
+    assert_eq!(changes, ["delete:3", &overlay]);
+    // All covered messages are deleted, and the overlay with them.
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["2"]}));
+    assert_eq!(told(&alice, cursor).0, ["delete:2", &overlay]);
+    assert_eq!(compactions(&alice), BTreeMap::new());
+}
+
+#[test]
+fn the_feed_of_a_fork_tells_its_overlays() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3", "4"].map(asked));
+    let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
+    alice.ok("addCompaction", cover);
+    let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
+    let changes = alice.ok("getChanges", json!({"sessionId": fork["id"]}));
+    let types: Vec<&Value> = changes["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| &change["type"])
+        .collect();
+    assert_eq!(
+        types,
+        ["append", "append", "append", "append", "compaction"]
+    );
+}
+
+#[test]
+fn a_cursor_of_an_earlier_life_is_told_all_of_the_new_one() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3"].map(asked));
+    let (_, mut old) = told(&alice, 0);
+    let mut given = vec![1, 1 << 20, (1 << 20) + 1, 3 << 20, old];
+    for lives in 1..=5 {
+        alice.ok("deleteSession", json!({"sessionId": "s"}));
+        alice.ok("createSession", json!({"id": "s"}));
+        assert_eq!(told(&alice, 0), (vec![], 0));
+        assert_eq!(
+            told(&alice, old),
+            (vec!["clear:-".to_owned()], first_cursor(&alice))
+        );
+        alice.adds(&["1", "2", "3", "4", "5"].map(asked));
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": message("1", "user", "new")}),
+        );
+        let (all, newest) = told(&alice, 0);
+        assert_eq!(all.len(), 6, "life {lives}");
+        // Every cursor of the lives before, and those that no life has given.
+        let no_life = [newest + 1, base::json::MAX_INTEGER];
+        for cursor in given.iter().copied().chain(no_life) {
+            let (changes, end) = told(&alice, cursor);
+            assert_eq!(changes[0], "clear:-", "life {lives}, {cursor}");
+            assert_eq!(
+                (&changes[1..], end),
+                (&all[..], newest),
+                "life {lives}, {cursor}"
+            );
+        }
+        assert_eq!(told(&alice, first_cursor(&alice)).0, all);
+        assert_eq!(told(&alice, newest).0.len(), 0);
+        old = newest;
+        let page = alice.ok("getChanges", json!({"sessionId": "s"}));
+        let cursors = page["changes"].as_array().unwrap().iter();
+        given.extend(cursors.map(|change| change["cursor"].as_i64().unwrap()));
+    }
+}
+
+#[test]
+fn a_session_that_comes_back_from_its_file_has_a_life_of_its_own() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3"].map(asked));
+    let file = alice.export("s").unwrap();
+    let mut early = Follower::default();
+    early.catch_up(&alice, 2);
+    alice.adds(&["4", "5"].map(asked));
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    alice.import("s", &file).unwrap();
+    alice.adds(&["6", "7", "8"].map(asked));
+    early.catch_up(&alice, 1);
+    early.check(&alice, "from before");
+    let mut late = Follower::default();
+    late.catch_up(&alice, 2);
+    late.check(&alice, "imported");
+    assert_eq!((early.restarts, late.restarts), (1, 0));
+    // In an agent that had no such session, a follower goes on.
+    let bob = Alice::default();
+    bob.import("s", &file).unwrap();
+    assert_eq!(told(&bob, 3 << 20), (vec![], 3 << 20));
+}
+
+/// A file with this `seq` for its last event, and this one before the next append.
+fn file_up_to(file: &str, seq: i64) -> String {
+    let last = file
+        .lines()
+        .rfind(|line| line.contains(r#""type":"event""#));
+    let last: Value = serde_json::from_str(last.unwrap()).unwrap();
+    file.replacen(
+        &format!(r#""seq":{}"#, last["seq"]),
+        &format!(r#""seq":{seq}"#),
+        1,
+    )
+}
+
+#[test]
+fn imports_and_deletes_of_one_session_are_heard_in_no_other_feed() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2"].map(asked));
+    let file = alice.export("s").unwrap();
+    let mut follower = Follower::default();
+    follower.catch_up(&alice, 2);
+    let before = told(&alice, 0);
+    for seq in [MAX_FILE_SEQ, MAX_FILE_SEQ - 1, 1 << 20, 3] {
+        for _ in 0..3 {
+            alice.import("other", &file_up_to(&file, seq)).unwrap();
+            alice.ok("deleteSession", json!({"sessionId": "other"}));
+            alice.adds(&[said("said", "x")]);
+            follower.catch_up(&alice, 2);
+            follower.check(&alice, "beside an import");
+            alice.ok(
+                "deleteEvents",
+                json!({"sessionId": "s", "eventIds": ["said"]}),
+            );
+        }
+    }
+    assert_eq!(told(&alice, 0).0[..2], before.0[..]);
+    // And with the session deleted and created anew meanwhile.
+    let mut other = Follower {
+        cursor: follower.cursor,
+        ..Follower::default()
+    };
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    alice
+        .import("other", &file_up_to(&file, MAX_FILE_SEQ))
+        .unwrap();
+    alice.ok("deleteSession", json!({"sessionId": "other"}));
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.adds(&["3", "4", "5"].map(asked));
+    for follower in [&mut follower, &mut other] {
+        follower.catch_up(&alice, 2);
+        follower.check(&alice, "in the next life");
+        assert_eq!(follower.restarts, 1);
+    }
+}
+
+#[test]
+fn a_million_changes_without_an_append_leave_the_cursors_in_order() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2"].map(asked));
+    // As after 2^20 - 3 changes.
+    alice
+        .db
+        .run(
+            "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at, number)
+             VALUES ('s', ?1, 'update', '1', 1, 1048573)",
+            &[((3 << 20) - 4_i64).into()],
+        )
+        .unwrap();
+    let mut follower = Follower::default();
+    follower.catch_up(&alice, 10);
+    for n in 0..5 {
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": message("1", "user", &format!("{n}"))}),
+        );
+        if n % 2 == 0 {
+            alice.adds(&[said(&format!("a{n}"), "x")]);
+        }
+        follower.catch_up(&alice, 10);
+    }
+    follower.check(&alice, "every step");
+    let mut late = Follower::default();
+    late.catch_up(&alice, 1);
+    late.check(&alice, "late");
+}
+
+#[test]
+fn the_feed_keeps_the_newest_change_of_a_message_not_every_one() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3"].map(asked));
+    let (_, start) = told(&alice, 0);
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
+    let mut slow = Follower {
+        cursor: start,
+        ..Follower::default()
+    };
+    for n in 0..10_000 {
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": message("1", "user", &format!("{n}"))}),
+        );
+    }
+    let rows = |sql: &str| alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap();
+    let kept = rows("SELECT count(*) FROM cf_agents_changes");
+    assert!(kept <= 2_000, "{kept}");
+    slow.catch_up(&alice, 1000);
+    assert!(slow.messages.len() == 1 && slow.seen.len() <= 2_000);
+    let deletes = rows("SELECT count(*) FROM cf_agents_changes WHERE type = 'delete'");
+    assert_eq!(deletes, 1);
+}
+
+#[test]
+fn a_follower_ends_with_what_the_session_says() {
+    for seed in 1..=80_u64 {
+        play(seed, 24);
+    }
+}
+
+/// Random moves in a session, with two clients that follow the feed: one reads after
+/// every move, one now and then. A third client starts at the end.
+fn play(seed: u64, moves: usize) {
+    let alice = Alice::with_session();
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let (mut quick, mut slow) = (Follower::default(), Follower::default());
+    for turn in 0..moves {
+        let game = format!("game {seed}, move {turn}");
+        let there = ids(&json!(alice.events()));
+        let any = |dice: &mut Dice| there.get(dice.roll(there.len().max(1))).cloned();
+        let [call, result] = called(&format!("c{turn}"));
+        let run = [call, result, said(&format!("a{turn}"), "done")];
+        match (dice.roll(16), any(&mut dice)) {
+            (0 | 1, _) => alice.adds(&[asked(&format!("u{turn}"))]),
+            (2..=4, _) => alice.adds(&run[..1 + dice.roll(3)]),
+            (5 | 6, Some(parent)) => alice.adds_after(&parent, &run[dice.roll(2)..]),
+            (7, Some(parent)) => {
+                let body = json!({"sessionId": "s", "parentId": parent, "message": message(&format!("m{turn}"), "assistant", "m")});
+                alice.ok("appendMessage", body);
+            }
+            (8 | 9, Some(id)) => {
+                let body = json!({"sessionId": "s", "message": message(&id, "assistant", &format!("t{turn}"))});
+                alice.ok("updateMessage", body);
+            }
+            (10 | 11, Some(id)) => {
+                let other = any(&mut dice);
+                let body = json!({"sessionId": "s", "messageIds": [id, other]});
+                alice.ok("deleteMessages", body);
+            }
+            (12 | 13, Some(id)) => {
+                let other = any(&mut dice);
+                let body = json!({"sessionId": "s", "eventIds": [id, other]});
+                alice.ok("deleteEvents", body);
+            }
+            (14, Some(id)) => {
+                let body = json!({"sessionId": "s", "summary": "S", "fromId": id, "toId": id});
+                alice.ok("addCompaction", body);
+                if let Some(id) = compactions(&alice)
+                    .keys()
+                    .next()
+                    .filter(|_| dice.roll(3) == 0)
+                {
+                    let body = json!({"sessionId": "s", "compactionId": id});
+                    alice.ok("deleteCompaction", body);
+                }
+            }
+            (15, _) if dice.roll(3) == 0 => {
+                alice.ok("clearMessages", json!({"sessionId": "s"}));
+            }
+            (15, _) => {
+                // A new life, empty or from a file, beside another session that comes and
+                // goes with numbers as high as a file may have.
+                let file = alice.export("s").unwrap();
+                let numbered = match there.is_empty() {
+                    true => file.clone(),
+                    false => file_up_to(&file, MAX_FILE_SEQ - dice.roll(3) as i64),
+                };
+                // A file's changes may stand after its last event.
+                if alice.import("other", &numbered).is_ok() {
+                    alice.ok("deleteSession", json!({"sessionId": "other"}));
+                }
+                alice.ok("deleteSession", json!({"sessionId": "s"}));
+                match dice.roll(2) {
+                    0 => drop(alice.ok("createSession", json!({"id": "s"}))),
+                    _ => drop(alice.import("s", &file).unwrap()),
+                }
+            }
+            _ => {}
+        }
+        quick.catch_up(&alice, 1 + dice.roll(3));
+        quick.check(&alice, &game);
+        if dice.roll(4) == 0 {
+            slow.follow(&alice, 1 + dice.roll(4));
+        }
+    }
+    slow.catch_up(&alice, 2);
+    slow.check(&alice, &format!("game {seed}, now and then"));
+    let mut late = Follower::default();
+    late.catch_up(&alice, 3);
+    late.check(&alice, &format!("game {seed}, late"));
+    assert_eq!(late.restarts, 0);
+    alice.is_sound(&format!("game {seed}"));
+}

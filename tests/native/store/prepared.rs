@@ -1,0 +1,49 @@
+//! SQLite prepares some statements anew each time they run: see `Database::rows`. That
+//! takes several times as long as a usual statement runs.
+
+use crate::api::examples::{Example, examples, furnished};
+
+/// Operations whose statements are all prepared once.
+const USUAL: &[&str] = &[
+    "createSession",
+    "getSession",
+    "appendEvents",
+    "loadEvents",
+    "buildWorkingContext",
+    "persistWorkingContext",
+    "appendMessage",
+    "appendMessages",
+    "updateMessage",
+    "getMessage",
+    "getHistory",
+    "getLatestLeaf",
+    "getPathLength",
+    "getChanges",
+    "estimateTokens",
+    "getBlock",
+    "getBlocks",
+    "renderPrompt",
+    "getTools",
+    "getConfig",
+];
+
+#[test]
+fn usual_requests_prepare_no_statement_anew() {
+    let alice = furnished();
+    assert!(!alice.db.take_prepared_anew().is_empty());
+    let mut run = 0;
+    let mut prepared_anew = Vec::new();
+    for Example { operation, body } in examples() {
+        if !USUAL.contains(&operation) {
+            continue;
+        }
+        let alice = furnished();
+        alice.db.take_prepared_anew();
+        alice.ok(operation, body);
+        let anew = alice.db.take_prepared_anew();
+        prepared_anew.extend(anew.into_iter().map(|sql| (operation, sql)));
+        run += 1;
+    }
+    assert!(prepared_anew.is_empty(), "{prepared_anew:#?}");
+    assert!(run >= USUAL.len(), "{run}");
+}

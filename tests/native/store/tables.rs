@@ -1,0 +1,254 @@
+//! Every table has a line in the list of tables (`store/tables.rs`), and takes part in
+//! all that is done to a session. The tests read the names of the tables from SQLite's
+//! catalogue, in an object that has rows in every table.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::Alice;
+use crate::store::upgrades::make::{HALF_IMPORTED, make, outbound};
+use crate::store::upgrades::rows_of;
+use api::table::find_entry;
+use api::transfer::begin_import;
+use base::database::Database;
+use chat::run::take_up::take_up_some;
+use store::table_fates::{Deletion, InFile, InFork, RowOwner, SessionTable};
+use store::tables::TABLES;
+
+/// The names of the tables that something leaves out.
+fn left_out(is_left_out: impl Fn(&SessionTable) -> bool) -> Vec<&'static str> {
+    let tables = TABLES.iter().filter(|table| is_left_out(table));
+    tables.map(|table| table.name).collect()
+}
+
+fn names(tables: Vec<String>) -> BTreeSet<String> {
+    tables.into_iter().collect()
+}
+
+fn without(tables: BTreeSet<String>, left_out: &[&str]) -> BTreeSet<String> {
+    let is_kept = |table: &String| !left_out.contains(&table.as_str());
+    tables.into_iter().filter(is_kept).collect()
+}
+
+#[test]
+fn each_table_that_the_migrations_make_has_a_line() {
+    let db = Alice::default().db;
+    // Without the tables in which a virtual table keeps its data.
+    let sql = "SELECT t.name
+                 FROM sqlite_master AS t
+                WHERE t.type = 'table'
+                  AND NOT EXISTS (SELECT 1
+                                    FROM sqlite_master AS v
+                                   WHERE v.sql LIKE 'CREATE VIRTUAL TABLE%'
+                                     AND t.name IN (v.name || '_data', v.name || '_idx', v.name || '_docsize', v.name || '_config', v.name || '_content'))";
+    let rows = db.rows(sql, &[]).unwrap();
+    let made = names(
+        rows.iter()
+            .map(|row| row.text(0).unwrap().to_owned())
+            .collect(),
+    );
+    let listed: Vec<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
+    assert_eq!(
+        names(listed),
+        made,
+        "left: the list in store/tables.rs; right: the tables that there are"
+    );
+    assert_eq!(TABLES.len(), made.len(), "a table has two lines");
+    // `destroy` drops the tables whose names have this prefix.
+    assert!(made.iter().all(|name| name.starts_with("cf_agents_")));
+}
+
+#[test]
+fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        let (RowOwner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
+            continue;
+        };
+        let copied: Vec<&str> = columns.split(", ").collect();
+        let there = db.columns(table.name);
+        // A copied row gets a number of its own.
+        let rest = there.iter().map(String::as_str);
+        let rest: Vec<&str> = rest
+            .filter(|name| *name != owner && *name != "number")
+            .collect();
+        assert_eq!(copied, rest, "{}: store/tables.rs", table.name);
+    }
+}
+
+#[test]
+fn the_columns_of_owners_and_of_blocks_exist() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        let owner = match table.owner {
+            RowOwner::Session(column) => Some(column),
+            // Every table has a column `rowid`, which isn't listed.
+            RowOwner::Entry(column) if column != "rowid" => Some(column),
+            RowOwner::Entry(_) | RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
+        };
+        for column in owner.iter().chain(&table.block) {
+            assert!(
+                db.columns(table.name).iter().any(|name| name == column),
+                "{}.{column}: store/tables.rs",
+                table.name
+            );
+        }
+    }
+}
+
+/// A table with a column for a block's key holds content of the block, which is purged
+/// with the block. The exceptions stand here.
+#[test]
+fn a_blocks_content_is_purged_with_the_block() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        let has_key = |name: &String| name == "block" || name == "key";
+        let names_block = db.columns(table.name).iter().any(has_key);
+        let is_other = match table.name {
+            // The block's definition, and the documents that a session has loaded.
+            "cf_agents_blocks" | "cf_agents_loaded_skills" => true,
+            name => name == "cf_agents_config",
+        };
+        assert_eq!(
+            table.block.is_some(),
+            names_block && !is_other,
+            "{}: store/tables.rs",
+            table.name
+        );
+    }
+}
+
+#[test]
+fn the_operation_that_shows_a_tables_rows_exists() {
+    for table in TABLES {
+        if let InFile::ShownBy(operation) = table.file {
+            assert!(find_entry(operation).is_ok(), "{operation}");
+        }
+    }
+}
+
+#[test]
+fn a_fork_has_rows_wherever_its_original_has() {
+    let alice = make(true);
+    for session in ["s", "mixed", "talked"] {
+        let fork = alice.ok("forkSession", json!({"sessionId": session}));
+        let copied = names(rows_of(&alice.db, fork["id"].as_str().unwrap()));
+        let original = without(
+            names(rows_of(&alice.db, session)),
+            &left_out(|table| matches!(table.fork, InFork::Nothing(_))),
+        );
+        let missing: Vec<_> = original.difference(&copied).collect();
+        assert!(
+            missing.is_empty(),
+            "{session}: no rows in the fork: {missing:?}"
+        );
+    }
+}
+
+#[test]
+fn an_imported_session_has_rows_wherever_the_exported_one_has() {
+    let alice = make(true);
+    for session in ["s", "mixed", "talked"] {
+        let file = alice.export(session).unwrap();
+        let bob = Alice {
+            outbound: outbound(),
+            ..Alice::default()
+        };
+        bob.import(session, &file).unwrap();
+        let imported = names(rows_of(&bob.db, session));
+        let original = without(
+            names(rows_of(&alice.db, session)),
+            &left_out(|table| matches!(table.file, InFile::MadeAnew(_) | InFile::Nothing(_))),
+        );
+        let missing: Vec<_> = original.difference(&imported).collect();
+        assert!(
+            missing.is_empty(),
+            "{session}: not in the file: {missing:?}"
+        );
+    }
+}
+
+#[test]
+fn an_import_that_dies_leaves_rows_in_no_table() {
+    let alice = make(true);
+    let file = alice.export("mixed").unwrap();
+    let bob = Alice {
+        outbound: outbound(),
+        ..Alice::default()
+    };
+    let before = bob.db.dump();
+    // The import gets all lines but the last, one by one, and is never finished.
+    let lines: Vec<&str> = file.split_inclusive('\n').collect();
+    let mut import = begin_import(&bob.agent(&bob.db), "mixed".to_owned(), true).unwrap();
+    for line in &lines[..lines.len() - 1] {
+        import.push(&bob.db, &bob.host, line.as_bytes()).unwrap();
+    }
+    import.give_up(&bob.db).unwrap();
+    assert!(bob.db.dump() == before);
+    // A session that is created under the import's id has no rows of the import.
+    alice.ok("createSession", json!({"id": HALF_IMPORTED}));
+    assert_eq!(rows_of(&alice.db, HALF_IMPORTED), [] as [&str; 0]);
+}
+
+#[test]
+fn a_deleted_session_leaves_rows_in_no_table() {
+    let alice = make(true);
+    // `deleteSession` would only ask a running turn to stop, so the turns are taken up
+    // and dropped.
+    drop(take_up_some(&alice.agent(&alice.db)));
+    let count = |table: &str| {
+        let rows = alice
+            .db
+            .rows(&format!("SELECT 1 FROM {table}"), &[])
+            .unwrap();
+        rows.len()
+    };
+    let listed = alice.ok("listSessions", json!({}));
+    for session in crate::ids(&listed["sessions"]) {
+        alice.ok("deleteSession", json!({"sessionId": session}));
+        assert_eq!(rows_of(&alice.db, &session), [] as [&str; 0], "{session}");
+    }
+    alice.ok("createSession", json!({"id": HALF_IMPORTED}));
+    alice.ok("deleteSession", json!({"sessionId": HALF_IMPORTED}));
+    // The rows that are left are the agent's, also where a row names its owner by a
+    // number.
+    for table in TABLES {
+        let name = table.name;
+        match (table.owner, table.deletion) {
+            (RowOwner::Agent | RowOwner::View, _) => {}
+            (RowOwner::Entry(_), _) => {
+                assert_eq!(count(name), count("cf_agents_entries"), "{name}");
+            }
+            (RowOwner::Session("scope"), _) => {
+                let sql = format!("SELECT 1 FROM {name} WHERE scope <> ''");
+                let rows = alice.db.rows(&sql, &[]).unwrap();
+                assert_eq!(rows.len(), 0, "{name} has rows of deleted sessions");
+            }
+            (
+                RowOwner::Session(_) | RowOwner::Event,
+                Deletion::WithLog
+                | Deletion::WithContext
+                | Deletion::WithSession
+                | Deletion::Never(_),
+            ) => assert_eq!(count(name), 0, "{name} has rows of deleted sessions"),
+        }
+    }
+}
+
+#[test]
+fn a_cleared_session_has_no_rows_of_what_was_said() {
+    let alice = make(true);
+    drop(take_up_some(&alice.agent(&alice.db)));
+    let cleared =
+        left_out(|table| matches!(table.deletion, Deletion::WithLog | Deletion::WithContext));
+    for session in ["s", "mixed", "talked"] {
+        let before = names(rows_of(&alice.db, session));
+        alice.ok("clearMessages", json!({"sessionId": session}));
+        let after = names(rows_of(&alice.db, session));
+        let gone: BTreeSet<&str> = before.difference(&after).map(String::as_str).collect();
+        let expected = before.iter().map(String::as_str);
+        let expected: BTreeSet<&str> = expected.filter(|name| cleared.contains(name)).collect();
+        assert!(gone == expected, "{session}: {gone:?}, not {expected:?}");
+    }
+}

@@ -1,0 +1,620 @@
+//! Makes an object as this build stores it, with something of everything: rows in every
+//! table and every column, turns cut off at every kind of moment, and an import that is
+//! half done. The function writes through the doors that callers use. Rows of megabytes
+//! are the exception: short rows in their place are written by SQL, in `put_long_rows`.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{calls, define, said, user};
+use crate::messages::random_play::{Dice, Naive, Rules};
+use crate::store::carry_over::DOCUMENTS_DDL;
+use access::{Asker, AskerKind, ModelReach};
+use api::transfer::begin_import;
+use base::database::Database;
+use base::ids::Id;
+use base::outbound;
+use base::testing::{FixedHost, Said, Script, Sqlite, cut_off};
+use chat::request::answers::{CallAnswer, ClientAnswer, ClientOutcome};
+use chat::request::parse_chat_request;
+use chat::request::waiting::{self, WaitingRequest};
+use chat::run::cycle::run;
+use chat::run::early;
+use chat::run::running_turns::ClientReply;
+use chat::run::take_up::take_up_some;
+use store::schema;
+use store::usage_days::DAY_MS;
+
+/// The documents' tables, which an object starts with.
+const DOCUMENTS_ROWS: &str = r#"
+INSERT INTO cf_agents_sessions VALUES ('carried', 'alice', 100, 900, '{"title":"old"}');
+INSERT INTO cf_agents_events VALUES ('e-1', 'carried', 1, 'user_message', 'hello of old', NULL, 110);
+INSERT INTO cf_agents_events VALUES ('e-2', 'carried', 2, 'tool_call_request', NULL,
+  '{"toolCalls":[{"id":"c1","name":"echo","arguments":{"text":"hi"}}],"traceId":"t1"}', 120);
+INSERT INTO cf_agents_events VALUES ('e-3', 'carried', 3, 'tool_result', 'hi', '{"toolCallId":"c1","toolName":"echo"}', 130);
+INSERT INTO cf_agents_events VALUES ('o-1', 'orphaned', 1, 'user_message', 'no session', NULL, 50);
+"#;
+
+/// Sessions in the middle of a turn.
+pub const CUT_OFF: &[&str] = &[
+    "cut-before-the-answer",
+    "cut-again",
+    "cut-with-tools-running",
+    "cut-after-a-tool",
+    "cut-after-an-approval",
+    "cut-after-a-clients-answer",
+];
+
+/// A session whose message waits for its turn.
+pub const WAITING: &str = "waiting";
+
+/// A session that an import has begun to write.
+pub const HALF_IMPORTED: &str = "half";
+
+/// The outside of the object, the same whenever the object is opened.
+pub fn outbound() -> Script {
+    let script = Script::default();
+    let blocks = json!([
+        {"label": "deployed", "kind": "readonly", "defaultContent": "from the configuration"},
+        {"label": "unwanted", "kind": "readonly", "defaultContent": "removed later"}
+    ]);
+    let settings = [
+        ("MODEL", "openai:m"),
+        ("OPENAI_API_KEY", "k"),
+        ("TOOL_ORIGINS", "https://tools.example"),
+        ("MEMORY_BLOCKS", &blocks.to_string()),
+    ];
+    for (name, value) in settings {
+        let mut settings = script.settings.borrow_mut();
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    let bindings = ["NOTES", "SKILLS_BUCKET"].map(str::to_owned);
+    script.bindings.borrow_mut().extend(bindings);
+    let objects = [
+        ("persona.md", "Speaks plainly.", None),
+        (
+            "runbooks/restart",
+            "Turn it off and on.",
+            Some("When stuck"),
+        ),
+    ];
+    let bucket = objects.map(|(key, content, about)| {
+        (
+            key.to_owned(),
+            (content.to_owned(), about.map(str::to_owned)),
+        )
+    });
+    *script.bucket.borrow_mut() = Some(bucket.into());
+    script
+}
+
+pub fn make(is_searched: bool) -> Alice {
+    let db = Sqlite::new();
+    db.run(DOCUMENTS_DDL, &[]).unwrap();
+    db.run(DOCUMENTS_ROWS, &[]).unwrap();
+    schema::migrate(&db, &FixedHost::default()).unwrap();
+    let mut alice = Alice {
+        db,
+        outbound: outbound(),
+        ..Alice::default()
+    };
+    configure(&alice);
+    define_blocks(&alice);
+    fill_blocks(&alice);
+    play(&alice);
+    fill_session(&alice);
+    talk(&alice);
+    fail(&alice);
+    alice.ok(
+        "forkSession",
+        json!({"sessionId": "talked", "name": "a fork"}),
+    );
+    learn(&alice);
+    if is_searched {
+        search(&alice);
+    }
+    leave_open(&alice);
+    cut_turns_off(&mut alice);
+    import_half(&alice);
+    put_long_rows(&alice, is_searched);
+    assert_eq!(alice.turn_rows(), CUT_OFF.len());
+    alice
+}
+
+/// Turns that failed: one before the model said anything, and one after some words.
+fn fail(alice: &Alice) {
+    let chunk = json!({"choices": [{"delta": {"content": "Well, "}}]});
+    let broken_off = Said::stream(&format!("data: {chunk}\n\n"));
+    for (text, answer) in [("Why?", None), ("And now?", Some(broken_off))] {
+        alice.outbound.answers.borrow_mut().clear();
+        if let Some(answer) = answer {
+            alice.outbound.answer(Ok(answer));
+        }
+        alice.chat(json!({"id": "failed", "message": user(text)}));
+    }
+}
+
+/// A proposal that waits, and a session whose look failed.
+fn learn(alice: &Alice) {
+    alice.ok(
+        "configureAgent",
+        json!({"learn": {"into": "kb", "after": "manual", "review": "auto"}}),
+    );
+    let fact = json!({"changes": [
+        {"action": "add", "key": "greeting", "content": "The user greets.", "events": ["e1"]}
+    ]});
+    alice.model_says(&fact.to_string());
+    alice.ok("learn", json!({"sessionId": "carried"}));
+    alice.model_says("No.");
+    alice.refused("learn", json!({"sessionId": "talked"}));
+}
+
+fn configure(alice: &Alice) {
+    alice.ok(
+        "configureAgent",
+        json!({"limits": {"turnsPerMinute": 1_000, "tokensPerDay": 1_000_000_000},
+               "model": "openai:m", "systemInstructions": ["Be kind."], "maxSteps": 5,
+               "sessionSearch": true, "vectors": true, "reservedMetadataKeys": ["secret"]}),
+    );
+    alice.ok(
+        "configureCompaction",
+        json!({"compactAfter": 900_000, "protectHead": 1}),
+    );
+    define(alice, "echo", false);
+    define(alice, "pay", true);
+    alice.ok(
+        "defineTool",
+        json!({"name": "note", "description": "Notes.", "service": "NOTES",
+               "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+               "headers": {"x-team": "blue"}, "timeoutMs": 60_000, "maxOutputBytes": 1_000}),
+    );
+    define_server(alice);
+}
+
+/// A server that listed one tool.
+fn define_server(alice: &Alice) {
+    let answer =
+        |id: i64, result: Value| Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    *alice.outbound.session.borrow_mut() = Some("of-old".to_owned());
+    let listed = json!([{"name": "lookup", "description": "Looks it up.", "inputSchema": {"type": "object"}}]);
+    for answer in [
+        answer(1, json!({"protocolVersion": "2025-11-25"})),
+        Ok(Said::text(202, "")),
+        answer(2, json!({"tools": listed})),
+    ] {
+        alice.outbound.answer(answer);
+    }
+    alice.ok(
+        "defineTool",
+        json!({"name": "wiki", "mcp": "https://tools.example/mcp", "needsApproval": false}),
+    );
+    *alice.outbound.session.borrow_mut() = None;
+}
+
+fn define_blocks(alice: &Alice) {
+    alice.ok("createSession", json!({"id": "s", "name": "a tree"}));
+    alice.ok(
+        "createSession",
+        json!({"id": "mixed", "name": "of everything", "metadata": {"a": 1}, "tags": ["odd"], "parentSessionId": "s"}),
+    );
+    let blocks = [
+        json!({"label": "soul", "kind": "readonly", "defaultContent": "Curious."}),
+        json!({"label": "Memory", "kind": "writable", "description": "what to know", "maxTokens": 1100, "whenChanged": "remind"}),
+        json!({"label": "kb", "kind": "searchable", "retention": {"entriesDays": 36_500}, "metadata": {"owner": "us"}, "tags": ["facts"]}),
+        json!({"label": "skills", "kind": "loadable"}),
+        json!({"label": "persona", "kind": "readonly", "source": {"r2": "persona.md"}}),
+        json!({"label": "runbooks", "kind": "loadable", "source": {"r2Prefix": "runbooks/"}, "modelWrites": true}),
+        json!({"label": "profile", "kind": "writable", "source": {"agent": "user:42", "label": "me"}}),
+        json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
+    ];
+    for block in &blocks {
+        // A block whose home has to be asked belongs to one session, so that the chats of
+        // other sessions ask nobody.
+        if block["source"]["service"].is_null() && block["source"]["agent"].is_null() {
+            alice.ok("defineBlock", block.clone());
+        }
+    }
+    for mut block in blocks {
+        if block["source"]["r2"].is_null() && block["source"]["r2Prefix"].is_null() {
+            alice.outbound.answer(Said::json(&json!({})));
+            block["sessionId"] = json!("mixed");
+            alice.ok("defineBlock", block);
+            alice.outbound.answers.borrow_mut().clear();
+        }
+    }
+    alice.ok(
+        "updateSession",
+        json!({"sessionId": "mixed", "retention": {"eventsDays": 36_500}, "pinned": true}),
+    );
+    alice.ok("removeBlock", json!({"label": "unwanted"}));
+}
+
+fn fill_blocks(alice: &Alice) {
+    let set = |name: &str, value: &str| {
+        let mut settings = alice.outbound.settings.borrow_mut();
+        settings.insert(name.to_owned(), value.to_owned());
+    };
+    for session in [Value::Null, json!("mixed")] {
+        for content in ["Likes tea.", "Likes tea and rain."] {
+            alice.ok(
+                "setBlock",
+                json!({"sessionId": session, "label": "memory", "content": content, "reason": "told"}),
+            );
+        }
+        set("EMBEDDING_MODEL", "workers-ai:@cf/m");
+        for (key, title) in [("umbrella", Some("Rain")), ("kitten", None)] {
+            let vector = json!({"data": [[1.0, 0.5, 0.25]]});
+            alice.outbound.answer(Said::json(&vector));
+            alice.ok(
+                "setEntry",
+                json!({"sessionId": session, "label": "kb", "key": key, "title": title,
+                       "content": format!("What one says of a {key} in the drizzle."),
+                       "metadata": {"place": "Oslo", "level": 3}, "tags": ["weather", key],
+                       "source": "user", "events": ["m1", "m2"]}),
+            );
+        }
+        for (key, content) in [("home", "Oslo"), ("home", "Bergen"), ("gone", "x")] {
+            let vector = json!({"data": [[1.0, 0.5, 0.25]]});
+            alice.outbound.answer(Said::json(&vector));
+            alice.ok(
+                "setEntry",
+                json!({"sessionId": session, "label": "kb", "key": key, "title": "Home",
+                       "content": content, "validFrom": 5}),
+            );
+        }
+        let vector = json!({"data": [[1.0, 0.5, 0.25]]});
+        alice.outbound.answer(Said::json(&vector));
+        alice.ok(
+            "setEntry",
+            json!({"sessionId": session, "label": "kb", "key": "work", "title": "Work",
+                   "content": "By the harbour", "supersedes": ["home"]}),
+        );
+        let gone = json!({"sessionId": session, "label": "kb", "key": "gone"});
+        alice.ok("deleteEntry", gone);
+        alice
+            .outbound
+            .settings
+            .borrow_mut()
+            .remove("EMBEDDING_MODEL");
+        for key in ["deploy", "rollback"] {
+            alice.ok(
+                "putSkill",
+                json!({"sessionId": session, "label": "skills", "key": key,
+                       "content": format!("How to {key}."), "description": key,
+                       "metadata": {"level": 1}, "tags": ["ops"], "source": "import"}),
+            );
+        }
+    }
+    alice.ok("listSkills", json!({"label": "runbooks"}));
+    let skill = |label: &str, key: &str| json!({"sessionId": "mixed", "label": label, "key": key});
+    for (label, key) in [
+        ("skills", "deploy"),
+        ("skills", "rollback"),
+        ("runbooks", "restart"),
+    ] {
+        alice.ok("loadSkill", skill(label, key));
+    }
+    alice.ok("unloadSkill", skill("skills", "rollback"));
+    alice.ok("freezePrompt", json!({}));
+    alice.ok("freezePrompt", json!({"sessionId": "mixed"}));
+    alice.ok(
+        "callTool",
+        json!({"sessionId": "mixed", "name": "set_context",
+               "arguments": {"label": "memory", "content": "Likes snow."}}),
+    );
+}
+
+/// A tree of user messages with branches, overlays, deletes and choices.
+fn play(alice: &Alice) {
+    let rules = Rules {
+        name: "the maker's".to_owned(),
+        moves: 0..80,
+        compared_every: 10,
+    };
+    rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
+    // One row of each kind, after any random moves.
+    let said = alice.say(&["first", "second", "third", "fourth"]);
+    let doomed = json!({"sessionId": "s", "messageIds": [said[3]]});
+    alice.ok("deleteMessages", doomed);
+    let compaction =
+        json!({"sessionId": "s", "summary": "Counted.", "fromId": said[0], "toId": said[1]});
+    alice.ok("addCompaction", compaction);
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": said[1]}));
+}
+
+fn fill_session(alice: &Alice) {
+    let picture = format!("data:image/png;base64,{}", "iVBOR".repeat(1_000));
+    let append = |event: Value| {
+        alice.ok(
+            "appendEvents",
+            json!({"sessionId": "mixed", "events": [event]}),
+        )
+    };
+    let message = |message: Value| {
+        alice.ok(
+            "appendMessage",
+            json!({"sessionId": "mixed", "message": message}),
+        )
+    };
+    append(
+        json!({"action": "system_instruction", "content": "In rhymes.", "metadata": {"by": "us"}, "createdAt": 500}),
+    );
+    append(
+        json!({"id": "asked", "action": "user_message", "content": "Which zeppelin deployments failed?"}),
+    );
+    append(
+        json!({"action": "tool_call_request", "content": "", "toolCalls": [{"id": "x", "name": "echo", "arguments": {"of": "zeppelin"}}]}),
+    );
+    append(
+        json!({"action": "tool_result", "toolCallId": "x", "toolName": "echo", "content": "None did.", "isError": true}),
+    );
+    append(json!({"action": "agent_message", "content": "None."}));
+    for id in ["picture", "picture-again"] {
+        message(
+            json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "look"}, {"type": "file", "mediaType": "image/png", "url": picture}]}),
+        );
+    }
+    message(
+        json!({"id": "dated", "role": "user", "createdAt": "yesterday", "parts": [{"type": "text", "text": "dated"}], "metadata": {"n": 1}}),
+    );
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "mixed", "message": {"id": "asked", "role": "user", "parts": [{"type": "text", "text": "Which zeppelin deployment failed?"}]}}),
+    );
+    message(
+        json!({"id": "long", "role": "user", "parts": [{"type": "text", "text": "walrus and gorilla"}]}),
+    );
+    alice.ok(
+        "addUsage",
+        json!({"sessionId": "mixed", "inputTokens": 7, "outputTokens": 5, "cost": 0.5,
+               "cachedInputTokens": 3, "id": "call-1"}),
+    );
+    // A deleted session leaves the row that says that it had a life. Its next life has
+    // cursors of its own.
+    for id in ["gone", "twice"] {
+        alice.ok("createSession", json!({"id": id}));
+        let event = json!({"action": "user_message", "content": "soon gone"});
+        alice.ok("appendEvents", json!({"sessionId": id, "events": [event]}));
+        alice.ok("deleteSession", json!({"sessionId": id}));
+    }
+    alice.ok("createSession", json!({"id": "twice"}));
+    let settings =
+        json!({"sessionId": "mixed", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
+    alice.ok("configureCompaction", settings);
+    alice.outbound.answer(said("They spoke of zeppelins."));
+    let compacted = alice.ok("compact", json!({"sessionId": "mixed"}));
+    assert!(compacted["compaction"].is_object(), "{compacted}");
+    append(json!({"id": "after", "action": "user_message", "content": "after it"}));
+    // The model gives no answer, and the session remembers the error.
+    alice.ok("compact", json!({"sessionId": "mixed"}));
+}
+
+/// Whole turns, with a tool, a write to the memory, and the model's reasoning.
+fn talk(alice: &Alice) {
+    alice.outbound.answer(calls(&[
+        ("c1", "echo", json!({"text": "hi"})),
+        (
+            "c2",
+            "set_context",
+            json!({"label": "memory", "content": "Likes fog."}),
+        ),
+    ]));
+    alice.outbound.answer(Ok(Said::text(200, "hi")));
+    alice.outbound.answer(said("You like fog."));
+    alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
+    // The spending of the first of these turns stands in the row of the second.
+    alice.ok(
+        "configureAgent",
+        json!({"prices": {"input": 1, "output": 2}}),
+    );
+    let heard = json!({
+        "choices": [{"message": {"content": "Heard."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}});
+    for text in ["once", "twice"] {
+        alice.outbound.answer(Said::json(&heard));
+        alice.chat(json!({"id": "talked-twice", "message": user(text)}));
+    }
+    // A session's spending outlives it. The first day of all has the number 0.
+    alice.host.advance(DAY_MS);
+    alice.outbound.answer(Said::json(&heard));
+    alice.chat(json!({"id": "gone", "message": user("gone")}));
+    alice.outbound.answer(Ok(Said::text(400, "No.")));
+    alice.chat(json!({"id": "gone", "message": user("and failed")}));
+    alice.ok("deleteSession", json!({"sessionId": "gone"}));
+    let usage = json!({"sessionId": "talked", "inputTokens": 5, "model": "other:m"});
+    alice.ok("addUsage", usage);
+    assert!(alice.outbound.answers.borrow().is_empty());
+}
+
+fn search(alice: &Alice) {
+    let name = "EMBEDDING_MODEL".to_owned();
+    let model = "workers-ai:@cf/m".to_owned();
+    alice
+        .outbound
+        .settings
+        .borrow_mut()
+        .insert(name.clone(), model);
+    // Each round answers the requests for vectors that the round before has shown.
+    for _ in 0..4 {
+        for asked in alice.asked() {
+            let vectors = vec![[1.0, 0.5, 0.25]; asked.as_array().unwrap().len()];
+            alice.outbound.answer(Said::json(&json!({"data": vectors})));
+        }
+        alice.outbound.ai_calls.borrow_mut().clear();
+        alice.ok("search", json!({"query": "zeppelin"}));
+        alice.outbound.answers.borrow_mut().clear();
+    }
+    alice.outbound.settings.borrow_mut().remove(&name);
+    alice.outbound.answers.borrow_mut().clear();
+}
+
+fn tools() -> Value {
+    json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}])
+}
+
+fn ask_for_approval(alice: &Alice, session: &str) -> Value {
+    alice
+        .outbound
+        .answer(calls(&[("c1", "pay", json!({"sum": 5}))]));
+    alice.chat(json!({"id": session, "message": user("pay")}));
+    let page = alice.ok("getHistory", json!({"sessionId": session}));
+    page["messages"][1].clone()
+}
+
+fn ask_the_client(alice: &Alice, session: &str) -> Value {
+    alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
+    alice.chat(json!({"id": session, "message": user("where"), "tools": tools()}));
+    let page = alice.ok("getHistory", json!({"sessionId": session}));
+    page["messages"][1].clone()
+}
+
+/// Turns that are over, whose calls wait for an approval or for the client.
+fn leave_open(alice: &Alice) {
+    ask_for_approval(alice, "open-approval");
+    ask_the_client(alice, "open-client-call");
+}
+
+fn cut_turns_off(alice: &mut Alice) {
+    let body = |session: &str| json!({"id": session, "message": user("go on"), "systemInstructions": ["Briefly."], "tools": tools()});
+    drop(alice.begin(&body("cut-again")).unwrap());
+    alice.dies();
+    // The turn is taken up once, which is counted, and is cut off again.
+    drop(take_up_some(&alice.agent(&alice.db)).works);
+    alice.dies();
+
+    drop(alice.begin(&body("cut-before-the-answer")).unwrap());
+
+    let cut = |body: Value| {
+        let begun = alice.begin(&body).unwrap();
+        alice.outbound.falls_silent.set(true);
+        cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
+        alice.outbound.falls_silent.set(false);
+        assert!(alice.outbound.answers.borrow().is_empty());
+    };
+    let two = || {
+        calls(&[
+            ("c1", "echo", json!({"n": 1})),
+            ("c2", "note", json!({"text": "x"})),
+        ])
+    };
+    alice.outbound.answer(two());
+    alice.outbound.answer(Ok(Said::text(200, "one")));
+    cut(body("cut-with-tools-running"));
+
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outbound.answer(Ok(Said::text(200, "echoed")));
+    cut(body("cut-after-a-tool"));
+
+    let mut message = ask_for_approval(alice, "cut-after-an-approval");
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"]["approved"] = json!(true);
+    cut(json!({"id": "cut-after-an-approval", "messages": [user("pay"), message]}));
+
+    let mut message = ask_the_client(alice, "cut-after-a-clients-answer");
+    message["parts"][1]["state"] = json!("output-available");
+    message["parts"][1]["output"] = json!({"place": "Rome"});
+    let session = "cut-after-a-clients-answer";
+    cut(json!({"id": session, "messages": [user("where"), message], "tools": tools()}));
+    answer_early(alice, session);
+    wait_in_line(alice);
+    tell_nobody(alice);
+    alice.dies();
+}
+
+/// A call that told of a turn's end and was given up.
+fn tell_nobody(alice: &Alice) {
+    let callback = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
+    alice.ok("configureAgent", callback);
+    alice.outbound.answer(said("Told."));
+    alice.chat(json!({"id": "told", "message": user("tell")}));
+    alice.gives_up_calling();
+    alice.ok("configureAgent", json!({"onTurnEnd": null}));
+}
+
+/// A message that waits though no turn runs: the object died between two turns.
+fn wait_in_line(alice: &Alice) {
+    alice.ok("createSession", json!({"id": WAITING}));
+    let body = json!({"message": user("waiting")}).to_string();
+    let request = parse_chat_request(body.as_bytes()).unwrap();
+    let messages: Vec<_> = request.messages.iter().collect();
+    let waiting = WaitingRequest::new(&request, &messages, Asker::default());
+    let session = Id::parse(WAITING.to_owned()).unwrap();
+    waiting::insert(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
+}
+
+/// An early answer of a client to a call that the running turn has not made.
+fn answer_early(alice: &Alice, session: &str) {
+    let id = |id: &str| Id::parse(id.to_owned()).unwrap();
+    let answer = ClientAnswer {
+        tool_call_id: id("c9"),
+        outcome: ClientOutcome::error(None),
+    };
+    let reply = ClientReply {
+        answer: CallAnswer::Tool(answer),
+        continues: true,
+        client_tools: Vec::new(),
+        asked_by: Some(AskerKind::Secret),
+        reach: ModelReach::Agent,
+        limits: None,
+        trace: None,
+    };
+    early::insert(&alice.db, &id(session), &reply).unwrap();
+}
+
+fn import_half(alice: &Alice) {
+    let other = Alice::with_session();
+    let texts: Vec<String> = (0..600).map(|n| n.to_string()).collect();
+    other.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let file = other.export("s").unwrap();
+    let mut import =
+        begin_import(&alice.agent(&alice.db), HALF_IMPORTED.to_owned(), false).unwrap();
+    let half = &file.as_bytes()[..file.len() - 200];
+    import.push(&alice.db, &alice.host, half).unwrap();
+}
+
+/// The rows that megabytes would have made: the slices of the message `long`, two rows of
+/// the index for its words, and two parts of the picture.
+fn put_long_rows(alice: &Alice, is_searched: bool) {
+    let run = |sql: &str| {
+        alice.db.run(sql, &[]).unwrap();
+    };
+    run("INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
+         SELECT session_id, seq, 'message', 0, substr(message, 1, 20) FROM cf_agents_events WHERE id = 'long'");
+    run("INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
+         SELECT session_id, seq, 'message', 1, substr(message, 21) FROM cf_agents_events WHERE id = 'long'");
+    run(
+        "UPDATE cf_agents_events SET sliced_bytes = length(message), message = NULL WHERE id = 'long'",
+    );
+    run("INSERT INTO cf_agents_media (session_id, hash, part, text)
+         SELECT session_id, hash, 1, substr(text, 101) FROM cf_agents_media WHERE part = 0");
+    run("UPDATE cf_agents_media SET text = substr(text, 1, 100) WHERE part = 0");
+    if is_searched {
+        // The second word has a row of the index for itself, and the row's place in
+        // `long`.
+        run("INSERT INTO cf_agents_search_parts (rowid_, number, seq)
+             SELECT 4503599627370496, s.number, e.seq
+               FROM cf_agents_events AS e JOIN cf_agents_sessions AS s ON s.id = e.session_id
+              WHERE e.id = 'long'");
+        run("INSERT INTO cf_agents_search (rowid, stems, words, about)
+             VALUES (4503599627370496, 'gorilla', 'gorilla', 'user')");
+        build_half_of_the_index(&run);
+    }
+}
+
+/// The index as it is between two batches: the first events of one session are missing.
+fn build_half_of_the_index(run: &dyn Fn(&str)) {
+    run("DELETE FROM cf_agents_search
+          WHERE rowid IN (SELECT (s.number << 32) | e.seq
+                            FROM cf_agents_events AS e JOIN cf_agents_sessions AS s ON s.id = e.session_id
+                           WHERE s.id = 'talked' AND e.seq < 3)");
+    run(
+        "INSERT INTO cf_agents_search_progress (number, indexed_from)
+         SELECT number, 3 FROM cf_agents_sessions WHERE id = 'talked'",
+    );
+    run(r#"UPDATE cf_agents_config SET value = '{"number":0,"from":0}' WHERE key = 'search'"#);
+}
+
+/// The model's answer to a turn that is taken up.
+pub fn last_words() -> Result<Said, outbound::CallFailure> {
+    said("Here I am again.")
+}
