@@ -44,8 +44,9 @@ pub struct ContextTool {
     ) -> LocalBoxFuture<'a, Result<String>>,
 }
 
-/// The table of tools, in the order in which a model gets them.
-pub const TOOLS: &[ContextTool] = &[
+/// The table of tools, in the order in which a model gets them. Of a `const`, each crate that
+/// runs a tool would compile a copy of all.
+pub static TOOLS: &[ContextTool] = &[
     set_context::TOOL,
     search_context::TOOL,
     load_context::TOOL,
