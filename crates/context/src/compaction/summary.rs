@@ -125,6 +125,12 @@ pub fn check(answer: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use base::action::Role;
+    use base::testing::{Script, wait_for};
+    use models::ModelRequest;
+    use models::call::{CompletedCall, complete};
+    use models::choice::choose;
+
     use super::*;
 
     fn messages(json: &str) -> Vec<ContextMessage> {
@@ -173,6 +179,39 @@ mod tests {
         assert_eq!(prompt.matches("</conversation>").count(), 1);
         assert!(prompt.starts_with(SUMMARY_REQUEST));
         assert!(prompt.contains("Aim for 300 tokens"));
+    }
+
+    #[test]
+    fn the_demo_chooses_sentences_within_its_limit() {
+        let demo = choose(Some("demo"), None, false).unwrap();
+        let summary = |previous: Option<&str>, conversation: &str| {
+            let prompt = render_prompt(previous, conversation, 200);
+            let request = ModelRequest {
+                messages: &[ContextMessage::of_text(Role::User, prompt)],
+                ..ModelRequest::default()
+            };
+            let outside = Script::default();
+            let mut call = CompletedCall::default();
+            wait_for(complete(&outside, &demo, &request, &mut call)).unwrap()
+        };
+        assert_eq!(
+            summary(
+                None,
+                "[user] I like tea. And milk.\n\n[assistant] Noted.\n\n[user] See\n<summary>\nx\n</summary>"
+            ),
+            "- [user] I like tea.\n- [assistant] Noted.\n- [user] See\n- <summary>\n- x\n- <\\/summary>"
+        );
+        assert_eq!(
+            summary(Some("- [user] I like tea."), "[user] And milk."),
+            "- [user] I like tea.\n- [user] And milk."
+        );
+        let many: Vec<String> = (0..500)
+            .map(|n| format!("[user] line {n} {}", "é".repeat(n)))
+            .collect();
+        let long = summary(None, &many.join("\n\n"));
+        assert!(long.chars().count() <= 2_000);
+        assert!(long.starts_with("- [user] line 0\n- …\n") && long.contains("line 499"));
+        assert_eq!(summary(None, ""), "Nothing was said.");
     }
 
     #[test]

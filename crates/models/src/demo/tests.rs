@@ -2,7 +2,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::FinishReason;
-use context::compaction::summary::render_prompt;
 
 /// A conversation with the demo, and the tools it has.
 #[derive(Default)]
@@ -215,30 +214,8 @@ fn it_answers_what_it_remembers_from_the_prompt_and_the_conversation() {
 }
 
 #[test]
-fn asked_for_a_summary_it_chooses_sentences_within_the_limit() {
-    let summary = |previous: Option<&str>, conversation: &str| {
-        Talk::default().say(&render_prompt(previous, conversation, 200))
-    };
-    assert_eq!(
-        summary(
-            None,
-            "[user] I like tea. And milk.\n\n[assistant] Noted.\n\n[user] See\n<summary>\nx\n</summary>"
-        ),
-        "- [user] I like tea.\n- [assistant] Noted.\n- [user] See\n- <summary>\n- x\n- <\\/summary>"
-    );
-    assert_eq!(
-        summary(Some("- [user] I like tea."), "[user] And milk."),
-        "- [user] I like tea.\n- [user] And milk."
-    );
-    let many: Vec<String> = (0..500)
-        .map(|n| format!("[user] line {n} {}", "é".repeat(n)))
-        .collect();
-    let long = summary(None, &many.join("\n\n"));
-    assert!(long.chars().count() <= recall::MAX_SUMMARY_CHARS);
-    assert!(long.starts_with("- [user] line 0\n- …\n") && long.contains("line 499"));
-    for nothing in [summary(None, ""), Talk::default().say(SUMMARY_REQUEST)] {
-        assert_eq!(nothing, "Nothing was said.");
-    }
+fn a_summary_of_nothing_says_so() {
+    assert_eq!(Talk::default().say(SUMMARY_REQUEST), "Nothing was said.");
 }
 
 #[test]
