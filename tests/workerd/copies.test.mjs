@@ -76,9 +76,13 @@ test("two_restores_of_one_backup_are_one_which_goes_on_when_its_caller_gives_up"
   const restored = { sessions: 3, imported: 3, skipped: 0, events: 18_000 };
   const begin = (agent, signal) =>
     server.fetch(at(agent, "rpc/restoreBackup"), { method: "POST", body: JSON.stringify({ key }), signal });
-  // None takes away the session that the other one writes, and both get one answer.
-  const answers = await Promise.all([begin("both"), begin("both"), ok("both", "restoreBackup", { key })]);
-  for (const answer of answers) assert.deepEqual(answer instanceof Response ? await answer.json() : answer, restored);
+  // None takes away the session that the other one writes, and all get one answer. On a machine
+  // with much to do, one may come when the restore is over: it finds all sessions there.
+  const late = { ...restored, imported: 0, skipped: 3 };
+  const bodies = [begin("both"), begin("both"), begin("both")].map(async (begun) => (await begun).json());
+  const answers = await Promise.all(bodies);
+  assert.ok(answers.some(({ imported }) => imported === 3));
+  for (const answer of answers) assert.deepEqual(answer, answer.imported === 3 ? restored : late);
   assert.equal(await fileOf("both"), await fileOf("long"));
   const given = new AbortController();
   const begun = begin("alone", given.signal).catch(({ name }) => name);
@@ -91,7 +95,7 @@ test("two_restores_of_one_backup_are_one_which_goes_on_when_its_caller_gives_up"
     ({ sessions }) => sessions.length === 3,
   );
   console.log(`copies: the rest took ${Date.now() - since} ms`);
-  assert.deepEqual(await ok("alone", "restoreBackup", { key }), { ...restored, imported: 0, skipped: 3 });
+  assert.deepEqual(await ok("alone", "restoreBackup", { key }), late);
 });
 
 test("a_developers_machine_has_no_point_in_time_recovery_and_says_so", async () => {

@@ -1,6 +1,6 @@
 //! Backups on a schedule: the setting `backups` of an agent, and how far they have come. An
-//! agent without a schedule has no row for it. `api/scheduled_backup.rs` in `crates/agent`
-//! makes the backups.
+//! agent without a schedule has no row for it. `api/scheduled_backup.rs` makes
+//! the backups.
 
 use serde::{Deserialize, Serialize};
 

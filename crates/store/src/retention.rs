@@ -1,6 +1,6 @@
 //! How long texts are kept: the setting `retention` of an agent, of a session and of a
-//! block. Each type checks its value when it is parsed. `lifecycle/retention/` in
-//! `crates/agent` deletes what is older.
+//! block. Each type checks its value when it is parsed. `lifecycle/retention/` deletes what
+//! is older.
 //!
 //! A field of a block goes before the same field of its session, and that before the
 //! agent's. `null` says that a rule further out does not hold here.

@@ -21,7 +21,7 @@ pub const SEARCH: &str = "search";
 pub const NAME: &str = "name";
 
 /// The key of the agent's place in the directory of agents; see
-/// `crates/agent/src/directory/membership.rs`.
+/// `directory/membership.rs`.
 pub const DIRECTORY: &str = "directory";
 /// The key of an import of the whole agent that has not written all of the agent's own
 /// lines yet; see `api/whole/import.rs`.
