@@ -1,6 +1,7 @@
 // From sources to build/index.js and build/index_bg.wasm, in five steps:
 //
-//   cargo      compiles the crates to WebAssembly: the core for speed, the others for size
+//   cargo      compiles the crates to WebAssembly, from base to messages for speed and the others
+//              for size
 //   bindgen    writes the JavaScript that it imports and exports
 //   wasm-opt   makes the module smaller and faster, and moves the names of the functions
 //              to build/functions.txt: a crash's stack trace has numbers, and

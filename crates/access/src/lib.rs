@@ -1,7 +1,7 @@
 //! The callers and their rights. Access fails closed: without a secret, nobody may do
 //! anything, unless the operator set `AUTH = "open"` or `AUTH = "local"`.
 //!
-//! The only HTTP that this module knows are the headers that may hold a credential or
+//! The only HTTP that this district knows are the headers that may hold a credential or
 //! say where a request comes from. No error message repeats a credential.
 
 mod cors;

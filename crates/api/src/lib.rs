@@ -2,8 +2,8 @@
 //! routed and its caller is identified. The result is JSON or an error.
 //!
 //! The entry points are `dispatch` for operations, `chat` for turns, `transfer` for files,
-//! `mcp` for clients of the Model Context Protocol and `socket` for frames. This module uses
-//! every module below. Of HTTP, it knows only the paths.
+//! `mcp` for clients of the Model Context Protocol and `socket` for frames. It uses
+//! every district below. Of HTTP it knows only the paths.
 
 #![cfg_attr(
     feature = "testing",

@@ -19,7 +19,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator, with two counters. Its functions are never inlined: they are
 /// called in thousands of places, and each copy would count anew.
-struct Counted;
+pub struct Counted;
 
 // SAFETY: every call goes to the system's allocator unchanged; the counters hold only
 // numbers.

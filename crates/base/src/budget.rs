@@ -60,7 +60,6 @@ thread_local! {
     pub static REQUESTS: ByteBudget =
         const { ByteBudget::shared(MAX_REQUESTS_BYTES, MAX_AGENTS_REQUESTS_BYTES) };
     static ARRIVING: ByteBudget = const { ByteBudget::new(MAX_ARRIVING_BYTES) };
-    #[cfg(target_arch = "wasm32")]
     pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
 }
 

@@ -1,17 +1,9 @@
-//! The base of every other folder: values, errors, JSON, limits in bytes, and the three
+//! The base of every other district: values, errors, JSON, limits in bytes, and the three
 //! interfaces to the runtime (`database`, `host`, `outbound`; `recovery` is a part of the
 //! first that the platform may lack).
 //!
 //! Nothing here knows a table or a session. Of messages, `action` and `part` know the
 //! names that every district shares.
-
-#![cfg_attr(
-    not(target_arch = "wasm32"),
-    allow(
-        dead_code,
-        reason = "without the edge, what only the edge calls looks unused; the build for wasm32 has the edge"
-    )
-)]
 
 pub mod action;
 pub mod allocator;

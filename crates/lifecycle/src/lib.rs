@@ -1,6 +1,7 @@
-//! Clears, deletes, forks, exports and imports whole sessions, and purges what was said. This folder names every
-//! table with rows of a session, so that deleting a session leaves no row behind.
-//! `verify/` checks what the tables hold. `foreign.rs` reads the rows that the Agents SDK left in an object that became ours.
+//! Clears, deletes, forks, exports and imports whole sessions, and purges what was said. It
+//! names every table with rows of a session, so that deleting a session leaves no row behind.
+//! `verify/` checks what the tables hold. `foreign.rs` reads the rows that the Agents SDK left
+//! in an object that became ours.
 
 pub mod clear;
 pub mod delete;

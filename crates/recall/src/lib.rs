@@ -1,6 +1,6 @@
 //! Finds what was said or kept: asks words and meanings, and makes one ranking of both.
-//! Words are always asked. If an embedding model is configured, texts get vectors. A search then also finds texts whose vectors are near the query's, even
-//! if they share no word with it.
+//! Words are always asked. If an embedding model is configured, texts get vectors. A search
+//! then also finds texts whose vectors are near the query's, even if they share no word with it.
 //!
 //! The rule it protects: words never wait for meanings. A text is written and found by
 //! its words whatever the model does. Vectors follow, a bounded number at a time. If the

@@ -1,8 +1,8 @@
-//! The tables: their migrations, and the small tables that no other folder owns. These
+//! The tables: their migrations, and the small tables that no other district owns. These
 //! hold the agent's configuration, the change feed, usage, the counts against limits,
 //! calibration, the last turns, staged imports, and how far retention has come.
 //!
-//! This module knows rows. It does not know what a message or a memory block is.
+//! This district knows rows. It does not know what a message or a memory block is.
 
 pub mod agents_own;
 pub mod backup_plan;

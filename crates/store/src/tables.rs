@@ -4,7 +4,7 @@
 //!
 //! The rule this file protects: no table is forgotten. A test compares the list with
 //! the tables that the migrations create. Other tests run each of these operations on
-//! sessions that have rows in every table (`tests/store/tables.rs`).
+//! sessions that have rows in every table (`tests/native/store/tables.rs`).
 //!
 //! When an agent is emptied, `schema::drop_all` drops every table by its prefix.
 

@@ -140,6 +140,7 @@ mod tests {
     }
 
     #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "parsed, and not read")]
     struct Sample {
         #[serde(default, deserialize_with = "optional_list::<_, _, 0, 2>")]
         open: Option<Vec<u8>>,

@@ -163,6 +163,7 @@ mod tests {
 
     #[derive(Deserialize, Debug)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "parsed, and not read")]
     struct Sample {
         session_id: String,
         #[serde(default)]
@@ -176,6 +177,7 @@ mod tests {
 
     #[derive(Deserialize, Debug)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "parsed, and not read")]
     struct Item {
         kind: Kind,
     }

@@ -1,3 +1,5 @@
+//! A scripted outside: it gives a test's answers in order, and notes what was asked.
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;

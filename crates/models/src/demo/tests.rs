@@ -216,6 +216,8 @@ fn it_answers_what_it_remembers_from_the_prompt_and_the_conversation() {
 #[test]
 fn a_summary_of_nothing_says_so() {
     assert_eq!(Talk::default().say(SUMMARY_REQUEST), "Nothing was said.");
+    // context/compaction/summary.rs holds the demo to this number.
+    assert_eq!(recall::MAX_SUMMARY_CHARS, 2_000);
 }
 
 #[test]

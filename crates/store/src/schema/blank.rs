@@ -4,7 +4,7 @@
 //!
 //! A statement that gives one row of an empty table, such as `SELECT count(*)`, gives none
 //! here. So nothing that operations read may take such a row for granted.
-//! `tests/store/blank.rs` holds each operation that only reads against tables that are empty.
+//! `tests/native/store/blank.rs` holds each operation that only reads against tables that are empty.
 
 use std::cell::Cell;
 
