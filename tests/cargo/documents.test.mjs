@@ -34,7 +34,7 @@ test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
         `[[example]]\nname = "${name}"\ncrate-type = ["cdylib"]\npath = ${JSON.stringify(join(ROOT, "examples", name, "src/lib.rs"))}\n`,
     );
     // What a program in Rust is written with, which the Worker itself does without.
-    const client = "[dependencies]\nsession-agent-client.workspace = true\n";
+    const client = "[dependencies]\nsession-agent-client.workspace = true\nserde.workspace = true\n";
     await writeFile(join(folder, "Cargo.toml"), [manifest, client, ...crates].join("\n"));
     await writeFile(join(folder, "Cargo.lock"), await renamed("Cargo.lock"));
     const rust = crateReadme.blocks.filter(({ language }) => language === "rust");
