@@ -12,18 +12,16 @@ import { buildDefaults } from "./build/defaults.mjs";
 import { PACKAGED, packWorker } from "./build/package.mjs";
 import { buildSite, SITE } from "./build/site.mjs";
 import { buildWorker } from "./build/worker.mjs";
-import { BUILD, LOCAL, ROOT } from "./places.mjs";
+import { BUILD, DISTRICTS, LOCAL, ROOT } from "./places.mjs";
 import { outputOf } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { BINDGEN_SOURCES } from "./setup/bindgen.mjs";
 import { withLock } from "./lock.mjs";
 
-/** The districts. The client is for callers. */
-const CRATES = readdirSync(join(ROOT, "crates")).filter((name) => name !== "client");
 const SOURCES = [
   [
     "src",
-    ...CRATES.map((name) => `crates/${name}`),
+    ...DISTRICTS.map((name) => `crates/${name}`),
     "console",
     "packages/session-agent/src",
     "generated",

@@ -2,7 +2,7 @@
 
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { accessSync, constants, readFileSync, statSync } from "node:fs";
+import { accessSync, constants, readdirSync, readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -10,6 +10,9 @@ export const NODE_MODULES = join(ROOT, "node_modules");
 export const BIN = join(NODE_MODULES, ".bin");
 export const TSC = join(NODE_MODULES, "typescript", "bin", "tsc");
 export const BUILD = join(ROOT, "build");
+
+/** The crates of the Worker, each a district. The client is for callers. */
+export const DISTRICTS = readdirSync(join(ROOT, "crates")).filter((name) => name !== "client");
 
 /** The npm package that callers import. The set-up builds its dist/. */
 export const CLIENT = join(ROOT, "packages", "session-agent");

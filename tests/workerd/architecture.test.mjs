@@ -7,13 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { DISTRICTS } from "../../scripts/places.mjs";
 import { findLoops, importsOf, readSources } from "./imports.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const architecture = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
-
-/** The districts that are crates: all but the edge. The client is for callers. */
-const DISTRICTS = readdirSync(join(ROOT, "crates")).filter((name) => name !== "client");
 
 const sources = [
   ...readSources(join(ROOT, "src")),

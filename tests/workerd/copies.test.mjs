@@ -76,14 +76,18 @@ test("two_restores_of_one_backup_are_one_which_goes_on_when_its_caller_gives_up"
   const restored = { sessions: 3, imported: 3, skipped: 0, events: 18_000 };
   const begin = (agent, signal) =>
     server.fetch(at(agent, "rpc/restoreBackup"), { method: "POST", body: JSON.stringify({ key }), signal });
-  // None takes away the session that the other one writes, and all get one answer. On a machine
-  // with much to do, one may come when the restore is over: it finds all sessions there.
+  // None takes away the session that the other one writes. On a machine with much to do, one may
+  // come when the restore is over, and finds all sessions there. Those that come in time get one
+  // answer: so do all, in one of some tries.
   const late = { ...restored, imported: 0, skipped: 3 };
-  const bodies = [begin("both"), begin("both"), begin("both")].map(async (begun) => (await begun).json());
-  const answers = await Promise.all(bodies);
-  assert.ok(answers.some(({ imported }) => imported === 3));
-  for (const answer of answers) assert.deepEqual(answer, answer.imported === 3 ? restored : late);
-  assert.equal(await fileOf("both"), await fileOf("long"));
+  const tries = ["both", "both-2", "both-3", "both-4"];
+  for (const [at, agent] of tries.entries()) {
+    const answers = await Promise.all([1, 2, 3].map(async () => (await begin(agent)).json()));
+    assert.equal(await fileOf(agent), await fileOf("long"));
+    for (const answer of answers) assert.deepEqual(answer, answer.imported === 3 ? restored : late);
+    if (answers.every(({ imported }) => imported === 3)) break;
+    assert.ok(at < tries.length - 1, "in no try did all get one answer");
+  }
   const given = new AbortController();
   const begun = begin("alone", given.signal).catch(({ name }) => name);
   await pause(300);
