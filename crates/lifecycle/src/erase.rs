@@ -208,7 +208,7 @@ fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]
             continue;
         }
         let seqs = find_seqs(db, session_id, ids.iter())?;
-        erase_around(db, host, session_id, seqs.into_values().collect())?;
+        erase_around(db, host, session_id, &seqs.into_values().collect())?;
         found += delete_events(db, host, session_id, &ids)?;
     }
     Ok(found)

@@ -11,9 +11,8 @@ use base::host::Host;
 use base::ids::Id;
 use log::find::find_seqs;
 use memory::proposals::erase::erase_of_events;
-use messages::delete::{delete_events, delete_messages};
-use messages::run::find_run;
-use messages::taken_back::{erase_reports, take_back_summaries};
+use messages::delete::{FoundMessages, delete_events};
+use messages::taken_back::take_back;
 use store::erased::Erasure;
 use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
 use store::{last_turns, staging};
@@ -27,7 +26,7 @@ pub fn purge_events(
 ) -> Result<(usize, Erasure)> {
     erase(db, |db| {
         let seqs = find_seqs(db, session_id, ids.iter())?;
-        erase_around(db, host, session_id, seqs.into_values().collect())?;
+        erase_around(db, host, session_id, &seqs.into_values().collect())?;
         delete_events(db, host, session_id, ids)
     })
 }
@@ -40,14 +39,10 @@ pub fn purge_messages(
     ids: &[Id],
 ) -> Result<(usize, Erasure)> {
     erase(db, |db| {
-        let mut seqs = BTreeSet::new();
-        for id in ids {
-            if let Some(run) = find_run(db, session_id, id)? {
-                seqs.extend(run.seqs());
-            }
-        }
-        erase_around(db, host, session_id, seqs)?;
-        delete_messages(db, host, session_id, ids)
+        // A summary that is taken back joins messages that it parted.
+        let messages = FoundMessages::find(db, session_id, ids)?;
+        erase_around(db, host, session_id, &messages.seqs)?;
+        messages.delete(db, host, session_id)
     })
 }
 
@@ -81,14 +76,13 @@ pub fn erase_around(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
     session_id: &Id,
-    seqs: BTreeSet<i64>,
+    seqs: &BTreeSet<i64>,
 ) -> Result<()> {
     if seqs.is_empty() {
         return Ok(());
     }
-    take_back_summaries(db, host, session_id, &seqs)?;
-    erase_reports(db, session_id, &seqs)?;
-    erase_of_events(db, session_id, &seqs)?;
+    take_back(db, host, session_id, seqs)?;
+    erase_of_events(db, session_id, seqs)?;
     let turns = last_turns::overwrite_over(db, session_id)?;
     db.touch("cf_agents_last_turns");
     db.count(|erased| erased.turns += turns);

@@ -17,7 +17,7 @@ use log::slices::delete_slices;
 use log::tip::get_tip;
 use messages::delete::tell_updated;
 use messages::runs::{RunCache, RunPosition};
-use messages::taken_back::{erase_reports, take_back_summaries};
+use messages::taken_back::take_back;
 use search::index;
 use store::erasing::{ErasingDatabase, overwritten};
 use store::last_turns;
@@ -81,8 +81,7 @@ pub fn erase_copies(
         let seqs = find_answers(db, &id, copied)?;
         if !seqs.is_empty() {
             let held: BTreeSet<i64> = seqs.iter().copied().collect();
-            take_back_summaries(db, host, &id, &held)?;
-            erase_reports(db, &id, &held)?;
+            take_back(db, host, &id, &held)?;
             erase_of_events(db, &id, &held)?;
             replace(db, host, &id, &seqs)?;
         }

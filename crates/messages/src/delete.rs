@@ -4,7 +4,7 @@
 //!
 //! The feed omits the new parents of surviving events: they follow from the deletes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
@@ -46,23 +46,43 @@ pub fn delete_messages(
     ids: &[Id],
 ) -> Result<usize> {
     atomically(db, || {
-        let tip = get_tip(db, session_id)?;
-        let mut deleted = 0;
-        let mut seqs: Vec<i64> = Vec::new();
-        let mut seen = HashSet::new();
+        FoundMessages::find(db, session_id, ids)?.delete(db, host, session_id)
+    })
+}
+
+/// Messages of a session, with all their events as they read now. Whatever joins or parts
+/// runs afterwards, a caller means these events.
+pub struct FoundMessages {
+    count: usize,
+    pub seqs: BTreeSet<i64>,
+}
+
+impl FoundMessages {
+    /// Finds those of `ids` that are messages.
+    pub fn find(db: &dyn Database, session_id: &Id, ids: &[Id]) -> Result<Self> {
+        let mut found = Self {
+            count: 0,
+            seqs: BTreeSet::new(),
+        };
         for id in ids {
             let Some(run) = find_run(db, session_id, id)? else {
                 continue;
             };
-            if run.seqs().next().is_some_and(|first| seen.insert(first)) {
-                deleted += 1;
-                seqs.extend(run.seqs());
+            if run.seqs().all(|seq| found.seqs.insert(seq)) {
+                found.count += 1;
             }
         }
+        Ok(found)
+    }
+
+    /// Deletes the messages; returns how many they are. Part of a transaction.
+    pub fn delete(&self, db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<usize> {
+        let tip = get_tip(db, session_id)?;
+        let seqs: Vec<i64> = self.seqs.iter().copied().collect();
         let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
-        Ok(deleted)
-    })
+        Ok(self.count)
+    }
 }
 
 pub fn tell_updated(

@@ -49,9 +49,21 @@ pub fn record_overlay(
     changes::record(db, host, session_id, last_seq, kind, &changed)
 }
 
+/// Takes back what was made of these events: the reports first, because a summary that is
+/// taken back joins messages that it parted.
+pub fn take_back(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    seqs: &BTreeSet<i64>,
+) -> Result<()> {
+    erase_reports(db, session_id, seqs)?;
+    take_back_summaries(db, host, session_id, seqs)
+}
+
 /// Deletes the summaries that covered one of these events. Their other events read as before,
 /// and may be compacted again.
-pub fn take_back_summaries(
+fn take_back_summaries(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
@@ -89,7 +101,7 @@ pub fn take_back_summaries(
 
 /// Deletes the reports of turns (`onTurnEnd`) that hold messages of these events: an erased text
 /// is told nobody any more.
-pub fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Result<()> {
+fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Result<()> {
     let session = SqlValue::from(session_id.as_str());
     let sql = "SELECT 1 FROM cf_agents_callbacks WHERE session_id = ?1 LIMIT 1";
     if find_row(db, sql, std::slice::from_ref(&session))?.is_none() {
@@ -99,13 +111,18 @@ pub fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -
     let mut messages = BTreeSet::new();
     for seq in seqs {
         if let RunPosition::Run(start) = runs.find(*seq)? {
-            messages.insert(start.id);
+            messages.insert(start.seq);
         }
     }
+    // An event that is in no run is its own message.
+    messages.extend(seqs);
     db.run(
         "DELETE FROM cf_agents_callbacks
           WHERE session_id = ?1
-            AND message_id IN (SELECT value FROM json_each(?2))",
+            AND message_id IN (SELECT e.id
+                                 FROM cf_agents_events AS e
+                                WHERE e.session_id = ?1
+                                  AND e.seq IN (SELECT value FROM json_each(?2)))",
         &[session, SqlValue::Text(json::encode(&messages)?)],
     )
 }

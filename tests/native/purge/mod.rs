@@ -2,6 +2,7 @@
 
 mod meanwhile;
 mod mentions;
+mod parted;
 mod receipts;
 mod tables;
 mod ways_in;

@@ -293,7 +293,7 @@ pub fn trim(
         &[here.into(), (*first).into(), (*last).into()],
     )?;
     summaries.iter().for_each(|at| work.gone.summaries.add(*at));
-    erase_around(db, &clock, session_id, seqs.iter().copied().collect())?;
+    erase_around(db, &clock, session_id, &seqs.iter().copied().collect())?;
     delete_seqs(db, &clock, session_id, &tip, seqs)?;
     let sql = "SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq LIMIT 1";
     let left: Option<String> = find_value(db, sql, &[here.into()])?;
