@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { failuresIn } from "../../scripts/test/failures.mjs";
+
+const failed = (name, ...more) => ["✖ failing tests:", "", `✖ ${name}`, ...more].join("\n");
+
+test("failures_of_each_file_are_told_without_what_stands_around_them", () => {
+  const output = [
+    "── a.test.mjs: 1 passed, 1 failed in 1.0 s\n\n✔ good\n✖ bad",
+    failed("bad", "  AssertionError: 1 is not 2"),
+    "\n── b.test.mjs: 1 passed, 0 failed in 1.0 s\n\n✔ fine",
+    "\n── c.test.mjs: 0 passed, 1 failed in 1.0 s\n",
+    failed("worse"),
+    "\nThe longest tests:\n  9.0 s a\n\n2 passed, 2 failed",
+  ].join("\n");
+  const told = failuresIn(output);
+  assert.match(told, /✖ bad\n {2}AssertionError: 1 is not 2/);
+  assert.match(told, /✖ worse/);
+  assert.doesNotMatch(told, /good|fine|longest/);
+});
+
+test("failures_of_cargo_are_told", () => {
+  const output = `test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\npanicked\n\ntest result: FAILED. 1 passed; 1 failed;\nlater`;
+  assert.equal(failuresIn(output), "failures:\n\n---- b stdout ----\npanicked\n");
+});
+
+test("a_check_that_no_runner_ran_is_told_by_its_last_lines", () => {
+  const output = Array.from({ length: 100 }, (_, line) => `line ${line}`).join("\n");
+  const told = failuresIn(`${output}\n`).split("\n");
+  assert.deepEqual([told.length, told[0], told.at(-1)], [30, "line 70", "line 99"]);
+});
+
+test("a_file_of_many_failures_does_not_hide_the_others", () => {
+  const many = failed("first", ...Array.from({ length: 1_000 }, () => "x".repeat(1_000)));
+  const told = failuresIn(`${many}\n── other\n${failed("second")}`);
+  assert.match(told, /✖ second/);
+  assert.ok(told.length < 50_000, `${told.length} characters`);
+});
