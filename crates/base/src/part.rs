@@ -50,6 +50,11 @@ pub const PROVIDER_FIELDS: &[&str] = &[
 /// The prefix of the kinds of tools' parts; the name of the tool follows.
 const TOOL_PREFIX: &str = "tool-";
 
+/// The kind of a part that calls the tool with this name.
+pub fn kind_of_tool(name: &str) -> String {
+    format!("{TOOL_PREFIX}{name}")
+}
+
 /// The kind of a part, by its `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind<'a> {
@@ -224,6 +229,15 @@ pub struct ToolPart<'a> {
     pub approval: Option<PartApproval>,
 }
 
+/// What any part says of a call, however its other fields are filled.
+pub struct PartOfCall<'a> {
+    pub name: Option<String>,
+    pub call_id: Option<String>,
+    pub input: Option<&'a RawValue>,
+    /// The output and the text of an error, those that are there.
+    pub results: Vec<&'a RawValue>,
+}
+
 impl<'a> Part<'a> {
     /// `None` if the JSON is not a part.
     pub fn parse(json: &'a RawValue) -> Option<Self> {
@@ -241,6 +255,26 @@ impl<'a> Part<'a> {
     /// The URL and the media type of a file.
     pub fn file(&self) -> Option<(String, String)> {
         Some((value_of(self.url).ok()??, value_of(self.media_type).ok()??))
+    }
+
+    /// `None` if this is not a tool's part. Of a field with the wrong type, nothing is said.
+    pub fn call(&self) -> Option<PartOfCall<'a>> {
+        let tool_name: Option<String> = value_of(self.tool_name).ok().flatten();
+        let name = match self.kind() {
+            kind @ (PartKind::Tool(_) | PartKind::DynamicTool) => {
+                kind.find_tool(tool_name.as_deref()).map(str::to_owned)
+            }
+            _ => return None,
+        };
+        Some(PartOfCall {
+            name,
+            call_id: value_of(self.tool_call_id).ok().flatten(),
+            input: self.input,
+            results: [self.output, self.error_text]
+                .into_iter()
+                .flatten()
+                .collect(),
+        })
     }
 
     /// `None` if this is not a tool's part, or if one of its fields has the wrong type.
@@ -352,7 +386,7 @@ impl<'a> NewToolPart<'a> {
     /// The part of a call without a result.
     pub fn new(call: PartCall) -> Self {
         Self {
-            kind: format!("{TOOL_PREFIX}{}", call.tool_name),
+            kind: kind_of_tool(&call.tool_name),
             tool_call_id: call.id,
             state: ToolState::of_call(call.approval.as_ref()),
             input: call.input,

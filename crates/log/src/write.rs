@@ -50,13 +50,18 @@ pub(super) const INSERT: &str = "
 impl<'a> NewRow<'a> {
     /// Moves texts that are too long for the row into slices. `field` names the event in
     /// the request, for the error if the event is too large.
-    pub fn fit(mut self, field: &str) -> Result<Self> {
+    pub fn fit(self, field: &str) -> Result<Self> {
         let total = self.sent_bytes();
         if total > MAX_EVENT_BYTES {
             return Err(
                 Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with("field", field),
             );
         }
+        Ok(self.in_slices())
+    }
+
+    /// As [`Self::fit`], for an event that is stored already, however long it is.
+    pub fn in_slices(mut self) -> Self {
         // The message contains its text, so `content` is left out.
         if self.body_bytes() > MAX_VALUE_BYTES
             && self.message.is_some()
@@ -76,7 +81,7 @@ impl<'a> NewRow<'a> {
                 self.sliced.push(Sliced { field, text });
             }
         }
-        Ok(self)
+        self
     }
 
     /// The event's text for the search index, bodies in slices included.

@@ -32,6 +32,7 @@ pub mod homes;
 pub mod item_note;
 pub mod kind;
 pub mod label;
+pub mod log_answers;
 pub mod log_copies;
 pub mod number_range;
 pub mod numbered_entries;

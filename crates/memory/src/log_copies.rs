@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use super::label::Label;
+use super::log_answers::{ERASED, FoundAnswers, SoughtDocument, find_answers};
 use super::proposals::erase::erase_of_events;
-use base::action::Action;
-use base::columns::{load, load_values};
+use base::columns::load;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::host::Host;
@@ -16,17 +16,12 @@ use base::json;
 use log::slices::delete_slices;
 use log::tip::get_tip;
 use messages::delete::tell_updated;
+use messages::erased_results::replace_results;
 use messages::runs::{RunCache, RunPosition};
 use messages::taken_back::take_back;
 use search::index;
 use store::erasing::{ErasingDatabase, overwritten};
 use store::last_turns;
-
-/// The tool whose answers are documents.
-const TOOL: &str = "load_context";
-
-/// The text that stands in the place of a document.
-const ERASED: &str = "[This document was erased.]";
 
 /// A document, or all documents of a block.
 pub struct CopiedDocument<'a> {
@@ -39,6 +34,11 @@ pub struct CopiedDocument<'a> {
 
 /// Erases the copies of a document in all sessions that ever loaded it. Part of a
 /// transaction.
+///
+/// No row says which block a copy came from. A session's own block hides the agent's block of
+/// the same label, so the copies that were asked for since it was last defined are its own, and
+/// stay when the agent's document goes. Older copies may be of either, and go: to forget more is
+/// the safer fault.
 pub fn erase_copies(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
@@ -49,100 +49,101 @@ pub fn erase_copies(
         copied.key.into(),
         copied.scope.into(),
     ];
-    // A session's own block hides the agent's block of the same label.
-    let sessions: BTreeSet<String> = load_values(
+    let sessions: BTreeSet<(String, Option<i64>)> = load(
         db,
-        "SELECT l.session_id
+        "SELECT l.session_id, own.defined_at
            FROM cf_agents_loaded_skills AS l
+           LEFT JOIN cf_agents_blocks AS own
+             ON ?3 = ''
+            AND own.scope = l.session_id
+            AND own.key = ?1
+            AND own.is_removed = 0
           WHERE l.block = ?1
             AND (?2 IS NULL OR l.key = ?2)
-            AND (l.session_id = ?3
-                 OR ?3 = '' AND NOT EXISTS (SELECT 1
-                                              FROM cf_agents_blocks AS own
-                                             WHERE own.scope = l.session_id
-                                               AND own.key = ?1))",
+            AND ?3 IN ('', l.session_id)",
         &params,
     )?
     .into_iter()
     .collect();
-    for session in sessions {
+    for (session, until_ms) in sessions {
         let id = Id::parse(session).map_err(Error::storage)?;
-        db.run(
-            "DELETE FROM cf_agents_loaded_skills
-              WHERE session_id = ?1
-                AND block = ?2
-                AND (?3 IS NULL OR key = ?3)",
-            &[
-                id.as_str().into(),
-                copied.label.key().into(),
-                copied.key.into(),
-            ],
-        )?;
-        let seqs = find_answers(db, &id, copied)?;
-        if !seqs.is_empty() {
-            let held: BTreeSet<i64> = seqs.iter().copied().collect();
-            take_back(db, host, &id, &held)?;
-            erase_of_events(db, &id, &held)?;
-            replace(db, host, &id, &seqs)?;
-        }
+        let sought = SoughtDocument {
+            label: copied.label,
+            key: copied.key,
+            until_ms,
+        };
+        erase_in_session(db, host, &id, &sought)?;
     }
     Ok(())
 }
 
-/// The answers of `load_context` that hold the document.
-fn find_answers(
-    db: &dyn Database,
+/// Erases the copies in a session, of this session's document and of the agent's. `false`: there
+/// are none. Part of a transaction.
+pub fn erase_in_session(
+    db: &ErasingDatabase<'_>,
+    host: &dyn Host,
     session_id: &Id,
-    copied: &CopiedDocument<'_>,
-) -> Result<Vec<i64>> {
-    let calls: Vec<(String, Option<String>, Option<String>)> = load(
-        db,
-        "SELECT call.value ->> '$.id',
-                coalesce(call.value ->> '$.arguments.label', call.value ->> '$.arguments.block'),
-                call.value ->> '$.arguments.key'
-           FROM cf_agents_events AS e,
-                json_each(iif(json_valid(e.tool), e.tool, '{}'), '$.toolCalls') AS call
-          WHERE e.session_id = ?1
-            AND e.action = ?3
-            AND call.value ->> '$.name' = ?2",
+    sought: &SoughtDocument<'_>,
+) -> Result<bool> {
+    let gone = db.rows(
+        "DELETE FROM cf_agents_loaded_skills
+          WHERE session_id = ?1
+            AND block = ?2
+            AND (?3 IS NULL OR key = ?3)
+            AND (?4 IS NULL OR loaded_at <= ?4)
+      RETURNING 1",
         &[
             session_id.as_str().into(),
-            TOOL.into(),
-            Action::ToolCallRequest.name().into(),
+            sought.label.key().into(),
+            sought.key.into(),
+            sought.until_ms.into(),
         ],
     )?;
-    let names = |label: Option<String>, key: Option<String>| {
-        let label = label.unwrap_or_default().trim().to_lowercase();
-        label == copied.label.key()
-            && copied
-                .key
-                .is_none_or(|wanted| key.as_deref() == Some(wanted))
-    };
-    let ids: BTreeSet<String> = calls
-        .into_iter()
-        .filter_map(|(id, label, key)| names(label, key).then_some(id))
-        .collect();
-    if ids.is_empty() {
-        return Ok(Vec::new());
+    let found = find_answers(db, session_id, sought)?;
+    let held = found.seqs();
+    if held.is_empty() {
+        return Ok(!gone.is_empty());
     }
-    load_values(
-        db,
-        "SELECT e.seq
-           FROM cf_agents_events AS e
-          WHERE e.session_id = ?1
-            AND e.action = ?3
-            AND iif(json_valid(e.tool), e.tool, '{}') ->> '$.toolCallId'
-                IN (SELECT value FROM json_each(?2))",
-        &[
-            session_id.as_str().into(),
-            SqlValue::Text(json::encode(&ids)?),
-            Action::ToolResult.name().into(),
-        ],
-    )
+    take_back(db, host, session_id, &held)?;
+    erase_of_events(db, session_id, &held)?;
+    replace(db, host, session_id, &found)?;
+    Ok(true)
 }
 
-/// Puts a sentence in the place of these events' texts, and tells the feed.
-fn replace(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id, seqs: &[i64]) -> Result<()> {
+/// Puts a sentence in the place of the document, and tells the feed.
+fn replace(
+    db: &ErasingDatabase<'_>,
+    host: &dyn Host,
+    session_id: &Id,
+    found: &FoundAnswers,
+) -> Result<()> {
+    let results: Vec<i64> = found.results.iter().copied().collect();
+    replace_texts(db, session_id, &results)?;
+    let mut changed = BTreeSet::new();
+    for (seq, parts) in &found.parts {
+        changed.insert(replace_results(db, session_id, *seq, parts, ERASED)?);
+    }
+    // The record of the session's last turn holds what its tools answered.
+    let turns = last_turns::overwrite_over(db, session_id)?;
+    last_turns::settle(db, session_id)?;
+    db.touch("cf_agents_last_turns");
+    db.count(|erased| {
+        erased.turns += turns;
+        erased.loaded_documents += found.count();
+    });
+    let mut runs = RunCache::of(db, session_id);
+    for seq in &results {
+        if let RunPosition::Run(start) = runs.find(*seq)? {
+            changed.insert(start.id);
+        }
+    }
+    let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
+    let last_seq = get_tip(db, session_id)?.last_seq();
+    tell_updated(db, host, session_id, last_seq, &changed)
+}
+
+/// Puts a sentence in the place of these events' texts.
+fn replace_texts(db: &ErasingDatabase<'_>, session_id: &Id, seqs: &[i64]) -> Result<()> {
     let [session, list] = [
         SqlValue::from(session_id.as_str()),
         SqlValue::Text(json::encode(&seqs)?),
@@ -166,23 +167,8 @@ fn replace(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id, seqs: &[i
             AND seq IN (SELECT value FROM json_each(?2))",
         &[session, list, ERASED.into()],
     )?;
-    // The record of the session's last turn holds what its tools answered.
-    let turns = last_turns::overwrite_over(db, session_id)?;
-    last_turns::settle(db, session_id)?;
-    db.touch("cf_agents_last_turns");
-    db.count(|erased| erased.turns += turns);
-    if let Some(place) = index::find_place(db, session_id.as_str())? {
-        index::remove(db, &place, seqs)?;
+    match index::find_place(db, session_id.as_str())? {
+        Some(place) => index::remove(db, &place, seqs),
+        None => Ok(()),
     }
-    db.count(|erased| erased.loaded_documents += seqs.len() as i64);
-    let last_seq = get_tip(db, session_id)?.last_seq();
-    let mut runs = RunCache::of(db, session_id);
-    let mut changed = BTreeSet::new();
-    for seq in seqs {
-        if let RunPosition::Run(start) = runs.find(*seq)? {
-            changed.insert(start.id);
-        }
-    }
-    let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
-    tell_updated(db, host, session_id, last_seq, &changed)
 }

@@ -5,6 +5,7 @@
 pub mod append;
 pub mod change;
 pub mod delete;
+pub mod erased_results;
 pub mod feed;
 pub mod history;
 pub mod page;

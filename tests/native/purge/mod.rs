@@ -1,5 +1,6 @@
 //! Purging: what was purged is in no table, index and shadow tables included.
 
+mod documents;
 mod meanwhile;
 mod mentions;
 mod parted;

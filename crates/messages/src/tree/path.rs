@@ -114,35 +114,48 @@ pub fn is_on_path(path: &[PathSegment], seq: i64) -> bool {
         .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq))
 }
 
-/// The whole path that ends at `to_seq`, as segments, oldest first. Reads only the
-/// session's branch index, which the SQL names: the planner would otherwise scan the log,
-/// to have the rows in order.
+/// The whole path that ends at `to_seq`, as segments, oldest first.
 pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<PathSegment>> {
-    let branches: Vec<(i64, i64)> = load(
-        db,
-        "SELECT seq, parent_seq
-           FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
-          WHERE session_id = +?1
-            AND is_branch = 1
-          ORDER BY seq",
-        &[session_id.as_str().into()],
-    )?;
-    Ok(segments(&branches, to_seq))
+    let mut segments: Vec<PathSegment> = Branches::load(db, session_id)?.path_up(to_seq).collect();
+    segments.reverse();
+    Ok(segments)
 }
 
-/// `branches`: the `seq` and parent's `seq` of every row that starts a branch, by `seq`.
-fn segments(branches: &[(i64, i64)], mut to_seq: i64) -> Vec<PathSegment> {
-    let mut segments = Vec::new();
-    while to_seq > 0 {
-        let below = branches.partition_point(|(seq, _)| *seq <= to_seq);
-        let start = below.checked_sub(1).and_then(|last| branches.get(last));
-        // No branch starts at or below `to_seq`: the line begins at the log's first row.
-        let (from_seq, parent_seq) = start.copied().unwrap_or((1, 0));
-        segments.push(PathSegment { from_seq, to_seq });
-        to_seq = parent_seq;
+/// Where a session's branches begin: the `seq` and parent's `seq` of every row that starts a
+/// branch, by `seq`. Whoever asks for many paths reads them once.
+pub struct Branches(Vec<(i64, i64)>);
+
+impl Branches {
+    /// Reads only the session's branch index, which the SQL names: the planner would otherwise
+    /// scan the log, to have the rows in order.
+    pub fn load(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        let branches = load(
+            db,
+            "SELECT seq, parent_seq
+               FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
+              WHERE session_id = +?1
+                AND is_branch = 1
+              ORDER BY seq",
+            &[session_id.as_str().into()],
+        )?;
+        Ok(Self(branches))
     }
-    segments.reverse();
-    segments
+
+    /// The path that ends at `to_seq`, newest first.
+    pub fn path_up(&self, mut to_seq: i64) -> impl Iterator<Item = PathSegment> {
+        std::iter::from_fn(move || {
+            if to_seq <= 0 {
+                return None;
+            }
+            let below = self.0.partition_point(|(seq, _)| *seq <= to_seq);
+            let start = below.checked_sub(1).and_then(|last| self.0.get(last));
+            // No branch starts at or below `to_seq`: the line begins at the log's first row.
+            let (from_seq, parent_seq) = start.copied().unwrap_or((1, 0));
+            let segment = PathSegment { from_seq, to_seq };
+            to_seq = parent_seq;
+            Some(segment)
+        })
+    }
 }
 
 /// Whether the event at `seq` is on the path that ends at `to_seq`.
@@ -167,7 +180,7 @@ mod tests {
     fn a_line_is_one_segment_and_every_branch_on_the_way_starts_another() {
         let segment = |from_seq, to_seq| PathSegment { from_seq, to_seq };
         // 1 2 3, 4 after 2, 5 6 after 4, 7 after 1, 8 a root.
-        let branches = [(4, 2), (7, 1), (8, 0)];
+        let branches = Branches(vec![(4, 2), (7, 1), (8, 0)]);
         let table = [
             (3, vec![segment(1, 3)]),
             (6, vec![segment(1, 2), segment(4, 6)]),
@@ -176,7 +189,9 @@ mod tests {
             (0, vec![]),
         ];
         for (leaf, expected) in table {
-            assert_eq!(segments(&branches, leaf), expected, "{leaf}");
+            let mut path: Vec<PathSegment> = branches.path_up(leaf).collect();
+            path.reverse();
+            assert_eq!(path, expected, "{leaf}");
         }
     }
 }

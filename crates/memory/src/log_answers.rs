@@ -1,0 +1,409 @@
+//! Where a log holds a document: the results of `load_context`, and the parts of messages that
+//! hold such a call with its result.
+//!
+//! The rule this file protects: a result belongs to a call by its place, because models repeat
+//! ids (`models/call_ids.rs`). It belongs to the newest event above it on its path that has an
+//! open call with its id, and of that event's calls to the first. The message view says the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::label::Label;
+use base::action::{Action, agents_actions};
+use base::columns::{FromRow, load, load_values};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use base::json::{self, RawValue};
+use base::part::{PartOfCall, kind_of_tool};
+use log::row::get_event_text;
+use log::tool::{CALL_ID_PATH, RenderedTool, ShownCall};
+use messages::erased_results::calls_in;
+use messages::tree::path::Branches;
+
+/// The text that stands in the place of a document.
+pub const ERASED: &str = "[This document was erased.]";
+
+/// The tool whose answers are documents.
+const TOOL: &str = "load_context";
+
+/// The document whose copies are looked for in a log.
+pub struct SoughtDocument<'a> {
+    pub label: &'a Label,
+    /// `None`: all documents of the block.
+    pub key: Option<&'a str>,
+    /// Only copies that were asked for until then. `None`: whenever that was.
+    pub until_ms: Option<i64>,
+}
+
+/// The places that hold a document.
+#[derive(Default)]
+pub struct FoundAnswers {
+    /// The `seq` of results.
+    pub results: BTreeSet<i64>,
+    /// The parts of messages that hold a result, by the `seq` of the message.
+    pub parts: BTreeMap<i64, BTreeSet<usize>>,
+}
+
+impl FoundAnswers {
+    pub fn seqs(&self) -> BTreeSet<i64> {
+        let messages = self.parts.keys();
+        self.results.iter().chain(messages).copied().collect()
+    }
+
+    pub fn count(&self) -> i64 {
+        let parts = self.parts.values().map(BTreeSet::len);
+        (self.results.len() + parts.sum::<usize>()) as i64
+    }
+
+    fn add(&mut self, call: &LoggedCall) {
+        match call.part {
+            Some(part) => {
+                self.parts.entry(call.seq).or_default().insert(part);
+            }
+            None => {
+                self.results.insert(call.seq);
+            }
+        }
+    }
+}
+
+/// A call or a result in a log.
+struct LoggedCall {
+    seq: i64,
+    /// The index of a message's part. `None`: the event itself.
+    part: Option<usize>,
+    state: LoggedState,
+}
+
+enum LoggedState {
+    /// A call without its result. `loads`: whether the call asks for the document.
+    Open { loads: bool },
+    /// A call with its result, in one part of a message.
+    Answered { loads: bool },
+    /// A result. `is_context`: whether it is one of the tool. `is_erased`: whether it holds
+    /// nothing any more.
+    Result { is_context: bool, is_erased: bool },
+}
+
+/// A result by its call's id.
+struct LoggedResult(String, LoggedCall);
+
+impl FromRow<'_> for LoggedResult {
+    fn from_row(row: &Row) -> Result<Self> {
+        let call = LoggedCall {
+            seq: row.integer(0)?,
+            part: None,
+            state: LoggedState::Result {
+                is_context: row.integer(2)? == 1,
+                is_erased: row.integer(3)? == 1,
+            },
+        };
+        Ok(Self(row.text(1)?.to_owned(), call))
+    }
+}
+
+/// Finds the copies of a document in a session's log.
+pub fn find_answers(
+    db: &dyn Database,
+    session_id: &Id,
+    sought: &SoughtDocument<'_>,
+) -> Result<FoundAnswers> {
+    let log = AnswerSearch {
+        db,
+        session_id,
+        sought,
+    };
+    let mut by_id: BTreeMap<String, Vec<LoggedCall>> = BTreeMap::new();
+    let loading = log.load_loading()?;
+    for (seq, asked_at) in &loading {
+        for (id, call) in log.read_calls(*seq, *asked_at)? {
+            by_id.entry(id).or_default().push(call);
+        }
+    }
+    by_id.retain(|_, calls| calls.iter().any(LoggedCall::loads));
+    let mut found = FoundAnswers::default();
+    if by_id.is_empty() {
+        return Ok(found);
+    }
+    for (id, call) in log.load_namesakes(&by_id, &loading)? {
+        if let Some(calls) = by_id.get_mut(&id) {
+            calls.push(call);
+        }
+    }
+    let branches = Branches::load(db, session_id)?;
+    for mut calls in by_id.into_values() {
+        calls.sort_by_key(|call| call.seq);
+        pair(&calls, &branches, &mut found);
+    }
+    Ok(found)
+}
+
+/// The log in which a document is looked for.
+struct AnswerSearch<'a> {
+    db: &'a dyn Database,
+    session_id: &'a Id,
+    sought: &'a SoughtDocument<'a>,
+}
+
+/// SQL: the `tool` column of an event `e`.
+const TOOL_JSON: &str = "iif(json_valid(e.tool), e.tool, '{}')";
+
+/// SQL: the calls in the row of an event `e`: those of a model, or a message's parts.
+fn calls_in_row() -> String {
+    let message = "'{' || e.message || '}'";
+    format!(
+        "json_each(iif(e.message IS NULL, {TOOL_JSON}, iif(json_valid({message}), {message}, '{{}}')),
+                   iif(e.message IS NULL, '$.toolCalls', '$.parts'))"
+    )
+}
+
+impl AnswerSearch<'_> {
+    /// The events that may call the tool, and when they were written. Whether one with a long
+    /// text calls it is only known when the whole event is read.
+    fn load_loading(&self) -> Result<BTreeMap<i64, i64>> {
+        let sql = format!(
+            "SELECT e.seq, min(e.created_at, e.written_at)
+               FROM cf_agents_events AS e
+              WHERE e.session_id = ?1
+                AND e.action IN {actions}
+                AND (e.message = ''
+                     OR (e.action = ?2
+                         AND e.message IS NULL
+                         AND e.tool IS NULL)
+                     OR EXISTS (SELECT 1
+                                  FROM {calls} AS call
+                                 WHERE call.value ->> '$.name' = ?3
+                                    OR call.value ->> '$.toolName' = ?3
+                                    OR call.value ->> '$.type' = ?4))",
+            actions = agents_actions!(),
+            calls = calls_in_row()
+        );
+        let params = [
+            self.session_id.as_str().into(),
+            Action::ToolCallRequest.name().into(),
+            TOOL.into(),
+            kind_of_tool(TOOL).into(),
+        ];
+        let events: Vec<(i64, i64)> = load(self.db, &sql, &params)?;
+        Ok(events.into_iter().collect())
+    }
+
+    /// The results with these ids, and the calls of other tools. `read`: the events that are
+    /// read already.
+    fn load_namesakes(
+        &self,
+        ids: &BTreeMap<String, Vec<LoggedCall>>,
+        read: &BTreeMap<i64, i64>,
+    ) -> Result<Vec<(String, LoggedCall)>> {
+        let session = SqlValue::from(self.session_id.as_str());
+        let ids: BTreeSet<&str> = ids.keys().map(String::as_str).collect();
+        let ids = SqlValue::Text(json::encode(&ids)?);
+        let sql = format!(
+            "SELECT e.seq, {TOOL_JSON} ->> '{CALL_ID_PATH}',
+                    {TOOL_JSON} ->> '$.toolName' IS ?4, e.content IS ?5
+               FROM cf_agents_events AS e
+              WHERE e.session_id = ?1
+                AND e.action = ?2
+                AND {TOOL_JSON} ->> '{CALL_ID_PATH}' IN (SELECT value FROM json_each(?3))"
+        );
+        let params = [
+            session.clone(),
+            Action::ToolResult.name().into(),
+            ids.clone(),
+            TOOL.into(),
+            ERASED.into(),
+        ];
+        let results: Vec<LoggedResult> = load(self.db, &sql, &params)?;
+        let results = results.into_iter().map(|LoggedResult(id, call)| (id, call));
+        let mut namesakes: Vec<(String, LoggedCall)> = results.collect();
+        let sql = format!(
+            "SELECT e.seq
+               FROM cf_agents_events AS e
+              WHERE e.session_id = ?1
+                AND e.action IN {actions}
+                AND EXISTS (SELECT 1
+                              FROM {calls} AS call
+                             WHERE call.value ->> '$.id' IN (SELECT value FROM json_each(?2))
+                                OR call.value ->> '{CALL_ID_PATH}' IN (SELECT value FROM json_each(?2)))",
+            actions = agents_actions!(),
+            calls = calls_in_row()
+        );
+        let callers: Vec<i64> = load_values(self.db, &sql, &[session, ids])?;
+        for seq in callers.into_iter().filter(|seq| !read.contains_key(seq)) {
+            namesakes.extend(self.read_calls(seq, 0)?);
+        }
+        Ok(namesakes)
+    }
+
+    /// The calls of an event by their ids, the last one first: of calls with one id, the first
+    /// is answered first, and here the newest is.
+    fn read_calls(&self, seq: i64, asked_at: i64) -> Result<Vec<(String, LoggedCall)>> {
+        let row = get_event_text(self.db, self.session_id, seq)?;
+        let calls = match (&row.message, &row.tool) {
+            (Some(fields), _) => self.read_parts(fields, asked_at),
+            (None, Some(tool)) => self.read_tool(tool, asked_at),
+            (None, None) => Vec::new(),
+        };
+        let calls = calls.into_iter().rev();
+        let placed = calls.map(|(id, part, state)| (id, LoggedCall { seq, part, state }));
+        Ok(placed.collect())
+    }
+
+    fn read_parts(&self, fields: &str, asked_at: i64) -> Vec<(String, Option<usize>, LoggedState)> {
+        let message = ["{", fields, "}"].concat();
+        let erased = json::quoted(ERASED);
+        let read = |(index, call): (usize, PartOfCall<'_>)| {
+            let input = call.input.map_or("{}", RawValue::get);
+            let named = read_named(call.name.as_deref(), input);
+            let is_answered = !call.results.is_empty();
+            let is_erased = call.results.iter().all(|result| result.get() == erased);
+            let state = match named {
+                // A result that stands alone: its call is in a message above.
+                Some(named) if is_answered && named.is_empty() => LoggedState::Result {
+                    is_context: true,
+                    is_erased,
+                },
+                named => {
+                    let loads = named.is_some_and(|named| self.is_meant(&named, asked_at));
+                    match is_answered {
+                        true => LoggedState::Answered {
+                            loads: loads && !is_erased,
+                        },
+                        false => LoggedState::Open { loads },
+                    }
+                }
+            };
+            (call.call_id.unwrap_or_default(), Some(index), state)
+        };
+        calls_in(&message).into_iter().map(read).collect()
+    }
+
+    fn read_tool(&self, tool: &str, asked_at: i64) -> Vec<(String, Option<usize>, LoggedState)> {
+        let tool: RenderedTool = json::decode(tool).unwrap_or_default();
+        let read = |call: ShownCall| {
+            let named = read_named(Some(&call.name), call.arguments.get());
+            let loads = named.is_some_and(|named| self.is_meant(&named, asked_at));
+            (call.id, None, LoggedState::Open { loads })
+        };
+        tool.tool_calls.into_iter().flatten().map(read).collect()
+    }
+
+    fn is_meant(&self, named: &NamedDocument, asked_at: i64) -> bool {
+        let is_key = |wanted: &str| named.key.as_deref() == Some(wanted);
+        named.label.as_deref() == Some(&self.sought.label.key())
+            && self.sought.key.is_none_or(is_key)
+            && self.sought.until_ms.is_none_or(|until| asked_at <= until)
+    }
+}
+
+/// What a call of the tool asks for.
+struct NamedDocument {
+    /// In lower case.
+    label: Option<String>,
+    key: Option<String>,
+}
+
+impl NamedDocument {
+    fn is_empty(&self) -> bool {
+        self.label.is_none() && self.key.is_none()
+    }
+}
+
+/// `None`: a call of another tool.
+fn read_named(tool: Option<&str>, arguments: &str) -> Option<NamedDocument> {
+    if tool != Some(TOOL) {
+        return None;
+    }
+    let arguments = json::decode_tree(arguments).unwrap_or_default();
+    let text = |name: &str| arguments.get(name)?.as_str();
+    let label = text("label").or_else(|| text("block"));
+    Some(NamedDocument {
+        label: label.map(|label| label.trim().to_lowercase()),
+        key: text("key").map(str::to_owned),
+    })
+}
+
+impl LoggedCall {
+    fn loads(&self) -> bool {
+        match self.state {
+            LoggedState::Open { loads } | LoggedState::Answered { loads } => loads,
+            LoggedState::Result { .. } => false,
+        }
+    }
+}
+
+/// The calls with one id on a path, as they stand after one of its events.
+#[derive(Clone, Copy, Default)]
+struct CallsAbove {
+    /// The newest call without a result: its place among the open calls.
+    open: Option<usize>,
+    /// Whether the newest call asks for the document.
+    newest_loads: bool,
+}
+
+/// A call that is open, and the place of the open call before it on its path.
+struct UnansweredCall {
+    loads: bool,
+    before: Option<usize>,
+}
+
+/// Adds the results that hold the document. `calls` have one id, and are ordered by `seq`.
+fn pair(calls: &[LoggedCall], branches: &Branches, found: &mut FoundAnswers) {
+    let mut open: Vec<UnansweredCall> = Vec::new();
+    let mut after: Vec<CallsAbove> = Vec::with_capacity(calls.len());
+    for call in calls {
+        let above = find_above(
+            calls.get(..after.len()).unwrap_or_default(),
+            branches,
+            call.seq,
+        );
+        let mut here = above
+            .and_then(|above| after.get(above))
+            .copied()
+            .unwrap_or_default();
+        let holds = match call.state {
+            LoggedState::Open { loads } => {
+                open.push(UnansweredCall {
+                    loads,
+                    before: here.open,
+                });
+                here.open = open.len().checked_sub(1);
+                here.newest_loads = loads;
+                false
+            }
+            LoggedState::Answered { loads } => {
+                here.newest_loads = loads;
+                loads
+            }
+            LoggedState::Result {
+                is_context,
+                is_erased,
+            } => {
+                let asked = here.open.and_then(|index| open.get(index));
+                let loads = match asked {
+                    Some(asked) => {
+                        here.open = asked.before;
+                        asked.loads
+                    }
+                    // The call has a result already, and this is one more.
+                    None => is_context && here.newest_loads,
+                };
+                loads && !is_erased
+            }
+        };
+        after.push(here);
+        if holds {
+            found.add(call);
+        }
+    }
+}
+
+/// The newest of these calls on the path that ends at `seq`.
+fn find_above(calls: &[LoggedCall], branches: &Branches, seq: i64) -> Option<usize> {
+    branches.path_up(seq).find_map(|segment| {
+        let newest = calls
+            .partition_point(|call| call.seq <= segment.to_seq)
+            .checked_sub(1)?;
+        (calls.get(newest)?.seq >= segment.from_seq).then_some(newest)
+    })
+}

@@ -1,0 +1,140 @@
+//! Results of calls in stored messages, and how they are erased: a sentence stands in the place
+//! of a result, and all else of the message stays as it was written.
+
+use std::collections::BTreeSet;
+
+use base::action::StoredAction;
+use base::database::Database;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, RawValue};
+use base::part::{Part, PartOfCall};
+use log::media;
+use log::row::{EventRow, get_event_row};
+use log::write::{NewRow, rewrite_bodies, rewrite_note};
+use serde::Deserialize;
+use store::erasing::{ErasingDatabase, overwritten};
+
+#[derive(Deserialize)]
+struct MessageParts<'a> {
+    #[serde(borrow)]
+    parts: Vec<&'a RawValue>,
+}
+
+/// The calls in the parts of a message, each with its part's index. `message` is a JSON object.
+pub fn calls_in(message: &str) -> Vec<(usize, PartOfCall<'_>)> {
+    let parts = json::decode::<MessageParts<'_>>(message).map_or(Vec::new(), |read| read.parts);
+    let calls = parts.into_iter().map(|part| Part::parse(part)?.call());
+    let calls = calls.enumerate();
+    calls
+        .filter_map(|(index, call)| Some((index, call?)))
+        .collect()
+}
+
+/// Puts a sentence in the place of the results of these parts. Returns the message's id. Part of
+/// a transaction, and the caller tells the feed.
+pub fn replace_results(
+    db: &ErasingDatabase<'_>,
+    session_id: &Id,
+    seq: i64,
+    parts: &BTreeSet<usize>,
+    sentence: &str,
+) -> Result<String> {
+    let row = get_event_row(db, session_id, seq)?;
+    let unread = || Error::corrupt_row(&row.id, "message");
+    let fields = row.message.as_deref().ok_or_else(unread)?;
+    let fields = with_sentence(fields, parts, sentence).ok_or_else(unread)?;
+    let sql = format!(
+        "UPDATE cf_agents_events
+            SET {}
+          WHERE session_id = ?1
+            AND seq = ?2",
+        overwritten("message")
+    );
+    db.run(&sql, &[session_id.as_str().into(), seq.into()])?;
+    db.touch("cf_agents_events");
+    rewrite(db, session_id, &row, &fields)?;
+    Ok(row.id)
+}
+
+/// The fields of a message with the sentence in the place of the results of these parts.
+fn with_sentence(fields: &str, parts: &BTreeSet<usize>, sentence: &str) -> Option<String> {
+    let message = ["{", fields, "}"].concat();
+    let calls = calls_in(&message).into_iter();
+    let mut results: Vec<(usize, usize)> = calls
+        .filter(|(index, _)| parts.contains(index))
+        .flat_map(|(_, call)| call.results)
+        // Each result is a slice of the message.
+        .map(|result| {
+            (
+                result.get().as_ptr() as usize - message.as_ptr() as usize,
+                result.get().len(),
+            )
+        })
+        .collect();
+    results.sort();
+    let mut written = String::with_capacity(message.len());
+    let mut copied = 1;
+    for (start, length) in results {
+        written.push_str(message.get(copied..start)?);
+        json::push_quoted(&mut written, sentence);
+        copied = start + length;
+    }
+    written.push_str(message.get(copied..message.len() - 1)?);
+    Some(written)
+}
+
+/// Writes the message anew, in the index, too. `row` is the event as it was.
+fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> Result<()> {
+    let StoredAction::Known(action) = row.action else {
+        return Err(Error::corrupt_row(&row.id, "action"));
+    };
+    let cut = media::cut(fields);
+    let new = NewRow {
+        seq: row.seq,
+        id: &row.id,
+        id_indexed: 0,
+        parent_seq: 0,
+        parent_id: None,
+        is_branch: 0,
+        action,
+        content: Some(&row.content),
+        tool: row.tool.as_deref(),
+        metadata: row.metadata.as_deref(),
+        message: Some(&cut.text),
+        media: cut.places.as_deref(),
+        message_dated: u8::from(row.is_dated),
+        note: None,
+        ends_turn: None,
+        sliced_bytes: 0,
+        created_at: row.created_at,
+        written_at: 0,
+        sliced: Vec::new(),
+        payloads: &cut.payloads,
+        cut_bytes: cut.bytes,
+        text: "",
+    };
+    rewrite_bodies(db, session_id, &new.in_slices(), row.media.as_deref())?;
+    rewrite_note(db, session_id, row.seq, row.note.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_results_of_the_named_parts_give_way() {
+        let fields = r#""parts":[{"type":"text","text":"a"}, {"output" : {"n":1.0},"type":"tool-x","errorText":"no"},{"type":"dynamic-tool","toolName":"x","output":"b"}],"n":1.0"#;
+        let replaced = |parts: &[usize]| {
+            let parts = parts.iter().copied().collect();
+            with_sentence(fields, &parts, "\"gone\"").unwrap()
+        };
+        assert_eq!(replaced(&[]), fields);
+        assert_eq!(replaced(&[0]), fields);
+        assert_eq!(
+            replaced(&[1]),
+            r#""parts":[{"type":"text","text":"a"}, {"output" : "\"gone\"","type":"tool-x","errorText":"\"gone\""},{"type":"dynamic-tool","toolName":"x","output":"b"}],"n":1.0"#
+        );
+        assert_eq!(replaced(&[2]), fields.replace(r#""b""#, r#""\"gone\"""#));
+    }
+}

@@ -1,0 +1,369 @@
+//! Copies of a document in logs: which of them a purge of the document takes, and what it leaves.
+
+use serde_json::{Value, json};
+
+use super::{NEEDLE, places_after_purge};
+use crate::Alice;
+
+const ERASED: &str = "[This document was erased.]";
+
+/// An agent with the document `skills/k`, which session `s` has loaded.
+fn with_document() -> Alice {
+    let alice = Alice::with_session();
+    let block = json!({"label": "skills", "kind": "loadable"});
+    alice.ok("defineBlock", block);
+    put(&alice, json!({}), NEEDLE);
+    load(&alice);
+    alice
+}
+
+fn put(alice: &Alice, place: Value, content: &str) {
+    let mut body = json!({"label": "skills", "key": "k", "content": content});
+    body.as_object_mut()
+        .unwrap()
+        .extend(place.as_object().unwrap().clone());
+    alice.ok("putSkill", body);
+}
+
+fn load(alice: &Alice) {
+    let loaded = json!({"sessionId": "s", "label": "skills", "key": "k"});
+    alice.ok("loadSkill", loaded);
+}
+
+fn purge(alice: &Alice) -> Value {
+    let gone = json!({"label": "skills", "key": "k", "purge": true});
+    alice.ok("deleteSkill", gone)
+}
+
+fn is_gone(alice: &Alice) {
+    assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());
+    alice.is_sound("a purge of a document");
+}
+
+fn append(alice: &Alice, events: Value) -> Vec<String> {
+    let appended = alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+    crate::ids(&appended["events"])
+}
+
+/// A call that loads the document, as a model asks for it.
+fn loads(id: &str) -> Value {
+    json!({"id": id, "name": "load_context", "arguments": {"label": " Skills", "key": "k"}})
+}
+
+fn loads_other(id: &str) -> Value {
+    json!({"id": id, "name": "load_context", "arguments": {"label": "skills", "key": "other"}})
+}
+
+fn asks(id: &str) -> Value {
+    json!({"id": id, "name": "weather", "arguments": {}})
+}
+
+fn event_of(calls: &[Value]) -> Value {
+    json!({"action": "tool_call_request", "toolCalls": calls})
+}
+
+fn result(id: &str, name: &str, content: &str) -> Value {
+    json!({"action": "tool_result", "toolCallId": id, "toolName": name, "content": content})
+}
+
+fn contents(alice: &Alice) -> Vec<String> {
+    let results = alice.events().into_iter();
+    let results = results.filter(|event| event["action"] == "tool_result");
+    results
+        .map(|event| event["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_result_goes_with_its_own_call_where_calls_share_an_id() {
+    let of = |name: &str, content: &str| result("c", name, content);
+    let document = || of("load_context", NEEDLE);
+    let kept = || of("weather", "sunny");
+    let other = || of("load_context", "Other.");
+    let cases: [(Vec<Value>, &[&str]); 6] = [
+        // One after the other.
+        (
+            vec![
+                event_of(&[loads("c")]),
+                document(),
+                event_of(&[asks("c")]),
+                kept(),
+                event_of(&[loads_other("c")]),
+                other(),
+                event_of(&[loads("c")]),
+                document(),
+            ],
+            &[ERASED, "sunny", "Other.", ERASED],
+        ),
+        // The newest open call is answered first.
+        (
+            vec![
+                event_of(&[asks("c")]),
+                event_of(&[loads("c")]),
+                document(),
+                kept(),
+            ],
+            &[ERASED, "sunny"],
+        ),
+        // Of one event's calls, the first.
+        (
+            vec![event_of(&[loads("c"), asks("c")]), document(), kept()],
+            &[ERASED, "sunny"],
+        ),
+        (
+            vec![
+                event_of(&[loads_other("c"), loads("c")]),
+                other(),
+                document(),
+            ],
+            &["Other.", ERASED],
+        ),
+        // One result twice, and one whose call is gone.
+        (
+            vec![event_of(&[loads("c")]), document(), document(), kept()],
+            &[ERASED, ERASED, "sunny"],
+        ),
+        // Other ids in between.
+        (
+            vec![
+                event_of(&[loads("c"), asks("d")]),
+                result("d", "weather", "sunny"),
+                document(),
+            ],
+            &["sunny", ERASED],
+        ),
+    ];
+    for (events, left) in cases {
+        let alice = with_document();
+        append(&alice, json!(events));
+        let gone = purge(&alice);
+        assert_eq!(contents(&alice), left, "{events:?}");
+        let copies = left.iter().filter(|text| **text == ERASED).count();
+        assert_eq!(gone["erased"]["loadedDocuments"], json!(copies + 1));
+        is_gone(&alice);
+    }
+}
+
+#[test]
+fn what_was_made_of_another_call_on_another_branch_stays() {
+    let alice = with_document();
+    let root = alice.say(&["root"]).remove(0);
+    append(
+        &alice,
+        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
+    );
+    let mut beside = event_of(&[asks("c")]);
+    beside["parentId"] = json!(root);
+    let events = json!([beside, result("c", "weather", "sunny")]);
+    let beside = append(&alice, events);
+    let summary = json!({"sessionId": "s", "summary": "It is sunny.", "fromId": beside[0], "toId": beside[1]});
+    let summary = alice.ok("addCompaction", summary);
+    let gone = purge(&alice);
+    assert_eq!(contents(&alice), [ERASED, "sunny"]);
+    assert_eq!(gone["erased"]["summaries"], 0, "{gone}");
+    let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    assert_eq!(left["compactions"][0]["id"], summary["id"], "{left}");
+    is_gone(&alice);
+}
+
+fn define_own(alice: &Alice) {
+    let own = json!({"sessionId": "s", "label": "skills", "kind": "loadable"});
+    alice.ok("defineBlock", own);
+}
+
+#[test]
+fn a_copy_goes_where_the_session_has_its_own_block_since() {
+    let alice = with_document();
+    append(
+        &alice,
+        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
+    );
+    alice.host.advance(1);
+    define_own(&alice);
+    purge(&alice);
+    assert_eq!(contents(&alice), [ERASED]);
+    is_gone(&alice);
+}
+
+#[test]
+fn the_copies_of_a_sessions_own_document_stay() {
+    let alice = with_document();
+    append(
+        &alice,
+        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
+    );
+    alice.host.advance(1);
+    define_own(&alice);
+    put(&alice, json!({"sessionId": "s"}), "Its own.");
+    alice.host.advance(1);
+    load(&alice);
+    append(
+        &alice,
+        json!([
+            event_of(&[loads("c")]),
+            result("c", "load_context", "Its own.")
+        ]),
+    );
+    purge(&alice);
+    assert_eq!(contents(&alice), [ERASED, "Its own."]);
+    is_gone(&alice);
+    let load = json!({"sessionId": "s", "label": "skills", "key": "k"});
+    assert_eq!(alice.ok("loadSkill", load)["loaded"], false);
+}
+
+#[test]
+fn a_loaded_document_is_erased_with_its_answers_in_any_order() {
+    let loaded = json!({"kind": "loadedDocument", "sessionId": "s", "label": "skills", "key": "k"});
+    let document = json!({"kind": "document", "label": "skills", "key": "k"});
+    let orders: [&[&[&Value]]; 4] = [
+        &[&[&loaded, &document]],
+        &[&[&document, &loaded]],
+        &[&[&loaded], &[&document]],
+        &[&[&document], &[&loaded]],
+    ];
+    for order in orders {
+        let alice = with_document();
+        append(
+            &alice,
+            json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
+        );
+        for places in order {
+            alice.ok("erase", json!({"places": places}));
+        }
+        assert_eq!(contents(&alice), [ERASED], "{order:?}");
+        is_gone(&alice);
+    }
+    // The agent's document stays.
+    let alice = with_document();
+    append(
+        &alice,
+        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
+    );
+    let erased = alice.ok("erase", json!({"places": [loaded]}));
+    assert_eq!(
+        (&erased["found"], &erased["erased"]["loadedDocuments"]),
+        (&json!(1), &json!(2))
+    );
+    assert_eq!(contents(&alice), [ERASED]);
+    let again = alice.ok("erase", json!({"places": [loaded]}));
+    assert_eq!(again["found"], 0);
+    purge(&alice);
+    is_gone(&alice);
+}
+
+/// A part with the tool's answer.
+fn part(id: &str, input: Value) -> Value {
+    json!({"type": "tool-load_context", "toolCallId": id, "state": "output-available", "input": input, "output": NEEDLE})
+}
+
+fn message(parts: Value) -> Value {
+    json!({"id": "m", "role": "assistant", "parts": parts, "metadata": {"liked": true}})
+}
+
+fn shown(alice: &Alice) -> Value {
+    alice.ok("getMessage", json!({"sessionId": "s", "messageId": "m"}))
+}
+
+#[test]
+fn an_answer_that_was_folded_into_a_message_goes_and_the_rest_of_it_stays() {
+    let named = json!({"label": "Skills", "key": "k"});
+    let dynamic = json!({"type": "dynamic-tool", "toolName": "load_context", "toolCallId": "c", "state": "output-error", "input": named, "errorText": NEEDLE});
+    let weather = json!({"type": "tool-weather", "toolCallId": "c", "state": "output-available", "input": {}, "output": {"sunny": true}});
+    let other = json!({"type": "tool-load_context", "toolCallId": "e", "state": "output-available", "input": {"label": "skills", "key": "other"}, "output": "Other."});
+    let picture = format!("data:image/png;base64,{}", "iVBOR".repeat(1_000));
+    let file = json!({"type": "file", "mediaType": "image/png", "url": picture});
+    for length in [1, 1_000_000, 2_500_000] {
+        let text = json!({"type": "text", "text": "x".repeat(length)});
+        let alice = with_document();
+        alice.ok("search", json!({"query": "before"}));
+        let parts = [
+            &text,
+            &part("c", named.clone()),
+            &weather,
+            &other,
+            &dynamic,
+            &file,
+        ];
+        let append = json!({"sessionId": "s", "message": message(json!(parts))});
+        alice.ok("appendMessage", append);
+        let feed = alice.ok("getChanges", json!({"sessionId": "s"}));
+        let gone = purge(&alice);
+        assert_eq!(gone["erased"]["loadedDocuments"], 3, "{gone}");
+        let (mut erased, mut failed) = (part("c", named.clone()), dynamic.clone());
+        erased["output"] = json!(ERASED);
+        failed["errorText"] = json!(ERASED);
+        let mut left = shown(&alice);
+        left.as_object_mut().unwrap().remove("createdAt");
+        let parts = [&text, &erased, &weather, &other, &failed, &file];
+        assert!(left == message(json!(parts)), "{length}");
+        is_gone(&alice);
+        let since = json!({"sessionId": "s", "since": feed["cursor"]});
+        let told = alice.ok("getChanges", since);
+        assert!(told["changes"].to_string().contains(r#""m""#), "{told}");
+    }
+}
+
+#[test]
+fn a_run_that_was_updated_to_a_message_is_found() {
+    let alice = with_document();
+    let mut run = event_of(&[loads("c"), asks("d")]);
+    run["id"] = json!("m");
+    let events = [
+        run,
+        result("c", "load_context", NEEDLE),
+        result("d", "weather", "sunny"),
+    ];
+    append(&alice, json!(events));
+    let mut updated = shown(&alice);
+    updated["metadata"] = json!({"liked": true});
+    let update = json!({"sessionId": "s", "message": updated});
+    alice.ok("updateMessage", update);
+    let gone = purge(&alice);
+    assert_eq!(gone["erased"]["loadedDocuments"], 2, "{gone}");
+    updated["parts"][0]["output"] = json!(ERASED);
+    assert_eq!(shown(&alice), updated);
+    is_gone(&alice);
+}
+
+#[test]
+fn an_answer_in_another_message_than_its_call_is_found() {
+    let open = |id: &str| {
+        let input = json!({"label": "skills", "key": "k"});
+        json!({"type": "tool-load_context", "toolCallId": id, "state": "input-available", "input": input})
+    };
+    let append_message = |alice: &Alice, parts: Value| {
+        let body = json!({"sessionId": "s", "message": message(parts)});
+        alice.ok("appendMessage", body);
+    };
+    // A message's open call, and its result as an event.
+    let alice = with_document();
+    append_message(&alice, json!([open("c")]));
+    append(&alice, json!([result("c", "load_context", NEEDLE)]));
+    purge(&alice);
+    assert_eq!(contents(&alice), [ERASED]);
+    is_gone(&alice);
+    // A result that was shown alone, since a summary had parted it from its call.
+    let alice = with_document();
+    append(&alice, json!([event_of(&[loads("c")])]));
+    append_message(&alice, json!([part("c", json!({}))]));
+    purge(&alice);
+    assert_eq!(shown(&alice)["parts"][0]["output"], ERASED);
+    is_gone(&alice);
+}
+
+/// The calls of a long event are in slices.
+#[test]
+fn the_calls_of_a_long_event_are_read() {
+    let alice = with_document();
+    let mut long = asks("d");
+    long["arguments"] = json!({"text": "x".repeat(2_000_000)});
+    let events = [
+        event_of(&[loads("c"), long]),
+        result("c", "load_context", NEEDLE),
+        result("d", "weather", "sunny"),
+    ];
+    append(&alice, json!(events));
+    purge(&alice);
+    assert_eq!(contents(&alice), [ERASED, "sunny"]);
+    is_gone(&alice);
+}
