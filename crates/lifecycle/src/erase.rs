@@ -12,7 +12,8 @@ use base::ids::Id;
 use log::find::find_seqs;
 use log::sessions::session_exists;
 use memory::label::Label;
-use memory::log_copies::{CopiedDocument, erase_copies};
+use memory::log_answers::SoughtDocument;
+use memory::log_copies::{CopiedDocument, erase_copies, erase_in_session};
 use memory::proposals::erase::erase_of_block;
 use memory::purge::{
     ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
@@ -152,19 +153,16 @@ impl<'a> Target<'a> {
                 erase_proposals(db, scope, label, Some(key))?;
                 erase_version(db, &ItemKeys::new(scope, label, key), *version)?
             }
-            Target::LoadedDocument(session_id, label, key) => delete_one(
-                db,
-                "DELETE FROM cf_agents_loaded_skills
-                  WHERE session_id = ?1
-                    AND block = ?2
-                    AND key = ?3
-              RETURNING 1",
-                &[
-                    session_id.as_str().into(),
-                    label.key().into(),
-                    (*key).into(),
-                ],
-            )?,
+            // The row says that the log may hold the document: without the row, no purge would
+            // look there.
+            Target::LoadedDocument(session_id, label, key) => {
+                let sought = SoughtDocument {
+                    label,
+                    key: Some(key),
+                    until_ms: None,
+                };
+                erase_in_session(db, host, session_id, &sought)?
+            }
             Target::Prompt(scope) => delete_one(
                 db,
                 "DELETE FROM cf_agents_prompts
