@@ -46,23 +46,28 @@ pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec
     read_blocks(memory, &load_view(memory, scope)?).await
 }
 
-/// How often the blocks of one prompt are read.
+/// As [`read_view`], for a prompt that is stored.
+pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
+    read_to_keep(memory, async || read_view(memory, scope).await).await
+}
+
+/// How often a text that is kept is read.
 const MAX_READS: usize = 5;
 
-/// As [`read_view`], for a prompt that is stored. A home may take long to answer. If a purge
-/// erases something meanwhile, the blocks are read anew, so that no prompt keeps what is gone.
-/// The caller stores the prompt before it waits for anything else.
-pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
+/// Reads what the caller stores, who waits for nothing else before that. A home may take long to
+/// answer. If a purge erases something meanwhile, `read` begins anew, so that nothing is stored
+/// that is gone.
+pub async fn read_to_keep<T>(memory: &Memory<'_>, read: impl AsyncFn() -> Result<T>) -> Result<T> {
     for _ in 0..MAX_READS {
-        let purges = memory.pages.purges();
-        let blocks = read_view(memory, scope).await?;
-        if memory.pages.purges() == purges {
-            return Ok(blocks);
+        let purges = memory.pages.all_purges();
+        let kept = read().await?;
+        if memory.pages.all_purges() == purges {
+            return Ok(kept);
         }
     }
     let error = Error::new(
         Code::RateLimited,
-        "Memory was erased again and again while it was read for the prompt. Try again in 1 s.",
+        "Memory was erased again and again while it was read. Try again in 1 s.",
     );
     Err(error.with("retryAfter", 1))
 }

@@ -18,8 +18,10 @@ use super::schema::free_space::{FILLED_AFTER_DEATH_BYTES, FILLED_BYTES};
 /// What one life of an object knows of its pages.
 #[derive(Default)]
 pub struct PageClearing {
-    /// How many purges this life committed.
+    /// How many purges this life committed that wrote something.
     purges: Cell<u64>,
+    /// How many it committed in all.
+    ended: Cell<u64>,
     /// How many of them had been committed when all pages were last known to be clear.
     /// `None`: an earlier life may have left texts.
     clear_at: Cell<Option<u64>>,
@@ -34,6 +36,9 @@ impl PageClearing {
     pub fn note(&self, left: &LeftPages) {
         if left.is_written {
             self.purges.set(self.purges.get().saturating_add(1));
+        }
+        if left.is_written || left.may_repeat {
+            self.ended.set(self.ended.get().saturating_add(1));
         }
     }
 
@@ -61,6 +66,12 @@ impl PageClearing {
     /// asks before and after: where the number has changed, a text may be one that was erased.
     pub fn purges(&self) -> u64 {
         self.purges.get()
+    }
+
+    /// As [`Self::purges`], for whoever waits for a home elsewhere: those that found nothing here
+    /// count, too, because the home may have erased the text.
+    pub fn all_purges(&self) -> u64 {
+        self.ended.get()
     }
 
     /// Whether this purge needs the pages of all tables cleared.

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge};
 use crate::Alice;
+use crate::memory::bucket::with_bucket;
 use base::columns::find_value;
 use base::testing::Said;
+use store::erased::Erased;
 
 /// An agent with a block whose home is asked, and a block before it that holds the needle.
 fn with_a_home() -> Rc<Alice> {
@@ -72,4 +74,71 @@ fn a_purge_of_what_nothing_shows_costs_no_conversation_its_prompt() {
     assert_eq!(forgotten("removeBlock", gone("Notes")), 2);
     let entry = json!({"label": "kb", "key": "none", "purge": true});
     assert_eq!(forgotten("deleteEntry", entry), 0);
+}
+
+/// Loads a document of another agent, which is erased while that agent is asked. Asked again, it
+/// has a new text.
+fn load_while(erase: &str, load: &str) -> Value {
+    let alice = Rc::new(Alice::with_session());
+    let source = json!({"agent": "user:42", "label": "skills"});
+    let block = json!({"label": "skills", "kind": "loadable", "source": source});
+    alice.outbound.answer(Said::json(&json!({})));
+    alice.ok("defineBlock", block);
+    alice.outbound.answers.borrow_mut().clear();
+    let gone = json!({"deleted": true, "erased": Erased::default(), "digest": "d"});
+    if erase == "deleteSkill" {
+        alice.outbound.answer(Said::json(&gone));
+    }
+    let document = |said: &str| json!({"key": "k", "content": said});
+    alice.outbound.answer(Said::json(&document(NEEDLE)));
+    alice.outbound.answer(Said::json(&document("New.")));
+    let (other, erase) = (Rc::clone(&alice), erase.to_owned());
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        let mut body = json!({"label": "skills", "purge": true});
+        if erase == "deleteSkill" {
+            body["key"] = json!("k");
+        }
+        other.ok(&erase, body);
+    }));
+    let place = json!({"label": "skills", "key": "k"});
+    let body = match load {
+        "loadSkill" => json!({"sessionId": "s", "label": "skills", "key": "k"}),
+        _ => json!({"sessionId": "s", "name": "load_context", "arguments": place}),
+    };
+    let answer = match alice.call(load, body) {
+        Ok(answer) => answer,
+        Err(error) => json!(error.code.name()),
+    };
+    assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());
+    assert!(!answer.to_string().contains(NEEDLE), "{answer}");
+    answer
+}
+
+#[test]
+fn a_document_that_is_erased_while_it_is_read_is_loaded_into_no_context() {
+    let answer = load_while("deleteSkill", "loadSkill");
+    assert_eq!(answer["content"], "New.", "{answer}");
+    let answer = load_while("deleteSkill", "callTool");
+    assert_eq!(answer["output"], "New.", "{answer}");
+    // The block is gone with its copies.
+    let answer = load_while("removeBlock", "loadSkill");
+    assert_eq!(answer, "block_not_found");
+    let answer = load_while("removeBlock", "callTool");
+    assert_eq!(answer["isError"], true, "{answer}");
+}
+
+#[test]
+fn a_listing_that_was_asked_for_before_a_purge_is_not_kept() {
+    let alice = Rc::new(with_bucket(&[("skills/k", "x", Some(NEEDLE))]));
+    let block = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
+    alice.ok("defineBlock", block);
+    // The listing that the definition asked for is too old.
+    alice.host.advance(120_000);
+    let other = Rc::clone(&alice);
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        let gone = json!({"label": "skills", "key": "k", "purge": true});
+        assert_eq!(other.ok("deleteSkill", gone)["deleted"], true);
+    }));
+    alice.ok("listSkills", json!({"label": "skills"}));
+    assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());
 }

@@ -23,7 +23,7 @@ use memory::purge::purge_document;
 use memory::skills::skill::Skill;
 use memory::skills::{self, delete, get_document, loaded, put};
 use memory::skills::{MAX_SKILL_BYTES, SkillText};
-use memory::view::get_in_view;
+use memory::view::{get_in_view, read_to_keep};
 use memory::writer::SaidOrigin;
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
@@ -257,10 +257,14 @@ impl Operation for LoadSkill {
 
 impl RunWaiting for LoadSkill {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
-        let block = get_in_view(&memory, scope, &self.label)?;
-        let document = get_document(&memory, &block, &self.key).await?;
+        let read = async || {
+            let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+            let block = get_in_view(&memory, scope, &self.label)?;
+            let document = get_document(&memory, &block, &self.key).await;
+            document.map(|document| (block, document))
+        };
+        let (block, document) = read_to_keep(&memory, read).await?;
         let loaded = match self.session_id.as_ref().filter(|_| !self.dry_run) {
             Some(id) => loaded::load(
                 agent.db,

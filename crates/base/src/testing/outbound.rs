@@ -401,7 +401,7 @@ impl Outbound for Script {
         _: CallLimits,
     ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>> {
         Box::pin(async move {
-            self.with_bucket(|bucket| {
+            let listing = self.with_bucket(|bucket| {
                 let mut objects: Vec<ListedObject> = bucket
                     .iter()
                     .filter(|(key, _)| {
@@ -421,7 +421,12 @@ impl Outbound for Script {
                     cursor: cursor.map(|last| last.key.clone()),
                     objects,
                 }
-            })
+            });
+            let meanwhile = self.meanwhile.borrow_mut().take();
+            if let Some(act) = meanwhile {
+                act();
+            }
+            listing
         })
     }
 

@@ -6,9 +6,11 @@ use super::arguments::Arguments;
 use super::recalled::{FORM, shown_document};
 use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
 use base::error::{Code, Error, Result};
+use memory::BlockScope;
 use memory::definition::Definition;
 use memory::kind::BlockKind;
 use memory::skills::{get_document, list, loaded};
+use memory::view::{get_in_view, read_to_keep};
 
 pub const TOOL: ContextTool = ContextTool {
     name: "load_context",
@@ -49,7 +51,13 @@ async fn run(
     let block = arguments.get_block(&addressed(blocks))?;
     let key = arguments.get_text("key")?;
     let memory = &toolbox.memory;
-    let document = match get_document(memory, block, key).await {
+    // The home may take long to answer, and the text is kept in the session.
+    let read = async || {
+        let scope = BlockScope::get(memory.db, toolbox.session_id)?;
+        let block = get_in_view(memory, scope, &block.label)?;
+        get_document(memory, &block, key).await
+    };
+    let document = match read_to_keep(memory, read).await {
         Err(error) if error.code == Code::SkillNotFound => {
             return Err(with_keys(toolbox, block, error).await);
         }

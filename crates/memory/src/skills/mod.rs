@@ -231,8 +231,12 @@ async fn list_bucket(memory: &Memory<'_>, block: &Definition, prefix: &str) -> R
     if let Some(skills) = stored::find_listing(memory.db, block, prefix, now_ms - LISTING_MS)? {
         return Ok(skills);
     }
+    let purges = memory.pages.all_purges();
     let skills = bucket::list_documents(memory, prefix).await?;
-    stored::write_listing(memory.db, block, prefix, &skills, now_ms)?;
+    // A listing that was asked for before a purge may name what is gone.
+    if memory.pages.all_purges() == purges {
+        stored::write_listing(memory.db, block, prefix, &skills, now_ms)?;
+    }
     Ok(skills)
 }
 
