@@ -133,6 +133,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
         owner: Some("session_id"),
         place: "json_object('kind', 'summary', 'sessionId', t.session_id, 'id', t.id)",
         is_there: session_is_there!("session_id"),
+        // Those on other branches are left out afterwards.
         comes_from: Some(
             "EXISTS (SELECT 1
                        FROM json_each(?p) AS wanted

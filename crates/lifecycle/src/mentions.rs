@@ -6,6 +6,9 @@
 //! versions, it may be half built, and a place that it misses would stay. SQLite looks at
 //! the texts where they are, so no text but the snippets comes into memory.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use super::mention_tables::{MENTION_TABLES, MentionTable};
@@ -15,6 +18,8 @@ use base::database::{Database, Row, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, json, quoted};
+use log::find::find_seqs;
+use messages::tree::path::{Branches, PathSegment, is_on_path};
 
 /// The most characters of a query. Each form of it is looked for in each text.
 pub const MAX_QUERY_CHARS: usize = 200;
@@ -143,7 +148,7 @@ pub fn find_mentions(
             table,
             only,
             pattern: &pattern,
-            is_text: matches!(wanted, Wanted::Text(_)),
+            wanted,
         };
         let left = limit - found.places.len();
         match search.step(&at.after, left, &mut room, &mut found.places)? {
@@ -218,7 +223,13 @@ struct TableSearch<'a> {
     table: &'a MentionTable,
     only: Option<&'a Id>,
     pattern: &'a str,
-    is_text: bool,
+    wanted: &'a Wanted<'a>,
+}
+
+/// Where the wanted events stand in one session.
+struct WantedSeqs {
+    seqs: BTreeSet<i64>,
+    branches: Branches,
 }
 
 /// A row that is wanted.
@@ -273,9 +284,9 @@ impl TableSearch<'_> {
             range = range.condition,
             order = range.order,
             place = self.table.place,
-            snippet = match self.is_text {
-                true => self.table.snippet().replace("?p", &format!("?{pattern}")),
-                false => "NULL".to_owned(),
+            snippet = match self.wanted {
+                Wanted::Text(_) => self.table.snippet().replace("?p", &format!("?{pattern}")),
+                Wanted::Events(_) => "NULL".to_owned(),
             },
             name = self.table.name,
             condition = condition.replace("?p", &format!("?{pattern}")),
@@ -284,14 +295,53 @@ impl TableSearch<'_> {
         let found: Vec<FoundPlace> = load(self.db, &sql, &params)?;
         let is_full = found.len() >= limit;
         let mut last = end.key;
+        let mut sessions = BTreeMap::new();
         for FoundPlace { place, key } in found {
-            places.push(place);
+            if self.is_on_its_path(&place, &key, &mut sessions)? {
+                places.push(place);
+            }
             // A full page ends at its last place, and the rows after it are looked at again.
             if is_full {
                 last = key;
             }
         }
         Ok(Some(last))
+    }
+
+    /// Whether a summary covers one of the wanted events: on a branch beside the summary, an event
+    /// may have a number between those of the summary's ends. `true`: any other place.
+    fn is_on_its_path(
+        &self,
+        place: &MentionPlace,
+        key: &[SqlValue],
+        sessions: &mut BTreeMap<String, WantedSeqs>,
+    ) -> Result<bool> {
+        let (Wanted::Events(ids), PlaceKind::Summary, Some(session_id)) =
+            (self.wanted, place.kind, &place.session_id)
+        else {
+            return Ok(true);
+        };
+        let [
+            _,
+            SqlValue::Integer(to_seq),
+            SqlValue::Integer(from_seq),
+            ..,
+        ] = key
+        else {
+            return Err(Error::storage("a summary without its ends"));
+        };
+        let wanted = match sessions.entry(session_id.as_str().to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(WantedSeqs {
+                seqs: find_seqs(self.db, session_id, ids.iter())?
+                    .into_values()
+                    .collect(),
+                branches: Branches::load(self.db, session_id)?,
+            }),
+        };
+        let path: Vec<PathSegment> = wanted.branches.path_up(*to_seq).collect();
+        let mut within = wanted.seqs.range(from_seq..=to_seq);
+        Ok(within.any(|seq| is_on_path(&path, *seq)))
     }
 
     fn rows(&self) -> TableRows<'_> {
@@ -313,9 +363,9 @@ impl TableSearch<'_> {
         if self.only.is_some() && self.table.owner.is_none() {
             return None;
         }
-        let condition = match self.is_text {
-            true => self.table.holds_text(),
-            false => self.table.comes_from?.to_owned(),
+        let condition = match self.wanted {
+            Wanted::Text(_) => self.table.holds_text(),
+            Wanted::Events(_) => self.table.comes_from?.to_owned(),
         };
         Some(format!("{condition} AND {}", self.table.is_there))
     }

@@ -226,6 +226,33 @@ fn the_places_of_events_are_their_copies_summaries_and_memories() {
     assert!(sessions.contains(&&fork["id"]));
 }
 
+#[test]
+fn a_summary_beside_an_event_on_another_branch_is_no_place_of_it() {
+    let alice = Alice::with_session();
+    let ids = alice.say(&["1", "2", "3"]);
+    let say_below = |parent: &str, text: &str| {
+        let event = json!({"action": "user_message", "content": text, "parentId": parent});
+        let appended = alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
+        crate::ids(&appended["events"]).remove(0)
+    };
+    let beside = say_below(&ids[1], "4");
+    let last = say_below(&ids[2], "5");
+    let summary = json!({"sessionId": "s", "summary": "2 to 5", "fromId": ids[1], "toId": last});
+    alice.ok("addCompaction", summary);
+    let kinds = |id: &str| -> Vec<Value> {
+        let found = find_all(&alice, json!({"ids": [id], "limit": 1}));
+        found.iter().map(|place| place["kind"].clone()).collect()
+    };
+    assert_eq!(kinds(&beside), ["event"]);
+    assert_eq!(kinds(&ids[0]), ["event"]);
+    for covered in [&ids[1], &ids[2], &last] {
+        assert_eq!(kinds(covered), ["event", "summary"], "{covered}");
+    }
+    let places = find_all(&alice, json!({"ids": [beside]}));
+    let erased = alice.ok("erase", json!({"places": places}));
+    assert_eq!(erased["erased"]["summaries"], 0, "{erased}");
+}
+
 fn narrowed(operations: &[&str]) -> Caller {
     Caller::Scoped(TokenScope {
         session_id: Some(Id::parse("t".to_owned()).unwrap()),
