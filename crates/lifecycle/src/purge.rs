@@ -12,7 +12,7 @@ use base::ids::Id;
 use log::find::find_seqs;
 use memory::proposals::erase::erase_of_events;
 use messages::delete::{FoundMessages, delete_events};
-use messages::taken_back::take_back;
+use messages::taken_back::{CoveringSummary, take_back};
 use store::erased::Erasure;
 use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
 use store::{last_turns, staging};
@@ -71,20 +71,21 @@ fn erase<T>(
     })
 }
 
-/// Erases what other rows say of these events, before the events are deleted.
+/// Erases what other rows say of these events, before the events are deleted. Returns the
+/// summaries that it took back.
 pub fn erase_around(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
     session_id: &Id,
     seqs: &BTreeSet<i64>,
-) -> Result<()> {
+) -> Result<Vec<CoveringSummary>> {
     if seqs.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    take_back(db, host, session_id, seqs)?;
+    let summaries = take_back(db, host, session_id, seqs)?;
     erase_of_events(db, session_id, seqs)?;
     let turns = last_turns::overwrite_over(db, session_id)?;
     db.touch("cf_agents_last_turns");
     db.count(|erased| erased.turns += turns);
-    Ok(())
+    Ok(summaries)
 }

@@ -1,15 +1,15 @@
 //! What is taken back of events whose text is erased: the summaries that covered the events, and
 //! the reports of turns that hold their messages. The erasure's transaction holds all of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::delete::tell_joined;
 use super::runs::{RunCache, RunPosition};
 use super::tree::overlay_writes;
-use super::tree::overlays::MAX_OVERLAYS;
-use super::tree::path::{PathSegment, is_on_path, load_segments};
-use base::columns::load;
-use base::database::{Database, SqlValue, atomically, find_row};
+use super::tree::overlays::{EventRange, MAX_OVERLAYS};
+use super::tree::path::{Branches, PathSegment, is_on_path};
+use base::columns::{FromRow, load};
+use base::database::{Database, Row, SqlValue, atomically, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
@@ -50,53 +50,78 @@ pub fn record_overlay(
 }
 
 /// Takes back what was made of these events: the reports first, because a summary that is
-/// taken back joins messages that it parted.
+/// taken back joins messages that it parted. The other events of a summary read as before, and
+/// may be compacted again. Returns the summaries.
 pub fn take_back(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
     seqs: &BTreeSet<i64>,
-) -> Result<()> {
+) -> Result<Vec<CoveringSummary>> {
     erase_reports(db, session_id, seqs)?;
-    take_back_summaries(db, host, session_id, seqs)
+    let summaries = find_summaries(db, session_id, seqs)?;
+    for summary in &summaries {
+        delete_overlay(db, host, session_id, &summary.id)?;
+    }
+    Ok(summaries)
 }
 
-/// Deletes the summaries that covered one of these events. Their other events read as before,
-/// and may be compacted again.
-fn take_back_summaries(
+/// A summary that covers some events.
+pub struct CoveringSummary {
+    range: EventRange,
+    pub id: Id,
+    pub created_at: i64,
+}
+
+impl CoveringSummary {
+    const COLUMNS: &str = "from_seq, to_seq, above_seq, id, created_at";
+}
+
+impl FromRow<'_> for CoveringSummary {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            range: row.read()?,
+            id: Id::parse(row.text(3)?.to_owned()).map_err(Error::storage)?,
+            created_at: row.integer(4)?,
+        })
+    }
+}
+
+/// The summaries that cover one of these events: on a branch beside a summary, an event may have
+/// a number between those of the summary's ends.
+pub fn find_summaries(
     db: &dyn Database,
-    host: &dyn Host,
     session_id: &Id,
     seqs: &BTreeSet<i64>,
-) -> Result<()> {
+) -> Result<Vec<CoveringSummary>> {
     let sql = format!(
-        "SELECT id, from_seq, to_seq
+        "SELECT {}
            FROM cf_agents_compactions
           WHERE session_id = ?1
             AND EXISTS (SELECT 1
                           FROM json_each(?2)
                          WHERE value BETWEEN from_seq AND to_seq)
-          LIMIT {MAX_OVERLAYS}"
+          LIMIT {MAX_OVERLAYS}",
+        CoveringSummary::COLUMNS
     );
     let params = [
         session_id.as_str().into(),
         SqlValue::Text(json::encode(seqs)?),
     ];
-    let mut paths: BTreeMap<i64, Vec<PathSegment>> = BTreeMap::new();
-    for (id, from_seq, to_seq) in load::<(String, i64, i64)>(db, &sql, &params)? {
-        let path = match paths.entry(to_seq) {
-            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(new) => {
-                new.insert(load_segments(db, session_id, to_seq)?)
-            }
-        };
-        let mut within = seqs.range(from_seq..=to_seq);
-        if within.any(|seq| is_on_path(path, *seq)) {
-            let id = Id::parse(id).map_err(Error::storage)?;
-            delete_overlay(db, host, session_id, &id)?;
-        }
+    let mut found: Vec<CoveringSummary> = load(db, &sql, &params)?;
+    if found.is_empty() {
+        return Ok(found);
     }
-    Ok(())
+    let branches = Branches::load(db, session_id)?;
+    found.retain(|summary| {
+        let EventRange {
+            from_seq, to_seq, ..
+        } = summary.range;
+        let path: Vec<PathSegment> = branches.path_up(to_seq).collect();
+        let mut within = seqs.range(from_seq..=to_seq);
+        within.any(|seq| is_on_path(&path, *seq))
+    });
+    Ok(found)
 }
 
 /// Deletes the reports of turns (`onTurnEnd`) that hold messages of these events: an erased text

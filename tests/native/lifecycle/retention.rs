@@ -200,6 +200,42 @@ fn a_summary_goes_with_the_first_event_that_it_repeats() {
     assert!(!alice.db.dump().contains("of a"));
 }
 
+/// The event beside it has a number between those of the summary's ends.
+#[test]
+fn a_summary_does_not_go_with_an_event_on_another_branch() {
+    let alice = keeping(json!({"eventsDays": 30}));
+    let root = alice.say(&["root"]).remove(0);
+    let append = |parent: &str, mut event: Value| {
+        event["parentId"] = json!(parent);
+        let appended = alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
+        crate::ids(&appended["events"]).remove(0)
+    };
+    let call = json!({"id": "1", "name": "t", "arguments": {}});
+    let call = append(
+        &root,
+        json!({"action": "tool_call_request", "toolCalls": [call]}),
+    );
+    append(
+        &root,
+        json!({"action": "user_message", "content": "beside"}),
+    );
+    pass(&alice, 10);
+    // The message goes on, so its call stays.
+    let result =
+        json!({"action": "tool_result", "toolCallId": "1", "toolName": "t", "content": "one"});
+    let result = append(&call, result);
+    let summary = json!({"sessionId": "s", "fromId": call, "toId": result, "summary": "in short"});
+    alice.ok("addCompaction", summary);
+    pass(&alice, 25);
+    let expected = dry(&alice);
+    assert_eq!(expected["events"]["count"], 2, "{expected}");
+    assert_eq!(expected["summaries"]["count"], 0, "{expected}");
+    assert_eq!(gone(&alice), expected);
+    let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    assert_eq!(left["compactions"][0]["summary"], "in short", "{left}");
+    alice.is_sound("retention");
+}
+
 #[test]
 fn a_follower_of_the_feed_ends_with_what_is_left() {
     let alice = keeping(json!({"eventsDays": 30}));

@@ -18,6 +18,7 @@ use log::event::IS_RUN_MEMBER;
 use log::row::ROW_BYTES;
 use log::sessions::ACTIVE_AT;
 use log::tip::get_tip;
+use messages::taken_back::find_summaries;
 use messages::tree::delete::delete_seqs;
 use messages::tree::overlays::MAX_OVERLAYS;
 use store::changes;
@@ -200,9 +201,7 @@ pub fn delete_old(
         if page.is_last {
             let kept = page.unfinished(db, session_id)?;
             work.gone.events.count -= kept.len() as i64;
-            let mut gone = page.old.iter().rev().map(|event| event.seq);
-            let last_gone = gone.find(|seq| !kept.contains(seq));
-            count_summaries(db, session_id, last_gone.unwrap_or(place.after_seq), work)?;
+            count_summaries(db, session_id, &page.seqs(), &kept, place.after_seq, work)?;
         }
         place.after_seq = last_seq;
         return Ok(page.is_last);
@@ -273,9 +272,9 @@ pub fn trim(
     seqs: &[i64],
     work: &mut StepWork,
 ) -> Result<()> {
-    let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else {
+    if seqs.is_empty() {
         return Ok(());
-    };
+    }
     let here = session_id.as_str();
     let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.id = +?1");
     let clock = StandingClock {
@@ -283,17 +282,9 @@ pub fn trim(
         at_ms: find_value(db, &sql, &[here.into()])?.unwrap_or(0),
     };
     let tip = get_tip(db, session_id)?;
-    let summaries: Vec<i64> = load_values(
-        db,
-        "DELETE FROM cf_agents_compactions
-          WHERE session_id = ?1
-            AND from_seq <= ?3
-            AND to_seq >= ?2
-      RETURNING created_at",
-        &[here.into(), (*first).into(), (*last).into()],
-    )?;
-    summaries.iter().for_each(|at| work.gone.summaries.add(*at));
-    erase_around(db, &clock, session_id, &seqs.iter().copied().collect())?;
+    for summary in erase_around(db, &clock, session_id, &seqs.iter().copied().collect())? {
+        work.gone.summaries.add(summary.created_at);
+    }
     delete_seqs(db, &clock, session_id, &tip, seqs)?;
     let sql = "SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq LIMIT 1";
     let left: Option<String> = find_value(db, sql, &[here.into()])?;
@@ -302,21 +293,36 @@ pub fn trim(
     Ok(())
 }
 
-/// Counts the summaries that a run would take back.
+/// Counts the summaries that a run would take back. `old`: the last page, of which the events
+/// `kept` stay. All events up to `after_seq` go.
 fn count_summaries(
     db: &dyn Database,
     session_id: &Id,
-    last_seq: i64,
+    old: &[i64],
+    kept: &BTreeSet<i64>,
+    after_seq: i64,
     work: &mut StepWork,
 ) -> Result<()> {
+    let gone: BTreeSet<i64> = old
+        .iter()
+        .copied()
+        .filter(|seq| !kept.contains(seq))
+        .collect();
     let sql = format!(
-        "SELECT created_at
+        "SELECT id, created_at
            FROM cf_agents_compactions
           WHERE session_id = ?1
             AND from_seq <= ?2
           LIMIT {MAX_OVERLAYS}"
     );
-    let times: Vec<i64> = load_values(db, &sql, &[session_id.as_str().into(), last_seq.into()])?;
-    times.iter().for_each(|at| work.gone.summaries.add(*at));
+    let here = session_id.as_str().into();
+    let earlier: Vec<(String, i64)> = load(db, &sql, &[here, after_seq.into()])?;
+    let earlier: BTreeMap<String, i64> = earlier.into_iter().collect();
+    earlier.values().for_each(|at| work.gone.summaries.add(*at));
+    for summary in find_summaries(db, session_id, &gone)? {
+        if !earlier.contains_key(summary.id.as_str()) {
+            work.gone.summaries.add(summary.created_at);
+        }
+    }
     Ok(())
 }
