@@ -1,6 +1,6 @@
 //! The setting `learn`: whether the agent draws facts out of its conversations, into which
 //! block, when, and what of it counts without anybody's word. Each type checks its value
-//! when it is parsed. `learning/` in the agent's crate does the work.
+//! when it is parsed. The district `learning` does the work.
 //!
 //! Settings without `into` switch learning off, also where a default is deployed.
 
