@@ -19,7 +19,7 @@ pub const MAX_FILTER_VALUES: usize = 32;
 /// The most bytes of the tests of metadata: as many as one object may hold, for each value.
 const MAX_FILTER_BYTES: usize = 4 * MAX_METADATA_BYTES;
 
-/// What a filtered thing must have.
+/// The data that an item must have to pass the filter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

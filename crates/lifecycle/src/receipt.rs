@@ -12,14 +12,13 @@ use base::json::{self, list};
 use memory::purge::HomeReceipt;
 use store::erased::Erased;
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     pub erased: Erased,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// Of a receipt for several agents: how the destroyed ones are named, and how many there

@@ -286,7 +286,7 @@ pub struct EntryDetails {
     pub entry: Entry,
     /// Counts the entry's texts, the first being 1.
     pub version: i64,
-    /// How many of its earlier texts `getBlockVersions` shows.
+    /// The number of its earlier texts that `getBlockVersions` shows.
     pub versions_kept: i64,
 }
 

@@ -76,8 +76,8 @@ impl ItemNote {
         }
     }
 
-    /// Who the text comes from. A text that was written before this was kept comes from a
-    /// model if a tool wrote it, and else from the operator.
+    /// The source of the text. A text that was written before this was kept comes from a model if a
+    /// tool wrote it, and else from the operator.
     pub fn origin(&self) -> Origin {
         self.source.unwrap_or_else(|| usual_origin(self.written_by))
     }

@@ -17,7 +17,7 @@ use base::tags::{Metadata, Tags};
 /// The most events that a text says it comes from.
 pub const MAX_SOURCE_EVENTS: usize = 50;
 
-/// Who a text comes from.
+/// The source of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -30,7 +30,7 @@ pub enum Origin {
     Tool,
     /// A file, or another system.
     Import,
-    /// Who holds the secret.
+    /// The holder of the secret.
     Operator,
 }
 

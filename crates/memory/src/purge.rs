@@ -52,7 +52,7 @@ pub struct HomeReceipt {
     pub name: String,
     /// `false`: the home had no such text, or it is a service that deletes nothing.
     pub deleted: bool,
-    /// What the other agent erased.
+    /// The counts of what the other agent erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
     /// The digest of the other agent's receipt.

@@ -61,7 +61,7 @@ impl<'a> MemoryWriter<'a> {
         fields
     }
 
-    /// Who the text comes from.
+    /// The source of the text.
     pub fn origin(&self) -> Origin {
         match (self.source, self.is_tool, self.is_scoped) {
             (Some(source), ..) => source,

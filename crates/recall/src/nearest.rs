@@ -45,13 +45,13 @@ const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 /// beyond which OpenAI's models refuse a text.
 pub const TEXT_CHARS: i64 = 2_000;
 
-/// How vectors took part in a search.
+/// The contribution of vectors to a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct VectorReport {
     /// Some texts have no vector yet. The next searches make the missing vectors.
     pub pending: bool,
-    /// Why vectors took no part in the search, or only some of them did.
+    /// The reason why vectors took no part in the search, or only some of them did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReportedError>,
 }

@@ -52,7 +52,7 @@ pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static 
     }
 }
 
-/// How many of each kind were erased. Counts, never content.
+/// The number of erased items of each kind. Counts, never content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -76,7 +76,7 @@ pub struct Erased {
     /// Frozen prompts. The next use renders them anew.
     pub prompts: i64,
     pub vectors: i64,
-    /// What was kept of turns beside their events.
+    /// The records of turns beside their events.
     pub turns: i64,
     /// Messages and answers that waited for a turn.
     pub waiting_messages: i64,

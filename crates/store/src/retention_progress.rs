@@ -73,7 +73,7 @@ pub enum RunStage {
     Over,
 }
 
-/// How many of each kind a run deleted, or a dry run would delete.
+/// The number of items of each kind that a run deleted, or that a dry run would delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -93,13 +93,13 @@ pub struct RetentionCounts {
     pub entries: KindCount,
 }
 
-/// How many of one kind, and the time of the oldest.
+/// The number of items of one kind, and the time of the oldest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct KindCount {
     pub count: i64,
-    /// When the oldest of them was last written, in milliseconds since the epoch.
+    /// The time when the oldest of them was last written, in milliseconds since the epoch.
     pub oldest_at: Option<i64>,
 }
 

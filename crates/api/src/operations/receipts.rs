@@ -40,7 +40,7 @@ pub fn issue(
     issuer.issue(operation, erased, home)
 }
 
-/// What became of an entry or a document.
+/// The result of deleting an entry or a document.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct ItemGone {

@@ -56,15 +56,15 @@ const MAX_USAGE_LINES: usize = 20_000;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedAgent {
-    /// How many sessions the file holds.
+    /// The number of sessions in the file.
     pub sessions: i64,
-    /// How many sessions this import wrote.
+    /// The number of sessions that this import wrote.
     pub imported: i64,
-    /// How many sessions were there already.
+    /// The number of sessions that were there already.
     pub skipped: i64,
     /// The number of the sessions' events.
     pub events: i64,
-    /// What the file contains and this import left out.
+    /// The parts of the file that this import left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     pub left_out: Vec<LeftOut>,

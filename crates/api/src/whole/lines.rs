@@ -206,7 +206,7 @@ pub struct GoneLine {
 pub struct DoneLine {
     #[serde(rename = "type")]
     pub kind: AgentLineKind,
-    /// How many sessions the file holds.
+    /// The number of sessions in the file.
     pub sessions: Count,
 }
 

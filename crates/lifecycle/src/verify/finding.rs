@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong. The codes are stable.
+/// The rule that a row breaks. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -60,8 +60,7 @@ pub enum FindingCode {
     BlockDamaged,
     /// The version's number is below 1.
     VersionNumberWrong,
-    /// What an entry, a document or a version says of its writer is not the JSON that it must
-    /// be.
+    /// The note of an entry's, a document's or a version's writer is not the JSON that it must be.
     NoteDamaged,
     /// The version stands where another version belongs.
     VersionMisplaced,
