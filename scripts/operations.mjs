@@ -353,7 +353,7 @@ function defaultOf({ default: value }) {
 function range(least, most, unit) {
   const of = unit ? ` ${unit}` : "";
   const number = (n) => n.toLocaleString("en-US");
-  // The largest integer that JavaScript can tell from its neighbours is no limit worth a word.
+  // The largest integer that JavaScript can tell from its neighbours is not a limit worth a word.
   const isLimited = most !== undefined && most < Number.MAX_SAFE_INTEGER;
   if (least !== undefined && isLimited) return ` (${number(least)} to ${number(most)}${of})`;
   if (isLimited) return ` (at most ${number(most)}${of})`;

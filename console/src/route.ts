@@ -62,7 +62,7 @@ function queryOf(route: Route): string {
   return "";
 }
 
-/** A text with half a character is no text that an address can hold. */
+/** An address can't hold a text with half a character. */
 function encoded(piece: string): string {
   return encodeURIComponent(piece.isWellFormed?.() === false ? piece.toWellFormed() : piece);
 }

@@ -59,7 +59,7 @@ export function bytes(n: number): string {
   return `${(n / 1024 ** 3).toFixed(1)} GB`;
 }
 
-/** `createdAt` may be what anybody stored, so a value that is no time gives an empty text. */
+/** `createdAt` may be what anybody stored, so a value that is not a time gives an empty text. */
 export function shownTime(at: unknown): string {
   return isTime(at) ? dateTime.format(at) : "";
 }

@@ -12,7 +12,7 @@ export interface Rights {
 /** Who has the secret, or needs none. */
 export const ALL: Rights = { session: null, operations: null, models: null };
 
-/** What a token says of itself. The secret, and a text that is no token, say nothing. */
+/** What a token says of itself. The secret, and a text that is not a token, say nothing. */
 export function rightsOf(text: string | null): Rights {
   const [prefix, claims] = text?.split(".") ?? [];
   if (!prefix?.startsWith("sa") || claims === undefined) return ALL;

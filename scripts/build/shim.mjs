@@ -77,7 +77,7 @@ async function asData(calling) {
     return { ok: true, value: await calling };
   } catch (error) {
     const { code, message, details, status } = error;
-    // A crash is no refusal: nobody knows what was done.
+    // A crash does not count as a refusal: nobody knows what was done.
     if (typeof code !== "string") throw error;
     return { ok: false, error: { code, message, details }, status };
   }
@@ -205,7 +205,7 @@ export class SessionAgent extends DurableObject {
   }
 
   /**
-   * For a class that extends this one. A static method is no method of the object, so no other
+   * For a class that extends this one. A static method is not a method of the object, so no other
    * Worker can call it: a request with what the class allows it, and a call of the class's own.
    */
   static inside = {

@@ -1,5 +1,5 @@
 // One conversation of this page: what `step` asks for is done here, and what comes of it goes
-// back to `step`. Here is no rule of what a conversation is.
+// back to `step`. This file decides nothing about conversations.
 
 import { batch, computed, signal } from "@preact/signals";
 import {

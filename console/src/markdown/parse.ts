@@ -7,7 +7,7 @@ import type { Align, Block, Inline, Item } from "./tree.ts";
 /** Lists and quotes within each other. What is deeper is a paragraph. */
 const DEEPEST = 8;
 const MOST_COLUMNS = 40;
-/** A line that is longer is no head of a table. */
+/** A longer line is not the head of a table. */
 const LONGEST_ROW = 4000;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;

@@ -314,6 +314,6 @@ function valueOf({ kind, label }: SettingField, text: string): unknown {
   try {
     return JSON.parse(trimmed);
   } catch {
-    throw new Error(`“${label}” is no JSON. Look for a missing quote or comma.`);
+    throw new Error(`“${label}” is not JSON. Look for a missing quote or comma.`);
   }
 }

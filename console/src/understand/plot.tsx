@@ -25,7 +25,7 @@ interface Props {
 /** The drawing's own units: it is stretched to its place. */
 const HEIGHT = 100;
 const WIDTH = 640;
-/** A bar of one turn is no wall. */
+/** A single bar does not fill the plot. */
 const WIDEST = 40;
 
 export function Plot({ title, each, bars, shown, empty, children }: Props) {

@@ -226,7 +226,7 @@ mod tests {
                 assert!(previous.is_empty() || !error.message.contains(previous));
             }
         }
-        // A short new secret is no secret, whatever stands beside it.
+        // A short new secret does not count, whatever stands beside it.
         let policy = Policy::new(Some("short".to_owned()), Some("open"))
             .with_previous(Some(PREVIOUS.to_owned()));
         assert_eq!(

@@ -15,7 +15,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The agent refused. What the call would have written is not written.
     Refused(Box<Refusal>),
-    /// The connection failed, or what answered was no Session Agent: `status` is of its
+    /// The connection failed, or something other than a Session Agent answered: `status` is of its
     /// answer. Nobody knows whether the operation ran.
     Unreached {
         operation: String,
@@ -155,7 +155,7 @@ pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
         None => Error::Unreached {
             operation: operation.to_owned(),
             message: format!(
-                "`{operation}` was answered with status {status} by something that is no Session Agent: {}",
+                "`{operation}` was answered with status {status} by something that is not a Session Agent: {}",
                 shown(text)
             ),
             status: Some(status),

@@ -276,7 +276,7 @@ impl OrderTask<'_> {
                     has_applied = true;
                 }
             }
-            // Nothing to do is no step.
+            // If there is nothing to do, no step is taken.
             let idles = model.is_none() && now.block.is_none() && now.due_at.is_none();
             if !idles || self.next.is_some() {
                 write_consolidation(db, &self.state_after(&now, host.now_ms()))?;

@@ -68,7 +68,7 @@ impl FromRow<'_> for Mark {
             copied_seq: row.integer(2)?,
             newest_seq: row.find_integer(3).unwrap_or(0),
             newest_at: row.find_integer(4).unwrap_or(0),
-            // What is said of failures is no reason not to look.
+            // A failure's note that can't be read does not keep the agent from looking.
             failure: row
                 .find_text(5)
                 .and_then(|failure| json::decode(failure).ok()),

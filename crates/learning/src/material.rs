@@ -129,7 +129,7 @@ fn load_event(
                 text = written.trim().to_owned();
             }
             match message.filter(|_| text.is_empty()) {
-                // What a file is called, and what data holds, is no word of the user's.
+                // A file's name and the content of data are not the user's words.
                 Some(_) => (Origin::Import, USER_CHARS),
                 None => (Origin::User, USER_CHARS),
             }

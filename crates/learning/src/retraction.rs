@@ -136,7 +136,7 @@ mod tests {
                 "Hi! Please forget what I said about Rex; I made it up.",
                 true,
             ),
-            // This may be about something else, or is no retraction.
+            // This may be about something else, or not a retraction.
             ("Forget what I said about the recipe for my dog.", false),
             ("Forget the dog.", false),
             ("I have no dog any more.", false),

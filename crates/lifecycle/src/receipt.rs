@@ -106,7 +106,7 @@ impl Issuer<'_> {
 impl Receipt {
     /// The names of an object's fields are sorted, since `Value` keeps them so.
     fn compute_digest(&self) -> Result<String> {
-        let unread = |_| Error::storage("a receipt is no JSON");
+        let unread = |_| Error::storage("a receipt is not JSON");
         let mut digested = json::decode_tree(&json::encode(self)?).map_err(unread)?;
         if let Some(fields) = digested.as_object_mut() {
             fields.remove("digest");

@@ -195,7 +195,7 @@ pub fn write_here(
 }
 
 /// Whether the write changes nothing. Where the text comes from is compared only if the writer
-/// says it: to say the same again is no news.
+/// says it: a fact that is said again is not new.
 fn is_same(before: &Entry, entry: &Entry, writer: MemoryWriter<'_>) -> bool {
     before.title == entry.title
         && before.content == entry.content

@@ -108,7 +108,7 @@ impl<'a> ErasingDatabase<'a> {
 
     /// What was erased. The words of deleted rows are in the indexes until these are merged
     /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
-    /// others say, so it is no part of the purge's transaction.
+    /// others say, so it is not part of the purge's transaction.
     ///
     /// A purge that erased nothing may repeat one whose object died before pages were
     /// cleared.

@@ -17,7 +17,7 @@ backup: writes the agent's file to the Worker's bucket BACKUP_BUCKET, and keeps 
 restore: imports a backup into an empty agent: the one with this key, or the agent's newest.
 verify: checks what the agent stores, changes nothing, and prints what is wrong, if anything is.`;
 
-/** Asked for what is no agent's own. It stays unused: these operations write nothing in it. */
+/** Asked for data that belongs to no agent. It stays unused: these operations write nothing in it. */
 const ASKED = "operator";
 
 const OPTIONS = {

@@ -87,7 +87,7 @@ export class Connection {
     }
     if (typeof answer?.value === "string") return answer.value;
     const { error, status } = answer ?? {};
-    if (typeof error?.code !== "string") throw lost(operation, new Error("what answered is no Session Agent"));
+    if (typeof error?.code !== "string") throw lost(operation, new Error("something other than a Session Agent answered"));
     // A Worker from before traces refuses their options, and nothing has run. A trace is worth no call.
     if (traced.traceparent !== undefined && error.code === "invalid_request" && error.details?.field === "options") {
       this.#target.giveUpTraces();
@@ -179,7 +179,7 @@ async function refusal(response: Response, operation: string, signal: AbortSigna
     return errorFrom(error, { status: response.status, operation });
   }
   const shown = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
-  const message = `\`${operation}\` was answered with status ${response.status} by something that is no Session Agent: ${shown || "(nothing)"}`;
+  const message = `\`${operation}\` was answered with status ${response.status} by something that is not a Session Agent: ${shown || "(nothing)"}`;
   return new NetworkError(message, { status: response.status, operation });
 }
 

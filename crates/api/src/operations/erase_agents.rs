@@ -160,7 +160,7 @@ impl AgentErasure<'_> {
                 Ok(destroyed) => {
                     let told = json::encode(&destroyed)?;
                     let told = json::decode_tree(&told);
-                    let told = told.map_err(|_| Error::storage("a receipt is no JSON"))?;
+                    let told = told.map_err(|_| Error::storage("a receipt is not JSON"))?;
                     let name = self.agent.name.to_owned();
                     let is_home = self
                         .receipt

@@ -127,7 +127,7 @@ impl StoredTrace {
         }
     }
 
-    /// `None`: what was stored is no trace.
+    /// `None`: the stored text is not a trace.
     pub fn find_trace(&self) -> Option<Trace> {
         let stored = parse_parent(Some(&self.traceparent), self.tracestate.as_deref())?;
         Some(Trace {

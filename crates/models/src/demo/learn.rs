@@ -78,7 +78,7 @@ fn text(object: &Value, field: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// The sentences of a text that are no questions, without their ends.
+/// The sentences of a text that are not questions, without their ends.
 fn told(text: &str) -> impl Iterator<Item = &str> {
     claims(text)
         .into_iter()

@@ -240,7 +240,7 @@ export class HookedObject {
     return `own:${named.replaceAll(/[^\x21-\x7e]/g, "-").slice(0, 200) || "model"}`;
   }
 
-  /** `AGENT_DEFAULTS` with what the class adds. A text that is no JSON stays as it is, so that the core says so. */
+  /** `AGENT_DEFAULTS` with what the class adds. A text that is not JSON stays as it is, so that the core says so. */
   #merged(tools: object[], blocks: object[]): string | undefined {
     const variable: string | undefined = this.#env.AGENT_DEFAULTS || undefined;
     let [file, given, older]: [any, any, any] = [{}, {}, undefined];

@@ -216,7 +216,7 @@ class EventWriter {
         this.#streamed.add(part.id);
         return this.#call(part.id, { arguments: part.delta });
       case "tool-call": {
-        // What a provider runs itself is no call of ours.
+        // Calls that a provider runs itself are not ours.
         if (part.providerExecuted) return "";
         this.#parts.push({ type: "tool-call", ...optionsOf(part) });
         if (this.#streamed.has(part.toolCallId)) return "";
