@@ -1,8 +1,8 @@
 //! A filter by metadata and tags: `where` of the operations that list and search.
 //!
-//! The rule this file protects: nothing that a caller wrote becomes SQL or the path of a
-//! field. The statements are made of constants. What is asked for stands in one bound value,
-//! and keys are compared as texts.
+//! The rule this file protects: nothing that a caller wrote becomes SQL or the path of a field. The
+//! statements are made of constants. The filter stands in one bound value, and keys are compared as
+//! texts.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
@@ -191,7 +191,7 @@ impl MetadataTest {
     }
 }
 
-/// Where a row keeps what the filter tests. SQL: the arguments of `json_each`.
+/// The places of a row that the filter tests. SQL: the arguments of `json_each`.
 pub struct FilteredColumns {
     metadata: String,
     tags: String,

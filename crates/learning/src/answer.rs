@@ -80,7 +80,7 @@ pub struct WantedChange {
     pub by: Option<String>,
 }
 
-/// What a model answered.
+/// The answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadAnswer {
     pub changes: Vec<WantedChange>,

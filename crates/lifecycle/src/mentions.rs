@@ -24,7 +24,7 @@ pub const MAX_QUERY_CHARS: usize = 200;
 const MAX_ROWS: i64 = 20_000;
 const MAX_BYTES: i64 = 8 << 20;
 
-/// What to find.
+/// The thing to find.
 pub enum Wanted<'a> {
     /// Texts that hold this text, whether its letters are large or small.
     Text(&'a str),

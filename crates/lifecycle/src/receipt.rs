@@ -60,7 +60,7 @@ pub struct ErasedNames {
     pub homes: Vec<String>,
 }
 
-/// Who writes a receipt.
+/// The writer of a receipt.
 pub struct Issuer<'a> {
     pub agent: &'a str,
     pub host: &'a dyn Host,

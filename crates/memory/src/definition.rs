@@ -28,7 +28,7 @@ pub enum WhenChanged {
 }
 
 impl WhenChanged {
-    /// What holds where a definition does not say.
+    /// The value that holds if a definition does not say one.
     fn default_of(source: Option<&BlockSource>) -> Self {
         match source.is_some_and(BlockSource::is_agent) {
             true => Self::Remind,

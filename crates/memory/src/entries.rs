@@ -194,8 +194,8 @@ pub fn write_here(
     })
 }
 
-/// Whether the write changes nothing. Where the text comes from is compared only if the writer
-/// says it: a fact that is said again is not new.
+/// Whether the write changes nothing. The source of the text is compared only if the writer says
+/// it: a fact that is said again is not new.
 fn is_same(before: &Entry, entry: &Entry, writer: MemoryWriter<'_>) -> bool {
     before.title == entry.title
         && before.content == entry.content

@@ -1,4 +1,4 @@
-//! What a search of entries finds: the entries that hold, and those that hold no longer.
+//! The result of a search of entries: the entries that hold, and those that hold no longer.
 
 use serde::{Deserialize, Serialize};
 

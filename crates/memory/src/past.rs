@@ -148,7 +148,7 @@ fn insert_row(
     })
 }
 
-/// What became of an entry or a document that was to be deleted.
+/// The outcome for an entry or a document that was to be deleted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -118,7 +118,7 @@ pub enum AnswerPart {
         name: String,
         arguments: String,
     },
-    /// What the provider wants back with this step, as a JSON object: see
+    /// The data that the provider wants back with this step, as a JSON object: see
     /// [`Kept`](log::note::Kept). Comes at most once, after the calls.
     Kept(String),
     Usage(TokenUsage),

@@ -77,7 +77,7 @@ pub struct NewCallback<'a> {
     pub session_id: &'a str,
     /// The last message of the turn that is over; "": the call tells of a change of memory.
     pub message_id: &'a str,
-    /// What is told, as JSON.
+    /// The content of the call, as JSON.
     pub report: String,
 }
 

@@ -17,7 +17,7 @@ pub const IDLE_MS: i64 = 600_000;
 /// Nobody but a caller of `learn` looks: no alarm ever comes to this time.
 pub const NEVER_MS: i64 = MAX_INTEGER;
 
-/// What asks for a look.
+/// The reason for a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// A turn has ended.

@@ -27,7 +27,7 @@ pub struct RetentionProgress {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetentionRun {
-    /// What is old is decided at this time, for the whole run.
+    /// The age of texts is measured from this time, for the whole run.
     pub started_at: i64,
     pub place: RunPlace,
     pub steps: i64,
@@ -40,7 +40,7 @@ pub struct RetentionRun {
     pub is_finishing: bool,
 }
 
-/// Where a run goes on: the agent's own memory first, then session after session.
+/// The place where a run goes on: the agent's own memory first, then session after session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunPlace {

@@ -71,7 +71,7 @@ impl Operation for EraseAgents {
 /// The work of one request.
 struct AgentErasure<'a> {
     agent: &'a Agent<'a>,
-    /// What was destroyed, in these requests and in those before.
+    /// The counts of what was destroyed, in these requests and in those before.
     receipt: Receipt,
     agents: Vec<Value>,
     failed: Vec<String>,

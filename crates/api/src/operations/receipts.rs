@@ -66,7 +66,7 @@ impl ItemGone {
         }
     }
 
-    /// What a deletion without `purge` leaves, and until when.
+    /// The texts that a deletion without `purge` leaves, and until when.
     pub fn deleted(mut item: ItemDeleted, until: Option<i64>) -> Result<Reply> {
         if item.versions_kept.is_some() {
             item.versions_until = item.versions_until.or(until);

@@ -1,4 +1,4 @@
-//! What became of turns: when they ran, what they were made of, and why they failed.
+//! The records of turns: when they ran, what they were made of, and why they failed.
 
 use serde::{Deserialize, Serialize};
 

@@ -75,7 +75,7 @@ pub struct ImportedAgent {
     pub tools_without_headers: Vec<String>,
 }
 
-/// What becomes of the next line.
+/// The treatment of the next line.
 enum AgentImportState {
     Empty,
     /// The agent's own lines are written.
@@ -101,8 +101,8 @@ pub struct AgentImport<'a> {
     tools: usize,
     servers: usize,
     proposals: usize,
-    /// What this import has written under [`RESTORING`], until all of the agent's own lines
-    /// are there.
+    /// The mark that this import has written under [`RESTORING`], until all of the agent's own
+    /// lines are there.
     mark: Option<String>,
     /// Whether the agent's sessions are known to be those of the file.
     sessions_are_known: bool,
@@ -512,8 +512,8 @@ impl FileImport for AgentImport<'_> {
         self.lines.kept_bytes()
     }
 
-    /// Deletes the rows of the session that has begun, and the agent's own rows if not all of
-    /// their lines came. What is whole stays.
+    /// Deletes the rows of the session that has begun, and the agent's own rows if not all of their
+    /// lines came. Whole sessions stay.
     fn give_up(&mut self, db: &dyn Database) -> Result<()> {
         if let Some(mark) = self.mark.take() {
             mark::take_back(db, &mark)?;

@@ -1,4 +1,4 @@
-//! What a check finds: a code, and where the damaged row stands. Never what it holds.
+//! A finding of a check: a code, and the place of the damaged row. Never the row's content.
 
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,7 @@ impl FindingCode {
     }
 }
 
-/// Where a damaged row stands: by the ids that name it.
+/// The place of a damaged row: the ids that name it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
