@@ -257,7 +257,7 @@ class Page {
     return `| \`${name}\`${isRequired ? "" : " (optional)"} | ${this.#type(schema)} | ${meaning} |`;
   }
 
-  /** What values of a schema are, in words. */
+  /** The values of a schema, in words. */
   #type(schema) {
     if (schema === true || schema === undefined) return "any JSON";
     if (schema.$ref) return this.#reference(schema.$ref.split("/").at(-1));

@@ -55,7 +55,7 @@ export function hashOf(route: Route): string {
   return `#/${pieces.map(encoded).join("/")}${queryOf(route)}`;
 }
 
-/** What of the view is shown first. */
+/** The part of the view that is shown first. */
 function queryOf(route: Route): string {
   if (route.view === "session" && route.at !== undefined) return `?at=${encoded(route.at)}`;
   if (route.view === "memory" && route.entry !== undefined) return `?entry=${encoded(route.entry)}`;

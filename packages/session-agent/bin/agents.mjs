@@ -84,7 +84,7 @@ async function erase(agent, prefix, { confirm, home: homes }, print) {
     agents.forEach(print);
     for (const name of homesLeft) left.add(name);
     for (const { agent: name } of agents) left.delete(name);
-    // Who gave no answer is asked again, as long as others go.
+    // An agent that gave no answer is asked again, as long as others go.
     const isStuck = agents.length === 0 && failed.length > 0;
     if (isStuck || (!more && failed.length === 0)) {
       print({ receipt: next, ...(left.size > 0 && { homesLeft: [...left] }) });

@@ -1,5 +1,5 @@
-// What a call may fail with: a class for each code of the API, and one for an agent that
-// could not be reached.
+// The errors of a call: a class for each code of the API, and one for an agent that could not be
+// reached.
 
 import type { ErrorCode } from "./operations.js";
 

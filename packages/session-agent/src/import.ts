@@ -44,7 +44,7 @@ export interface SessionReport {
   known: number;
   /** How many summaries were written, or would be. */
   compactions: number;
-  /** What was left out, and why. */
+  /** The items that were left out, with the reasons. */
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
@@ -70,13 +70,13 @@ export interface FactsOptions extends ImportOptions {
 export interface FactsReport {
   dryRun: boolean;
   block: BlockReport;
-  /** What was left out, and why. */
+  /** The items that were left out, with the reasons. */
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
-/** What is written into a session: its messages, each with the one that it follows. */
+/** The messages to write into a session, each with the one that it follows. */
 interface MessagesPlan extends Omit<SessionPlan, "id"> {
-  /** Where the conversation ended, if not with the last message. */
+  /** The end of the conversation, if it is not the last message. */
   leafId?: string;
 }
 

@@ -1,6 +1,6 @@
-// What ChatGPT, LangChain, mem0 and Zep export, as messages, items and entries. These
-// functions read and write nothing. Their shapes are strangers': each is looked at before it
-// is used, and what can't be taken is named with a reason.
+// Reads exports of ChatGPT, LangChain, mem0 and Zep as messages, items and entries. These functions
+// read and write nothing. Their shapes are strangers': each is looked at before it is used, and
+// what can't be taken is named with a reason.
 
 import type { BlockPlan, Checked, SessionPlan } from "./import_tables.js";
 
@@ -252,7 +252,7 @@ function parsed(text: string, name: string): unknown {
 
 const SHOWN_FIELDS = 5;
 
-/** What a value is, and which function takes it. It does not say the value itself. */
+/** The kind of a value, and the function that takes it. It does not say the value itself. */
 export function described(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";

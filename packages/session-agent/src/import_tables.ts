@@ -111,7 +111,7 @@ function addMessage(
 ): void {
   const skip = (reason: string): void => {
     session.skipped.push({ id: row.id, reason });
-    // What followed it follows what it followed.
+    // Its followers now follow the row that it followed.
     session.parents.set(row.id, ancestor(row.parent_id, session));
   };
   if (row.type !== undefined && row.type !== "message") return skip(`It is of the type \`${row.type}\`.`);

@@ -1,5 +1,5 @@
-// Where an agent is: behind a service binding, in a namespace of objects, or at a URL.
-// Each kind gives the same ways in: `fetch`, and `request` where there is Workers RPC.
+// The way to an agent: a service binding, a namespace of objects, or a URL. Each kind gives the
+// same ways in: `fetch`, and `request` where there is Workers RPC.
 
 import type { ObjectRpcOptions, RpcAnswer, RpcOptions, Target } from "./bindings.js";
 import type { AgentOptions } from "./options.js";

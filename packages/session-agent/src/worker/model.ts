@@ -12,7 +12,7 @@ export interface LanguageModelLike {
   doStream(options: any): PromiseLike<any>;
 }
 
-/** What the core asks for. */
+/** The request of the core. */
 export interface AskedModel {
   model: string;
   messages: ChatMessage[];
@@ -41,8 +41,8 @@ export function isLanguageModel(value: unknown): value is LanguageModelLike {
 }
 
 /**
- * What a provider wants back with an answer: its parts in order, with its signatures and ids.
- * The core stores this with the answer, and gives it back to the model that gave it.
+ * The data that a provider wants back with an answer: its parts in order, with its signatures and
+ * ids. The core stores this with the answer, and gives it back to the model that gave it.
  */
 interface Kept {
   parts: KeptPart[];
@@ -272,7 +272,7 @@ class EventWriter {
     return begins;
   }
 
-  /** What the provider wants back. An answer of words alone needs nothing. */
+  /** The data that the provider wants back. An answer of words alone needs none. */
   #kept(): { kept?: Kept } {
     const isPlain = ({ type, providerOptions }: KeptPart): boolean =>
       type !== "reasoning" && providerOptions === undefined;

@@ -7,7 +7,7 @@ const SCHEMA = Symbol.for("vercel.ai.schema");
 const DRAFT = "draft-07";
 
 export interface InputSchema {
-  /** What the model is shown. */
+  /** The schema that the model is shown. */
   json: object;
   /** The checked input; throws a sentence for the model. */
   check(input: unknown): Promise<unknown>;
