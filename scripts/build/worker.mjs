@@ -22,7 +22,7 @@ import { bundlePackaged } from "./package.mjs";
 const TARGET = "wasm32-unknown-unknown";
 const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
 
-/** What bindgen writes, where shim.mjs looks for it. Goes when the build is done. */
+/** The files that bindgen writes, in the place where shim.mjs looks for them. Goes when the build is done. */
 const STAGE = join(BUILD, "stage");
 
 // What rustc uses for this target, and the exceptions that bindgen catches with.

@@ -1,4 +1,4 @@
-// What a run says of its failures, for the end of a longer log: there they are found.
+// The failures of a run, for the end of a longer log: there they are found.
 //
 //   node scripts/test/failures.mjs FILE     FILE: what `npm test`, or another check, said
 

@@ -110,7 +110,7 @@ fn parse_json(json: JsValue) -> Result<Option<JsString>> {
     if !text.unchecked_ref::<Text>().is_well_formed() {
         return Err(Error::invalid(
             "json",
-            "`json` holds half of a surrogate pair, which is no text.",
+            "`json` holds half of a surrogate pair, so it is not a valid text.",
         ));
     }
     Ok(Some(text))

@@ -95,7 +95,7 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `caller` may ask the directory of agents, which is no operation of one agent.
+/// Checks that `caller` may ask the directory of agents, which is not an operation of one agent.
 pub fn permit_directory(caller: &Caller) -> Result<()> {
     match caller {
         Caller::Owner => Ok(()),

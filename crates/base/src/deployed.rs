@@ -15,7 +15,7 @@ use crate::json::RawValue;
 pub struct DeployedProblem {
     /// The variable or the file that holds it.
     pub source: String,
-    /// Where it stands there, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
+    /// The place in it, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
     pub field: String,
     pub message: String,
 }

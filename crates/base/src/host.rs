@@ -1,4 +1,4 @@
-//! The interface to the clock and to randomness. Nothing else in the core asks for the
+//! The interface to the clock and to randomness. No other code of the districts asks for the
 //! time or for a random byte, so that a test can set both.
 
 pub trait Host {

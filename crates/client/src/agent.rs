@@ -58,7 +58,7 @@ impl<W: Wire> Agent<W> {
         self
     }
 
-    /// What is tried again, and when.
+    /// Sets which calls are tried again, and when.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;

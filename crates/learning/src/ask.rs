@@ -30,7 +30,7 @@ pub struct LearnedAnswer {
     pub model: String,
 }
 
-/// Sends the request. What it spent counts for the agent, whatever becomes of the answer.
+/// Sends the request. Its tokens count for the agent, whatever becomes of the answer.
 pub async fn ask(
     memory: &Memory<'_>,
     config: &Config,

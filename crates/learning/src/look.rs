@@ -34,7 +34,7 @@ use store::learn_settings::{LearnAfter, LearnSettings};
 /// How many keys are tried for a fact whose key is taken.
 const MAX_KEYS: usize = 50;
 
-/// What a look did.
+/// The result of a look.
 #[derive(Debug, Default)]
 pub struct Looked {
     /// How many events it was about.

@@ -148,19 +148,19 @@ fn insert_row(
     })
 }
 
-/// What became of an entry or a document that was to be deleted.
+/// The outcome for an entry or a document that was to be deleted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ItemDeleted {
     /// `false`: there was none.
     pub deleted: bool,
-    /// How many of its earlier texts `getBlockVersions` still shows, so that it can be
+    /// The number of its earlier texts that `getBlockVersions` still shows, so that it can be
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
-    /// When `retention` takes them, in milliseconds since the epoch. Absent: no rule does, and
-    /// they stay until a purge.
+    /// The time when `retention` takes them, in milliseconds since the epoch. Absent: no rule takes
+    /// them, and they stay until a purge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_until: Option<i64>,
 }

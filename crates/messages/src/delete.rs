@@ -50,8 +50,8 @@ pub fn delete_messages(
     })
 }
 
-/// Messages of a session, with all their events as they read now. Whatever joins or parts
-/// runs afterwards, a caller means these events.
+/// Messages of a session, with all their events as they read now. A caller means these events,
+/// whatever joins or parts runs afterwards.
 #[derive(Default)]
 pub struct FoundMessages {
     count: usize,

@@ -90,7 +90,7 @@ pub async fn open<'a>(
     }
 }
 
-/// What is known of a call whose answer is taken as a whole, even if the answer fails.
+/// The facts about a call whose answer is taken as a whole, known even if the answer fails.
 #[derive(Default)]
 pub struct CompletedCall {
     /// The tokens that the provider reports.

@@ -37,7 +37,7 @@ pub enum Provider {
     /// OpenAI, or any server with a compatible API.
     OpenAi,
     Anthropic,
-    /// A class that extends this one, whose method answers. It is no format of an input.
+    /// A class that extends this one, whose method answers. An input has no format of this name.
     #[serde(skip)]
     Own,
 }

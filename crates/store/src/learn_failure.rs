@@ -19,7 +19,7 @@ pub struct LearnFailure {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: u32,
     /// How many of them failed because the model's answer was not what it was asked for.
     #[serde(default)]

@@ -576,7 +576,7 @@ fn in_another_language_a_denial_counts_and_all_else_that_ends_a_fact_waits() {
         let found = alice.ok("searchContext", json!({"label": "facts", "query": "Hund"}));
         assert_eq!(found["results"], json!([]), "{said}");
     }
-    // A fact is no evidence for its denial, nor the other way round.
+    // A fact is not evidence for its denial, nor the other way round.
     let alice = Alice::trusting();
     alice.say(&["Ich bin nicht allergisch gegen Nüsse."]);
     alice.model_proposes(json!([adds("a", "Ich bin allergisch gegen Nüsse.", "e1")]));

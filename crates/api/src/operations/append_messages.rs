@@ -45,7 +45,7 @@ pub struct AppendMessages {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct AppendedMessages {
-    /// What became of each message, in the order of the request.
+    /// The outcome of each message, in the order of the request.
     messages: Vec<AppendedEvent>,
     leaf_id: Option<String>,
 }

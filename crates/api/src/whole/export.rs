@@ -307,7 +307,7 @@ impl AgentExport {
 }
 
 impl PagedFile for AgentExport {
-    /// The next lines. What stands before the sessions never shares a page with them.
+    /// The next lines. The lines before the sessions never share a page with them.
     fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
         if matches!(self.section, AgentSection::Over) {
             return Ok(None);

@@ -56,7 +56,7 @@ pub struct RunningTurns {
     pub callbacks: CallbacksUnderWay,
     /// The look at what was said that is under way.
     pub learning: LearningTracker,
-    /// What is known of pages that purges left texts in.
+    /// The knowledge of pages in which purges left texts.
     pub pages: PageClearing,
     /// The restore of a backup that is under way.
     pub restores: RestoreTracker,

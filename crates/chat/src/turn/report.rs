@@ -69,7 +69,7 @@ pub struct TurnReport {
     pub spent: TurnSpending,
     #[serde(default)]
     pub finish_reason: TurnFinish,
-    /// How often the model was asked.
+    /// The number of requests to the model.
     #[serde(default)]
     pub steps: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]

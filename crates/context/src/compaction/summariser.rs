@@ -95,7 +95,7 @@ impl Summariser for ModelSummariser<'_> {
     }
 }
 
-/// Who writes the summary.
+/// The writer of the summary.
 enum SummaryWriter<'a> {
     Model(ModelChoice),
     Service(&'a str),

@@ -381,7 +381,7 @@ impl<'a> KeptMemory<'a> {
         Ok(find_value::<Option<i64>>(self.db, sql, &params)?.flatten())
     }
 
-    /// What deleted entries and documents left. The index leads to the oldest deletions; a
+    /// The remains of deleted entries and documents. The index leads to the oldest deletions; a
     /// block remembers 1,000 at most.
     fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
         let sql = "SELECT key, version, written_at, 1

@@ -25,7 +25,7 @@ pub struct KeptSession {
     own: Retention,
 }
 
-/// What LangGraph's saver keeps in a session, as it says in the session's metadata.
+/// The content that LangGraph's saver keeps in a session, as it says in the session's metadata.
 pub enum ThreadPart {
     /// The checkpoints of one namespace.
     Checkpoints(Thread),
@@ -135,7 +135,7 @@ fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
     Ok(waits.is_some() || find_open_turn(db, id)?.is_some())
 }
 
-/// What became of a session that may be idle.
+/// The outcome for a session that may be idle.
 pub enum IdleSession {
     /// The session stays.
     Stays,

@@ -23,7 +23,7 @@ pub enum LeftOut {
     Prompt,
     /// The servers of tools, in the file of a whole agent.
     Servers,
-    /// What models proposed to change in memory, in the file of a whole agent.
+    /// The changes of memory that models proposed, in the file of a whole agent.
     Proposals,
 }
 

@@ -1,5 +1,5 @@
-//! Who is called: a service binding, or an address that the operator allows. The service that
-//! writes summaries is checked here, too: a file may name one as a request may.
+//! The receiver of a call: a service binding, or an address that the operator allows. The service
+//! that writes summaries is checked here, too: a file may name one as a request may.
 
 use crate::address::tool_address::check_url;
 use base::error::{Error, Result};

@@ -32,7 +32,7 @@ enum What {
     Tour,
     /// A session's file, sent to another agent while it comes.
     Copy { to: String },
-    /// What is wrong with a file that is no file.
+    /// The fault of an import whose file can't be read.
     Import { file: String },
 }
 
