@@ -248,11 +248,17 @@ impl Compactor<'_> {
         let room = overlay_writes::check_room(self.db, task.session_id);
         let mut used = UsageIncrease::default();
         let summary = match room {
-            Ok(()) => self.summarise(task, &units, &plan, &mut used).await,
+            Ok(()) => self.summarise(task, &units, &plan, seen, &mut used).await,
             Err(error) => Err(error),
         };
         let summary = match summary {
-            Ok(summary) => summary,
+            Ok(Some(summary)) => summary,
+            Ok(None) => {
+                self.count_now(task.session_id, &mut used)?;
+                outcome.reason = CompactionReason::ChangedMeanwhile;
+                outcome.tokens_after = before;
+                return Ok(outcome);
+            }
             Err(error) => {
                 outcome.reason = CompactionReason::SummariserFailed;
                 outcome.tokens_after = before;
@@ -295,18 +301,23 @@ impl Compactor<'_> {
         Ok(outcome)
     }
 
-    /// Makes one request per part, with the summary of the parts before.
+    /// Makes one request per part, with the summary of the parts before. `None`: an event was
+    /// changed during a request, so the places of the other parts hold no more.
     async fn summarise(
         &self,
         task: &CompactionTask<'_>,
         units: &[PathUnit],
         plan: &CompactionPlan,
+        seen: LogState,
         used: &mut UsageIncrease,
-    ) -> Result<String> {
+    ) -> Result<Option<String>> {
         let mut summary = plan.previous.clone();
         for (index, part) in plan.parts.iter().enumerate() {
             if index > 0 {
                 self.count_now(task.session_id, used)?;
+                if LogState::load(self.db, task.session_id)? != seen {
+                    return Ok(None);
+                }
             }
             let Some(part) = units.get(part.clone()) else {
                 continue;
@@ -330,6 +341,9 @@ impl Compactor<'_> {
                 if refusal.is_none() || tries == MAX_TRIES {
                     break answer;
                 }
+                if LogState::load(self.db, task.session_id)? != seen {
+                    return Ok(None);
+                }
                 let half = conversation.chars().count() as i64 / 2;
                 cut(&mut conversation, half);
             };
@@ -342,7 +356,8 @@ impl Compactor<'_> {
             }
             summary = Some(check(&answer.summary?)?);
         }
-        summary.ok_or_else(|| Error::storage("a compaction of nothing"))
+        let summary = summary.ok_or_else(|| Error::storage("a compaction of nothing"))?;
+        Ok(Some(summary))
     }
 
     fn render_part(&self, session_id: &Id, part: &[PathUnit]) -> Result<String> {
