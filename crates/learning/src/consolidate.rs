@@ -447,6 +447,7 @@ impl OrderTask<'_> {
             reason: parts.judgement.waits.map(str::to_owned),
             made_for: parts.made_for,
             version: None,
+            outdated: false,
             before: None,
         }
     }

@@ -364,6 +364,7 @@ impl LookTask<'_> {
             reason: waits.map(str::to_owned),
             made_for: standing.map_or(0, |(_, version)| version),
             version: None,
+            outdated: false,
             before: None,
         }))
     }

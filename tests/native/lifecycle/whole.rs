@@ -487,3 +487,44 @@ fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
     assert_eq!(bob.import_agent(&file).unwrap().imported, 1);
     assert!(bob.export_agent() == alice.export_agent());
 }
+
+#[test]
+fn an_export_that_broke_off_within_a_session_leaves_out_what_came_since() {
+    let alice = small();
+    let text = "x".repeat(60_000);
+    let events: Vec<Value> = (0..40)
+        .map(|_| json!({"action": "user_message", "content": text}))
+        .collect();
+    for batch in events.chunks(10) {
+        alice.ok("appendEvents", json!({"sessionId": "s", "events": batch}));
+    }
+    let whole = alice.export_agent();
+    let (mut cursors, mut at) = (Vec::new(), 0);
+    for line in whole.split_inclusive('\n') {
+        at += line.len();
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["type"] == "cursor" {
+            cursors.push((at, line["after"].as_str().unwrap().to_owned()));
+        }
+    }
+    // The last one stands behind the session.
+    cursors.pop();
+    assert!(!cursors.is_empty());
+    // An event that is deleted again leaves a change, and another one is chosen as the leaf.
+    let gone = alice.say(&["gone"]);
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": gone}));
+    let newer = alice.say(&["newer", "newest"]);
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": newer[0]}));
+    for (at, after) in cursors {
+        let rest = alice.agent_pages(Some(&after)).unwrap().concat();
+        let file = format!("{}{rest}", &whole[..at]);
+        assert!(file == whole, "after {after}");
+        let bob = Alice::default();
+        assert_eq!(
+            bob.import_agent(&file).unwrap().imported,
+            1,
+            "after {after}"
+        );
+        assert_eq!(bob.import_agent(&file).unwrap().skipped, 1, "after {after}");
+    }
+}

@@ -330,6 +330,10 @@ pub struct MemoryChange {
     /// The entry that it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Whether the entry was deleted and its versions were forgotten since, so that a later
+    /// text has one of their numbers. Such a change is neither applied nor taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outdated: Option<bool>,
     /// The reason why the change waits, or why it was not taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

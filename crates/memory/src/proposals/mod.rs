@@ -4,11 +4,13 @@
 //! the whole proposal back.
 //!
 //! The rule this file protects: a change names the version that it was made for. It is
-//! never applied to, nor taken back from, a text that somebody has written since.
+//! never applied to, nor taken back from, a text that somebody has written since. Where
+//! numbers of versions are forgotten, and may be given again, `outdated.rs` says so.
 
 pub mod apply;
 pub mod decide;
 pub mod erase;
+pub mod outdated;
 pub mod revert;
 pub mod rows;
 
@@ -164,6 +166,10 @@ pub struct MemoryChange {
     /// The version that it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
+    /// Whether the entry was deleted and its versions were forgotten since, so that a later
+    /// text has one of their numbers. Such a change is neither applied nor taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outdated: bool,
     /// The text that the change is about, as it stands now. Shown while the change waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<StandingText>,
