@@ -363,7 +363,7 @@ impl ImportWriter {
             };
             rows.push(
                 pending
-                    .to_row(cut.as_ref(), parent_seq, newest_seq)
+                    .draft(cut.as_ref(), parent_seq, newest_seq)
                     .fit("event")
                     .map_err(here)?,
             );
