@@ -303,7 +303,7 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
         Code::MessageNotFound,
         format!("`{field}` names no event of this session. Leave it out to follow the leaf, or give `null` for a root."),
     )
-    .with("field", field)
+    .with_field(field)
     .with("id", id.as_str())
 }
 

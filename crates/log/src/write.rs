@@ -60,7 +60,7 @@ impl<'a> RowDraft<'a> {
         let total = self.sent_bytes();
         if total > MAX_EVENT_BYTES {
             return Err(
-                Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with("field", field),
+                Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with_field(field),
             );
         }
         let mut text = "";

@@ -156,7 +156,7 @@ pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
             Code::RateLimited,
             "Too many calls of this agent are under way. Try again when some have ended.",
         )
-        .with("retryAfter", 5),
+        .with_retry_after(5),
         CallFailure::RemoteOnly { .. } => missing_setting(
             Setting::Ai,
             "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
@@ -214,8 +214,8 @@ impl Backoff {
     /// Waits if another try may help; else returns the error.
     pub async fn wait(&mut self, outbound: &dyn Outbound, refusal: Refusal) -> Result<()> {
         self.tries += 1;
-        let asked = refusal.error.details.get("retryAfter");
-        let asked_ms = asked.and_then(|seconds| seconds.as_i64()?.checked_mul(1000));
+        let asked = refusal.error.retry_after_s;
+        let asked_ms = asked.and_then(|seconds| seconds.checked_mul(1000));
         let pause_ms = asked_ms.unwrap_or(FIRST_PAUSE_MS << (self.tries - 1));
         if !refusal.is_overload || self.tries >= MAX_TRIES || pause_ms > MAX_PAUSE_MS {
             return Err(refusal.error);

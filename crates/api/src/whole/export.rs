@@ -392,7 +392,7 @@ mod tests {
             "1.2..4.s",
         ] {
             assert_eq!(
-                AgentCursor::parse(bad).unwrap_err().details["field"],
+                AgentCursor::parse(bad).unwrap_err().details()["field"],
                 "after"
             );
         }
