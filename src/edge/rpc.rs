@@ -209,7 +209,7 @@ pub fn to_thrown(error: &Error) -> JsValue {
     let thrown = js_sys::Error::new(&error.message);
     let fields = json!({
         "code": error.code.name(),
-        "details": error.details,
+        "details": error.details(),
         "status": error.code.status(),
     });
     // The text is JSON, so parsing it never fails.

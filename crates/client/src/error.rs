@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Code, Object};
+use crate::{Code, Object, read_json};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -194,7 +194,7 @@ fn origin(address: &str) -> Option<String> {
 }
 
 fn refusal(text: &str) -> Option<Said> {
-    serde_json::from_str::<Refused>(text)
+    read_json::<Refused>(text.as_bytes())
         .ok()
         .map(|refused| refused.error)
 }

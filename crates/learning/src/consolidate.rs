@@ -160,8 +160,8 @@ async fn step_once(
 }
 
 fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
-    let block = block_of(memory, label).map_err(|error| match error.details.get("field") {
-        Some(_) => error.with("field", "profile"),
+    let block = block_of(memory, label).map_err(|error| match error.field {
+        Some(_) => error.with_field("profile"),
         None => error,
     })?;
     if block.kind != BlockKind::Writable {

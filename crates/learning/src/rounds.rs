@@ -82,7 +82,7 @@ fn is_busy() -> Error {
         Code::RateLimited,
         "This agent is looking at a conversation already. Try again in 5 s.",
     )
-    .with("retryAfter", 5)
+    .with_retry_after(5)
 }
 
 /// The work that is due by itself.

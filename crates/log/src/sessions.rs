@@ -183,7 +183,7 @@ pub fn create_session(
         if let Some(parent) = &new.parent_session_id
             && !session_exists(db, parent)?
         {
-            return Err(Error::session_not_found(parent.as_str()).with("field", "parentSessionId"));
+            return Err(Error::session_not_found(parent.as_str()).with_field("parentSessionId"));
         }
         let id = match &new.id {
             Some(id) if session_exists(db, id)? => return Err(already_exists(id)),
@@ -309,7 +309,7 @@ fn already_exists(id: &Id) -> Error {
         Code::AlreadyExists,
         "A session with this id exists. Leave `id` out to get a new id, or use the existing session.",
     )
-    .with("field", "id")
+    .with_field("id")
     .with("id", id.as_str())
 }
 

@@ -75,7 +75,7 @@ impl Origin {
             }
             _ => "Only who holds the Worker's secret writes as the operator. Leave `source` out.",
         };
-        Err(Error::new(Code::Forbidden, message).with("field", "source"))
+        Err(Error::new(Code::Forbidden, message).with_field("source"))
     }
 }
 

@@ -64,7 +64,7 @@ pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Resu
         Code::RateLimited,
         "Memory was erased again and again while it was read for the prompt. Try again in 1 s.",
     );
-    Err(error.with("retryAfter", 1))
+    Err(error.with_retry_after(1))
 }
 
 /// The blocks. An error if one answer can't hold them all.

@@ -326,7 +326,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                parse(text, MessageSource::Server).unwrap_err().details["field"],
+                parse(text, MessageSource::Server).unwrap_err().details()["field"],
                 field,
                 "{text}"
             );

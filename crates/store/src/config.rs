@@ -307,7 +307,7 @@ pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>
             MAX_INSTRUCTIONS_BYTES,
             bytes,
         )
-        .with("field", "systemInstructions"));
+        .with_field("systemInstructions"));
     }
     Ok(())
 }

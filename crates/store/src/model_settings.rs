@@ -230,7 +230,7 @@ mod tests {
         };
         assert!(many(MAX_PRICES).check().is_ok());
         assert_eq!(
-            many(MAX_PRICES + 1).check().unwrap_err().details["field"],
+            many(MAX_PRICES + 1).check().unwrap_err().details()["field"],
             "prices.models"
         );
     }

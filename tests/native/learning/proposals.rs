@@ -36,7 +36,7 @@ fn a_proposal_is_approved_as_a_whole_and_taken_back() {
     let error = alice
         .call("decideProposal", json!({"id": id, "reject": true}))
         .unwrap_err();
-    assert_eq!(error.details["field"], "id");
+    assert_eq!(error.details()["field"], "id");
     let reverted = alice.ok("revertProposal", json!({"id": id}));
     assert_eq!(reverted["status"], "reverted");
     assert_eq!(alice.facts(), json!({}));
@@ -96,7 +96,7 @@ fn a_text_that_was_written_since_is_neither_overwritten_nor_taken_back() {
         .call("decideProposal", json!({"id": id, "approve": true}))
         .unwrap_err();
     assert_eq!(error.code.name(), "version_conflict");
-    assert_eq!(error.details["index"], 1);
+    assert_eq!(error.details()["index"], 1);
     assert_eq!(alice.facts(), before, "all of it or nothing");
     alice.ok(
         "decideProposal",

@@ -161,7 +161,7 @@ fn a_service_that_is_not_bound_is_refused_as_in_a_request() {
         let before = bob.db.dump();
         let error = bob.import_agent(&settings(&config)).unwrap_err();
         assert_eq!(error.code.name(), "not_configured", "{setting}");
-        assert_eq!(error.details["field"], setting);
+        assert_eq!(error.details()["field"], setting);
         assert!(bob.db.dump() == before);
         assert_eq!(bob.refused("configureAgent", config), "not_configured");
     }
@@ -249,7 +249,7 @@ fn an_export_goes_on_behind_each_cursor() {
     }
     assert!(within >= 2, "cursors within the long session: {within}");
     let error = alice.agent_pages(Some("1.2...nowhere")).err().unwrap();
-    assert_eq!(error.details["field"], "after");
+    assert_eq!(error.details()["field"], "after");
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_newer_format_and_a_broken_file_are_refused_with_their_line() {
     let before = bob.db.dump();
     let error = bob.import_agent(&newer).unwrap_err();
     assert_eq!(
-        (&error.details["field"], &error.details["line"]),
+        (&error.details()["field"], &error.details()["line"]),
         (&json!("format"), &json!(1))
     );
     assert!(error.message.contains("a newer one"), "{}", error.message);
@@ -390,7 +390,7 @@ fn a_newer_format_and_a_broken_file_are_refused_with_their_line() {
         (file.lines().skip(1).collect::<Vec<_>>().join("\n"), 1),
     ] {
         let error = Alice::default().import_agent(&wrong).unwrap_err();
-        assert_eq!(error.details["line"], json!(line), "{}", error.message);
+        assert_eq!(error.details()["line"], json!(line), "{}", error.message);
     }
 }
 
@@ -443,7 +443,7 @@ fn a_wary_import_leaves_prompts_out_and_refuses_sources() {
     let file = make(true).export_agent();
     let bob = empty();
     let error = bob.import_agent_in(&bob.db, &file, 100, false).unwrap_err();
-    assert_eq!(error.details["field"], "source");
+    assert_eq!(error.details()["field"], "source");
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl DefineTool {
             ));
         }
         let too_long = |field: &str, max: usize, actual: usize| {
-            Error::payload_too_large(&format!("`{field}`"), max, actual).with("field", field)
+            Error::payload_too_large(&format!("`{field}`"), max, actual).with_field(field)
         };
         let description = self
             .description

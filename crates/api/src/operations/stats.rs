@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Caller, Effect, Needs};
-use base::allocator::usage;
+use base::allocator::allocated;
 use base::budget::{ByteBudget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
 use base::columns::{find_value, load, load_values};
 use base::database::Database;
@@ -232,16 +232,16 @@ impl Operation for GetStats {
 
 impl RunAtOnce for GetStats {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let usage = usage();
+        let allocated = allocated();
         let turns = held(&TURNS);
         Reply::json(&Stats {
             database_bytes: agent.db.size_bytes()?,
             tables: count_tables(agent.db)?,
             events_at_most: count_events_at_most(agent.db)?,
             memory: MemoryStats {
-                wasm_bytes: usage.memory_bytes,
-                in_use_bytes: usage.in_use_bytes,
-                in_use_peak_bytes: usage.in_use_peak_bytes,
+                wasm_bytes: agent.host.memory_bytes(),
+                in_use_bytes: allocated.in_use_bytes,
+                in_use_peak_bytes: allocated.in_use_peak_bytes,
             },
             turns: Turns {
                 running: agent.turns.running(),

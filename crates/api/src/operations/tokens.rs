@@ -123,8 +123,7 @@ impl RunAtOnce for MintToken {
         if token.len() > MAX_TOKEN_BYTES {
             let actual = token.len();
             return Err(
-                Error::payload_too_large("The token", MAX_TOKEN_BYTES, actual)
-                    .with("field", "allow"),
+                Error::payload_too_large("The token", MAX_TOKEN_BYTES, actual).with_field("allow"),
             );
         }
         Reply::json(&Minted {

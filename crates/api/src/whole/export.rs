@@ -412,7 +412,7 @@ mod tests {
             "1.2.3.4-5-6-7.s",
         ] {
             assert_eq!(
-                AgentCursor::parse(bad).unwrap_err().details["field"],
+                AgentCursor::parse(bad).unwrap_err().details()["field"],
                 "after"
             );
         }

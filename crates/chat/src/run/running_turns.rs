@@ -184,7 +184,7 @@ impl RunningTurns {
             Code::RateLimited,
             format!("This agent has {MAX_TURNS} turns running, which is the limit. Try again when some have ended."),
         )
-        .with("retryAfter", 5))
+        .with_retry_after(5))
     }
 
     /// Registers the turn of a session. The table of turns makes sure that it is the

@@ -57,7 +57,7 @@ pub struct RegisteredTool {
 impl RegisteredTool {
     /// Checks that this tool may be where it is, and may have its secrets.
     pub fn check_reach(&self, outbound: &dyn Outbound) -> Result<ResolvedHeaders> {
-        self.at.check_reach(outbound, &self.headers)
+        self.at.check_reach(outbound, &self.headers, "url")
     }
 
     /// A hash of the tool's address and headers, and of its server's description. The

@@ -259,6 +259,10 @@ impl Host for StandingClock<'_> {
     fn fill_random(&self, bytes: &mut [u8]) {
         self.host.fill_random(bytes);
     }
+
+    fn memory_bytes(&self) -> usize {
+        self.host.memory_bytes()
+    }
 }
 
 /// Deletes these events and the summaries that cover them. Part of a transaction.

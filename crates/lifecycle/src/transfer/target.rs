@@ -29,13 +29,13 @@ pub enum LeftOut {
 
 /// Adds the line's number to an error, so that the sender can find the line.
 pub fn at_line(number: u64, error: Error) -> Error {
-    if error.details.contains_key("line") || error.code == Code::StorageFailed {
+    if error.line.is_some() || error.code == Code::StorageFailed {
         return error;
     }
     let message = error.message.replace("The body", "The line");
     error
         .with_message(format!("Line {number}: {message}"))
-        .with("line", number)
+        .with_line(number)
 }
 
 impl ImportTarget {

@@ -74,7 +74,7 @@ pub fn check_loadable(block: &Definition) -> Result<()> {
 fn check_content(content: &str) -> Result<()> {
     if content.len() > MAX_SKILL_BYTES {
         let message = Error::payload_too_large("The document", MAX_SKILL_BYTES, content.len());
-        return Err(message.with("field", "content"));
+        return Err(message.with_field("content"));
     }
     Ok(())
 }
