@@ -213,7 +213,7 @@ async function learnSessions(group) {
     let complete = false;
     while (!complete) {
       const { status, body } = await server.call(agent, "learn", { sessionId: `s${index}` });
-      // What a model answers that can't learn is no reason to stop: the questions show it.
+      // A model that can't learn gives no reason to stop: the questions show it.
       if (status !== 200 && body.error?.code !== "model_failed") throw new Error(`learn: ${JSON.stringify(body)}`);
       complete = status !== 200 || body.complete;
     }

@@ -1,6 +1,6 @@
-// What the client knows of the operations, from the API's document: their types with
-// their descriptions, and which of them change nothing. The set-up writes this module
-// beside the client's own (scripts/setup/client.mjs), so it is never behind the document.
+// The client's knowledge of the operations, from the API's document: their types with their
+// descriptions, and which of them change nothing. The set-up writes this module beside the client's
+// own (scripts/setup/client.mjs), so it is never behind the document.
 
 const HEAD = "// scripts/client.mjs makes this file of generated/openapi.json.";
 

@@ -40,7 +40,7 @@ const MODULES = {
   "Agents of a directory": "directory",
 };
 
-/** What several modules use, and what answers an import. */
+/** The shapes that several modules use, and those that answer an import. */
 const SHARED = "shapes";
 /** Their second half by name, if one file would be too long. */
 const SHARED_LATER = "later_shapes";
@@ -189,7 +189,7 @@ class Crate {
   #schemas;
   /** The shapes that callers send. */
   #sent = new Set();
-  /** What each shape is for: the operations that answer with it, and the shape that it is a part of. */
+  /** The uses of each shape: the operations that answer with it, and the shape that it is a part of. */
   #answers = new Map();
   #wholes = new Map();
   /** The shapes that the file under way names. */

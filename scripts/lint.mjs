@@ -23,7 +23,7 @@ const WEB = [
 ];
 const BINDGEN = ["--manifest-path", "tools/bindgen/Cargo.toml"];
 
-/** A test may panic, print and measure. What ships is checked for its own target, without tests. */
+/** A test may panic, print and measure. The shipped code is checked for its own target, without tests. */
 const IN_TESTS = [
   "unwrap_used",
   "expect_used",

@@ -1,4 +1,4 @@
-// What agents have under `npm start`: a memory, facts, and learning, so that a fresh agent
+// The defaults of agents under `npm start`: a memory, facts, and learning, so that a fresh agent
 // remembers what it is told. A deployment says for itself what its agents have.
 
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ const DEFAULTS = {
       kind: "writable",
       description: "What matters in every conversation",
       maxTokens: 1100,
-      // What one conversation writes, another knows in its next turn.
+      // Other conversations know of a change in their next turn.
       whenChanged: "remind",
     },
     { label: "facts", kind: "searchable", description: "What was learnt of the user" },

@@ -257,7 +257,7 @@ class Page {
     return `| \`${name}\`${isRequired ? "" : " (optional)"} | ${this.#type(schema)} | ${meaning} |`;
   }
 
-  /** What values of a schema are, in words. */
+  /** The values of a schema, in words. */
   #type(schema) {
     if (schema === true || schema === undefined) return "any JSON";
     if (schema.$ref) return this.#reference(schema.$ref.split("/").at(-1));
@@ -353,7 +353,7 @@ function defaultOf({ default: value }) {
 function range(least, most, unit) {
   const of = unit ? ` ${unit}` : "";
   const number = (n) => n.toLocaleString("en-US");
-  // The largest integer that JavaScript can tell from its neighbours is no limit worth a word.
+  // The largest integer that JavaScript can tell from its neighbours is not a limit worth a word.
   const isLimited = most !== undefined && most < Number.MAX_SAFE_INTEGER;
   if (least !== undefined && isLimited) return ` (${number(least)} to ${number(most)}${of})`;
   if (isLimited) return ` (at most ${number(most)}${of})`;

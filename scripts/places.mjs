@@ -1,4 +1,4 @@
-// Where things are: the tree, the cache outside it, and the programs in both.
+// The places of things: the tree, the cache outside it, and the programs in both.
 
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -20,12 +20,12 @@ export const CLIENT = join(ROOT, "packages", "session-agent");
 /** The API's document, which `UPDATE=1 cargo test openapi` writes. */
 export const OPENAPI = join(ROOT, "generated/openapi.json");
 
-/** What a local run leaves behind, ignored by git. */
+/** The files that a local run leaves behind, ignored by git. */
 export const LOCAL = join(ROOT, ".local");
 
 /**
- * What is compiled once on a machine is kept outside the tree, so that every
- * clone shares it and `git clean -fdx` does not cost a minute.
+ * Programs that are compiled once on a machine are kept outside the tree, so that every clone
+ * shares it and `git clean -fdx` does not cost a minute.
  */
 export const CACHE = cacheFolder(process.env, process.platform, homedir());
 

@@ -48,7 +48,7 @@ export function startServer(program, args, options = {}) {
   return { ended, isRunning: () => child.exitCode === null && child.signalCode === null };
 }
 
-/** What a program prints, or `null` where it is missing or fails. */
+/** The output of a program, or `null` if it is missing or fails. */
 export function outputOf(program, args) {
   const { status, stdout } = spawnSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   return status === 0 ? stdout.trim() : null;

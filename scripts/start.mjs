@@ -63,7 +63,7 @@ function wranglerOptions(port) {
   ].map(String);
 }
 
-/** Who gets in: it is asked for an operation that is not there, which wakes no object's tables. */
+/** Finds out who gets in: the server is asked for an operation that is not there, which wakes no object's tables. */
 async function findDoor(address) {
   const response = await fetch(`${address}/agents/session-agent/demo/rpc/whoGetsIn`, {
     method: "POST",

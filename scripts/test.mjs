@@ -63,7 +63,7 @@ export function partsOf(args) {
   return { parts, rest };
 }
 
-/** What can't even run is one failure, and the others still have their turn. */
+/** A suite that can't even run is one failure, and the others still have their turn. */
 async function orFailed(run) {
   try {
     return await run();

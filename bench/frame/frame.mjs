@@ -136,7 +136,7 @@ function worker(name, modules, compatibilityDate, env, exports) {
   };
 }
 
-/** Resolves `require("path")` in packages that are no ES modules, as wrangler does. */
+/** Resolves `require("path")` in packages that are not ES modules, as wrangler does. */
 const builtins = {
   name: "builtins",
   setup(build) {

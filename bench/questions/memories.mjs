@@ -238,7 +238,7 @@ function withChatter(planted, dice, chatter) {
   });
 }
 
-/** Words that are no words, each once. */
+/** Made-up words, each once. */
 function makeWords(dice) {
   const [begin, middle, end] = [
     ["Kel", "Vor", "Mib", "Tas", "Zun", "Quo", "Lif", "Dra", "Wex", "Nop", "Jar", "Syl", "Gru", "Hep", "Ost", "Pya"],

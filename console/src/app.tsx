@@ -65,7 +65,8 @@ function titleOf(at: Route): string {
 function Agent({ at }: { at: AgentRoute }) {
   const isList = at.view === "sessions";
   const presence = usePresence(at.agent);
-  // A mistyped name is not remembered. Who may not know whether the agent is there opens it anyway.
+  // A mistyped name is not remembered. A caller who may not know whether the agent is there opens
+  // it anyway.
   const isKnown = presence === "written" || !may("getStats");
   useEffect(() => {
     if (isKnown) remember(at.agent);
@@ -130,7 +131,7 @@ function View({ at }: { at: AgentRoute }) {
   return <SessionsHome agent={at.agent} />;
 }
 
-/** What the last action cost, always in sight. */
+/** The cost of the last action, always in sight. */
 function LastRequest({ agent }: { agent: string }) {
   const last = requests.value[0];
   return (

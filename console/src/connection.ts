@@ -16,7 +16,7 @@ export const isSignInNeeded = signal(false);
 
 export const isLost = signal(false);
 
-/** Counts how often the connection came back. What failed meanwhile loads again. */
+/** Counts how often the connection came back. Views that failed meanwhile load again. */
 export const reconnections = signal(0);
 
 export function signIn(text: string): void {

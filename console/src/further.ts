@@ -1,4 +1,4 @@
-// What is not needed to read a conversation and to answer: the second file of the console,
+// The views that nobody needs to read a conversation and to answer: the second file of the console,
 // which the browser loads when one of these views is opened (`ui/later.tsx`). The first file
 // imports nothing that stands here but by this module.
 

@@ -1,4 +1,4 @@
-// What a view shows of the agent's answers: loading, loaded, or failed and why.
+// The state of an answer in a view: loading, loaded, or failed and why.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { reconnections } from "./connection.ts";
@@ -22,7 +22,7 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
   const back = reconnections.value;
   useEffect(() => {
     const aborting = new AbortController();
-    // What is shown stays until the new answer is there, unless it is of something else.
+    // The shown answer stays until the new one is there, unless it is of something else.
     setState((before) => ({
       key,
       isLoading: true,

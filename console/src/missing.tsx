@@ -1,4 +1,4 @@
-// What an address names, and is not there: said, and what there is instead.
+// The view of an address whose target is not there: it says so, and shows what there is instead.
 
 import { Name } from "./ui/basics.tsx";
 import { Icon } from "./ui/icons.tsx";

@@ -50,7 +50,7 @@ export function markFailed(agent: string, operation: string, error: string): voi
     requests.value = requests.peek().map((request) => (request === failed ? { ...request, error } : request));
 }
 
-/** What a request's address asks for, in the words of the API. */
+/** The subject of a request's address, in the words of the API. */
 export function named(url: string): { agent: string; operation: string } {
   const { pathname } = new URL(url, location.origin);
   const [, , , agent = "", kind = "", ...rest] = pathname.split("/");

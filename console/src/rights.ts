@@ -1,5 +1,5 @@
-// What the page offers: what the credential allows, as far as the credential says so. The
-// Worker decides what is done.
+// The rights that decide what the page offers: those of the credential, as far as it names them.
+// The Worker decides what is done.
 
 import { computed } from "@preact/signals";
 import { credential } from "./connection.ts";

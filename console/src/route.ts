@@ -55,14 +55,14 @@ export function hashOf(route: Route): string {
   return `#/${pieces.map(encoded).join("/")}${queryOf(route)}`;
 }
 
-/** What of the view is shown first. */
+/** The part of the view that is shown first. */
 function queryOf(route: Route): string {
   if (route.view === "session" && route.at !== undefined) return `?at=${encoded(route.at)}`;
   if (route.view === "memory" && route.entry !== undefined) return `?entry=${encoded(route.entry)}`;
   return "";
 }
 
-/** A text with half a character is no text that an address can hold. */
+/** An address can't hold a text with half a character. */
 function encoded(piece: string): string {
   return encodeURIComponent(piece.isWellFormed?.() === false ? piece.toWellFormed() : piece);
 }

@@ -59,7 +59,7 @@ export function bytes(n: number): string {
   return `${(n / 1024 ** 3).toFixed(1)} GB`;
 }
 
-/** `createdAt` may be what anybody stored, so a value that is no time gives an empty text. */
+/** `createdAt` may be what anybody stored, so a value that is not a time gives an empty text. */
 export function shownTime(at: unknown): string {
   return isTime(at) ? dateTime.format(at) : "";
 }
@@ -105,7 +105,7 @@ function isTime(at: unknown): at is number {
   return typeof at === "number" && Math.abs(at) <= 8.64e15;
 }
 
-/** What looks like nothing, like a space, or like another order: tags and variants included. */
+/** Characters that look like nothing, like a space, or like another order: tags and variants included. */
 const HIDDEN =
   /(?![ \n])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
 

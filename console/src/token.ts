@@ -1,4 +1,4 @@
-// What a token says of itself. Its claims are readable, and sealed by the Worker.
+// The claims of a token. They are readable, and sealed by the Worker.
 
 export interface Rights {
   /** The token is for this session alone. */
@@ -9,10 +9,10 @@ export interface Rights {
   models: readonly string[] | null;
 }
 
-/** Who has the secret, or needs none. */
+/** The rights of a caller who has the secret, or needs none. */
 export const ALL: Rights = { session: null, operations: null, models: null };
 
-/** What a token says of itself. The secret, and a text that is no token, say nothing. */
+/** The rights that a token claims. The secret, and a text that is not a token, say nothing. */
 export function rightsOf(text: string | null): Rights {
   const [prefix, claims] = text?.split(".") ?? [];
   if (!prefix?.startsWith("sa") || claims === undefined) return ALL;
@@ -35,13 +35,13 @@ function textsOf(list: unknown): string[] | null {
   return Array.isArray(list) ? list.filter((text) => typeof text === "string") : null;
 }
 
-/** What needs the secret, whatever a token says. */
+/** The operations that need the secret, whatever a token says. */
 const OF_THE_SECRET = new Set([
   ...["configureAgent", "applyRetention", "mintToken", "defineTool", "removeTool"],
   ...["listAgents", "searchAgents", "eraseAgents", "backup", "listBackups", "restoreBookmark"],
 ]);
 
-/** What changes prompts: a token without a list of operations does not allow it. */
+/** The operations that change prompts: a token without a list of operations does not allow them. */
 const TO_BE_NAMED = new Set([
   ...[
     "defineBlock",
@@ -59,7 +59,7 @@ const TO_BE_NAMED = new Set([
   ...["freezePrompt", "refreshPrompt", "compact", "deleteCompaction"],
 ]);
 
-/** What a token of one session does not allow. */
+/** The operations that a token of one session does not allow. */
 const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession", "getProposals", "listTools"]);
 
 export function allows(rights: Rights, operation: string): boolean {

@@ -1,7 +1,6 @@
-// What is deployed for every agent: agent-defaults.json becomes build/agent-defaults.js,
-// which the compiled module imports. So a change of the file needs no compiler. What is wrong
-// with the file is said by packages/session-agent/bin/defaults.mjs, which deployments of the
-// npm package ask, too.
+// The deployed defaults: agent-defaults.json becomes build/agent-defaults.js, which the compiled
+// module imports. So a change of the file needs no compiler. The file's faults are found by
+// packages/session-agent/bin/defaults.mjs, which deployments of the npm package ask, too.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

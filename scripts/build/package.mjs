@@ -1,11 +1,11 @@
-// `session-agent/worker` of the npm package: packages/session-agent/worker/, the Worker with
-// its class to extend, its wasm and its static files. Who deploys it needs no Rust.
+// `session-agent/worker` of the npm package: packages/session-agent/worker/, the Worker with its
+// class to extend, its wasm and its static files. To deploy it needs no Rust.
 
 import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BUILD, CLIENT, ROOT } from "../places.mjs";
 
-/** What the package's folder holds, ignored by git. */
+/** The content of the package's folder, ignored by git. */
 export const PACKAGED = join(CLIENT, "worker");
 
 const ENTRY = join(CLIENT, "src", "worker", "index.ts");
@@ -42,7 +42,7 @@ export function packWorker(file, site) {
   mkdirSync(next, { recursive: true });
   copyFileSync(file, join(next, "index.js"));
   copyFileSync(join(BUILD, "index_bg.wasm"), join(next, "index_bg.wasm"));
-  // Whoever installs the package deploys defaults of their own, by `AGENT_DEFAULTS`.
+  // Users of the package deploy defaults of their own, by `AGENT_DEFAULTS`.
   copyFileSync(join(ROOT, "scripts", "build", "no-defaults.js"), join(next, "agent-defaults.js"));
   cpSync(site, join(next, "site"), { recursive: true });
   // Whole or not at all: a build that fails leaves the one before.

@@ -1,13 +1,13 @@
-// What the runtime sees of the Worker: three classes in front of the compiled module.
+// The Worker as the runtime sees it: three classes in front of the compiled module.
 //
 // A crash in Rust (a panic, an overflow of the stack) leaves memory behind that
 // nobody may use again. The next call gets a fresh instance of the module, and
 // each object makes its Rust half anew in that instance. Storage is not touched:
 // a write that was not finished was rolled back, as after any failure.
 //
-// A Worker that binds these classes may call every method of theirs. So they have
-// `call`, `request` and the handlers of the platform, the object has one method for each
-// operation, and there is no other. What Rust exports stays in private fields.
+// A Worker that binds these classes may call every method of theirs. So they have `call`, `request`
+// and the handlers of the platform, the object has one method for each operation, and there is no
+// other. The exports of Rust stay in private fields.
 //
 // esbuild bundles this file with what bindgen wrote: see worker.mjs.
 
@@ -69,15 +69,15 @@ function enterFree(work) {
 }
 
 /**
- * What a call gives, as data: `{ ok: true, value }`, or `{ ok: false, error, status }`. A
- * Worker on the way may carry the message of what was thrown, and lose its code.
+ * The result of a call, as data: `{ ok: true, value }`, or `{ ok: false, error, status }`. A Worker
+ * on the way may carry the message of what was thrown, and lose its code.
  */
 async function asData(calling) {
   try {
     return { ok: true, value: await calling };
   } catch (error) {
     const { code, message, details, status } = error;
-    // A crash is no refusal: nobody knows what was done.
+    // A crash does not count as a refusal: nobody knows what was done.
     if (typeof code !== "string") throw error;
     return { ok: false, error: { code, message, details }, status };
   }
@@ -99,10 +99,10 @@ function textOf(input) {
 /** The longest body that is read before Rust is entered. No budget counts such a body. */
 const SHORT_BYTES = 16 << 10;
 
-/** What a body costs beside its bytes, at least. */
+/** The least cost of a body beside its bytes. */
 const BODY_OVERHEAD_BYTES = 1 << 10;
 
-/** How much one object reads at once of short bodies. What is beyond, Rust reads and counts. */
+/** How much one object reads at once of short bodies. Rust reads and counts the bodies beyond it. */
 const MAX_ARRIVING_BYTES = 8 << 20;
 
 /** The deadline for a body, as `MAX_READING_MS` in edge/http.rs. */
@@ -113,7 +113,7 @@ const LOOK_MS = 1_000;
 
 /** The short bodies that one object reads. */
 class Arrivals {
-  /** What gives up each body that is still to come, oldest first, and the body's deadline. */
+  /** The functions that give up each body that is still to come, oldest first, with the body's deadline. */
   #deadlines = new Map();
   #bytes = 0;
   #timer = null;
@@ -148,9 +148,9 @@ class Arrivals {
   }
 
   /**
-   * Gives up the bodies that are late, and looks again while others are to come. One timer
-   * serves all bodies that come at the same time. What the runtime holds of a late body is
-   * counted until the runtime has let go of it.
+   * Gives up the bodies that are late, and looks again while others are to come. One timer serves
+   * all bodies that come at the same time. A late body's bytes are counted until the runtime has
+   * let go of them.
    */
   #look() {
     this.#timer = null;
@@ -205,7 +205,7 @@ export class SessionAgent extends DurableObject {
   }
 
   /**
-   * For a class that extends this one. A static method is no method of the object, so no other
+   * For a class that extends this one. A static method is not a method of the object, so no other
    * Worker can call it: a request with what the class allows it, and a call of the class's own.
    */
   static inside = {

@@ -22,7 +22,7 @@ import { bundlePackaged } from "./package.mjs";
 const TARGET = "wasm32-unknown-unknown";
 const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
 
-/** What bindgen writes, where shim.mjs looks for it. Goes when the build is done. */
+/** The files that bindgen writes, in the place where shim.mjs looks for them. Goes when the build is done. */
 const STAGE = join(BUILD, "stage");
 
 // What rustc uses for this target, and the exceptions that bindgen catches with.
@@ -94,23 +94,19 @@ function importAsWorkersDo(file) {
 }
 
 async function optimise() {
-  const [named, optimised] = ["named", "optimised"].map((name) => join(STAGE, `${name}.wasm`));
-  const features = FEATURES.map((name) => `--enable-${name}`);
-  const optimiser = join(BIN, "wasm-opt");
-  // Rust keeps nothing in the first KiB of the memory: the stack's last bytes stand there.
-  await step(optimiser, [
+  const optimised = join(STAGE, "optimised.wasm");
+  await step(join(BIN, "wasm-opt"), [
     join(STAGE, "index_bg.wasm"),
     "-o",
-    named,
+    optimised,
     "-O",
+    // Rust keeps nothing in the first KiB of the memory: the stack's last bytes stand there.
     "--low-memory-unused",
-    ...features,
-    "--debuginfo",
+    ...FEATURES.map((name) => `--enable-${name}`),
+    `--symbolmap=${join(BUILD, "functions.txt")}`,
+    "--strip-debug",
+    "--strip-producers",
   ]);
-  const names = outputOf(optimiser, [named, ...features, "--debuginfo", "--symbolmap"]);
-  if (names === null) throw new Stop("wasm-opt named no functions.");
-  writeFileSync(join(BUILD, "functions.txt"), names);
-  await step(optimiser, [named, "-o", optimised, ...features, "--strip-debug", "--strip-producers"]);
   return optimised;
 }
 

@@ -1,5 +1,5 @@
-// What a person must install: Rust, a linker, npm. Each one that is missing
-// is one sentence saying so.
+// The programs that a person must install: Rust, a linker, npm. Each one that is missing is one
+// sentence saying so.
 
 import { findOnPath } from "../places.mjs";
 import { outputOf } from "../processes.mjs";

@@ -1,4 +1,4 @@
-// What a run says of its failures, for the end of a longer log: there they are found.
+// The failures of a run, for the end of a longer log: there they are found.
 //
 //   node scripts/test/failures.mjs FILE     FILE: what `npm test`, or another check, said
 
@@ -10,23 +10,25 @@ const MAX_LINES = 80;
 const LAST_LINES = 30;
 const MAX_LINE = 400;
 
-/** The line that begins a runner's failures, and the one after their last. */
+/** The line that begins a runner's failures, and the one after their last: Node's, Rust's, those of the linters. */
 const SECTIONS = [
-  { begins: "✖ failing tests:", ends: /^(── |════ |The longest tests:|SKIPPED: )/ },
-  { begins: "failures:", ends: /^test result: / },
+  { begins: /^✖ failing tests:$/, ends: /^(── |════ |The longest tests:|SKIPPED: )/ },
+  { begins: /^failures:$/, ends: /^test result: / },
+  { begins: /^(error(\[\w+\])?: |Diff in )/, ends: /^$|^Diff in / },
+  { begins: / ━━━━/, ends: /^(── | .* ━━━━)/ },
 ];
 
-/** The failures as the runners of Node and of Rust tell them; without any, the last lines. */
+/** The failures as the runners tell them; without any, the last lines. */
 export function failuresIn(output) {
   const lines = output.trimEnd().split("\n");
   const told = [];
   for (let at = 0; at < lines.length; at += 1) {
-    const section = SECTIONS.find(({ begins }) => lines[at] === begins);
+    const section = SECTIONS.find(({ begins }) => begins.test(lines[at]));
     if (section === undefined) continue;
     let end = at + 1;
     while (end < lines.length && !section.ends.test(lines[end])) end += 1;
     told.push(...lines.slice(at, Math.min(end, at + MAX_LINES)));
-    at = end;
+    at = end - 1;
   }
   return (told.length > 0 ? told : lines.slice(-LAST_LINES)).map((line) => line.slice(0, MAX_LINE)).join("\n");
 }

@@ -1,4 +1,4 @@
-// Where the time of a run went: the longest tests and the longest files.
+// The times of a run: the longest tests and the longest files.
 //
 // `npm test` prints this by itself. Several runs that name one file in SESSION_AGENT_TIMES add
 // their times to it, and `node scripts/test/times.mjs FILE` prints the longest of all.

@@ -1,13 +1,20 @@
-//! The clock and randomness of the runtime.
+//! The clock and randomness of the runtime, and the Worker's memory.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
 use worker::Delay;
 
+use base::allocator::Counted;
 use base::host::Host;
 
 pub struct Runtime;
+
+#[global_allocator]
+static COUNTED: Counted = Counted;
+
+/// Wasm memory grows in pages of this size.
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Random bytes are asked for so many at a time.
 const POOL_BYTES: usize = 1024;
@@ -35,6 +42,10 @@ impl Host for Runtime {
             let left = pool.len() - bytes.len();
             bytes.copy_from_slice(&pool.split_off(left));
         });
+    }
+
+    fn memory_bytes(&self) -> usize {
+        core::arch::wasm32::memory_size(0) * PAGE_BYTES
     }
 }
 

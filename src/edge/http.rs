@@ -14,7 +14,7 @@ use super::stream;
 use super::text::Sent;
 use api::limits::check_length;
 use base::budget::{REQUESTS, Reservation};
-use base::error::{Code, Error, Result};
+use base::error::{Code, Error, ErrorKind, Result};
 use base::json::{self, json};
 use base::outbound::in_time;
 
@@ -130,18 +130,10 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
         // Only this place logs the error: every refusal leaves through it.
         log(error);
     }
-    let retry_after = error
-        .details
-        .get("retryAfter")
-        .and_then(|seconds| seconds.as_i64())
-        .map(|seconds| seconds.to_string());
-    let extra = match error.code {
-        Code::Unauthorized => Some(("www-authenticate", "Bearer")),
-        Code::MethodNotAllowed => error
-            .details
-            .get("allow")
-            .and_then(|allow| allow.as_str())
-            .map(|allow| ("allow", allow)),
+    let retry_after = error.retry_after_s.map(|seconds| seconds.to_string());
+    let extra = match (error.code, &error.kind) {
+        (Code::Unauthorized, _) => Some(("www-authenticate", "Bearer")),
+        (_, Some(ErrorKind::Allows(methods))) => Some(("allow", methods.as_str())),
         _ => retry_after
             .as_deref()
             .map(|seconds| ("retry-after", seconds)),

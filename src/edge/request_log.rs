@@ -24,7 +24,7 @@ extern "C" {
     fn report(line: Option<&str>, dataset: &JsValue, point: Option<&str>);
 }
 
-/// Where lines and points go.
+/// The targets of lines and points.
 pub struct RequestLog {
     logged: LoggedRequests,
     /// The data set; `undefined`: there is none.

@@ -213,7 +213,7 @@ enum RoutedAnswer {
     Listed(AgentList),
 }
 
-/// What is asked of the directory.
+/// The question to the directory.
 struct AgentList {
     prefix: String,
     limit: usize,

@@ -110,7 +110,7 @@ fn parse_json(json: JsValue) -> Result<Option<JsString>> {
     if !text.unchecked_ref::<Text>().is_well_formed() {
         return Err(Error::invalid(
             "json",
-            "`json` holds half of a surrogate pair, which is no text.",
+            "`json` holds half of a surrogate pair, so it is not a valid text.",
         ));
     }
     Ok(Some(text))
@@ -209,7 +209,7 @@ pub fn to_thrown(error: &Error) -> JsValue {
     let thrown = js_sys::Error::new(&error.message);
     let fields = json!({
         "code": error.code.name(),
-        "details": error.details,
+        "details": error.details(),
         "status": error.code.status(),
     });
     // The text is JSON, so parsing it never fails.

@@ -45,7 +45,7 @@ test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
     );
     await writeFile(join(folder, "src/lib.rs"), `use worker::*;\n${functions.join("\n")}`);
     const env = { ...process.env, CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR ?? join(ROOT, "target") };
-    // Not `--locked`: of a crate that is no member of the workspace, the lock names no tests' dependencies.
+    // Not `--locked`: of a crate outside the workspace, the lock names no tests' dependencies.
     const check = ["check", "--offline", "--lib", "--examples", "--target", "wasm32-unknown-unknown"];
     await runFile("cargo", check, { cwd: folder, env }).catch(({ stderr, message }) => assert.fail(stderr || message));
   } finally {

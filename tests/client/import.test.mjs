@@ -133,10 +133,10 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
     [{}, /got an empty object/],
     [
       [conversation],
-      /^Item 1 is no item .* it is a conversation of ChatGPT's data export, which `importChatGPT` takes/,
+      /^Item 1 is neither an item .* it is a conversation of ChatGPT's data export, which `importChatGPT` takes/,
     ],
-    [[fine, node], /^Item 2 is no item .* it is a node of ChatGPT's data export/],
-    [[fine, said], /^Item 2 is no item .* it is a message of ChatGPT's data export\. `importChatGPT`/],
+    [[fine, node], /^Item 2 is neither an item .* it is a node of ChatGPT's data export/],
+    [[fine, said], /^Item 2 is neither an item .* it is a message of ChatGPT's data export\. `importChatGPT`/],
     [
       [fine, { type: "human", data: { content: "Hi" } }],
       /it is a message of LangChain's, which `importLangChainMessages` takes/,
@@ -268,7 +268,7 @@ test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_en
     (await importChatGPT(agent, conversation)).sessions.map(({ write, known }) => [write, known]),
     [[0, 3]],
   );
-  await assert.rejects(importChatGPT(agent, "{"), /importChatGPT got a text that is no JSON/);
+  await assert.rejects(importChatGPT(agent, "{"), /importChatGPT got a text that is not JSON/);
   await assert.rejects(
     importChatGPT(agent, [{ role: "user", content: "x" }]),
     /Conversation 1 is an object with `role`, `content`/,
@@ -320,7 +320,7 @@ test("messages_of_langchain_come_as_instances_and_as_both_of_their_stored_shapes
   assert.deepEqual([first[1].content, first[3].content, first[3].toolName], ["Oslo?", "Rain", "weather"]);
   await assert.rejects(
     importLangChainMessages(agent.session("no"), [{ role: "user", content: "x" }]),
-    /Message 1 is no message of LangChain's/,
+    /Message 1 is not a message of LangChain's/,
   );
   assert.equal(await agent.session("no").getSession(), null);
 });
@@ -493,7 +493,7 @@ test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", a
   assert.deepEqual([chat.write, chat.compactions, other.id, other.write], [4, 1, "default", 1]);
   assert.deepEqual(chat.skipped, [
     { id: "event", reason: "It is of the type `marker`." },
-    { id: "broken", reason: "Its content is no JSON." },
+    { id: "broken", reason: "Its content is not JSON." },
   ]);
   assert.deepEqual(planned.blocks, [
     { label: "memory", kind: "writable", write: true },

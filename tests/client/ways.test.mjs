@@ -174,7 +174,7 @@ const CALLERS = {
       return code === undefined ? null : [nameOf(code), code, answer.status ?? refusals[n].status];
     });
   },
-  // A method of the object throws, and its sentence arrives by each way: what is no method is none.
+  // A method of the object throws, and its sentence arrives by each way. Other names are not methods.
   async "methods of the object"(setup, target, agent, refusals) {
     if (target !== "namespace") return undefined;
     const ofObject = (refusal) => refusal.method !== "frobnicate";

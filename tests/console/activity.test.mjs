@@ -135,7 +135,7 @@ describe("activity", { skip }, async () => {
     const { callbacks } = await ask("open", "getStats");
     assert.equal(callbacks.failed.length, 1);
     const page = await site.open(t, "#/open/activity");
-    // A message of the last minute may still be answered, and it is no success.
+    // A message of the last minute may still be answered, and does not count as a success.
     await page.locator(".failures li").filter({ hasText: "No answer yet" }).getByText("Is anybody there?").waitFor();
     assert.equal(await page.getByText("Nothing has failed.").count(), 0);
     await page.goto(site.at("#/open"));

@@ -157,7 +157,7 @@ describe("chat", { skip }, async () => {
     const waiting = page.getByRole("region", { name: "Waiting messages" });
     await waiting.getByText("3 messages waiting").waitFor();
     assert.deepEqual(await waiting.locator("li p").allTextContents(), ["Second?", "Third?", "Fourth?"]);
-    // What waits is no part of the conversation yet, on the page or in the agent.
+    // A waiting message is not part of the conversation yet, on the page or in the agent.
     assert.equal(await page.getByRole("article").filter({ hasText: "Second?" }).count(), 0);
     assert.deepEqual(await history("queued"), [["user", "First?"]]);
 

@@ -147,7 +147,7 @@ describe("settings", { skip }, async () => {
     await page.getByLabel("Temperature").fill("");
     await page.getByLabel("Models with prices of their own").fill("{");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("is no JSON").waitFor();
+    await page.getByText("is not JSON").waitFor();
     assert.equal((await ask("refused", "getConfig")).maxSteps, 3);
   });
 });

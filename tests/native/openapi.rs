@@ -363,7 +363,7 @@ fn rpc_error() -> Value {
 
 fn refusal() -> Value {
     json!({
-        "description": "What went wrong.",
+        "description": "The error.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     })
 }

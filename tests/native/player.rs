@@ -247,7 +247,7 @@ impl Alice {
 }
 
 fn said(error: &Error) -> Value {
-    json!({"code": error.code.name(), "message": error.message, "details": error.details,
+    json!({"code": error.code.name(), "message": error.message, "details": error.details(),
            "cause": error.cause})
 }
 

@@ -27,7 +27,7 @@ test("the file's text reaches the module to the byte", async () => {
   assert.equal(await built({}), undefined);
 });
 
-test("a file that is no JSON object, or is too long, stops the build", async () => {
+test("a file that is not a JSON object, or is too long, stops the build", async () => {
   for (const [text, sentence] of [
     ["{", /^agent-defaults\.json is not JSON: /],
     ["[]", /^agent-defaults\.json must hold a JSON object\.$/],

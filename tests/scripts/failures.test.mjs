@@ -24,6 +24,19 @@ test("failures_of_cargo_are_told", () => {
   assert.equal(failuresIn(output), "failures:\n\n---- b stdout ----\npanicked\n");
 });
 
+test("what_a_linter_refuses_is_told_wherever_it_stands", () => {
+  const checking = "    Checking session-agent-base v0.1.0";
+  const output = [
+    checking,
+    "error: very complex type used\n  --> tests/a.rs:47:16\n",
+    "Diff in a.rs:1:\n-one\nDiff in b.rs:2:\n-two\n",
+    "a.mjs:1:2 lint/style ━━━━━━━━\n\n  × Say why.\n",
+    ...Array.from({ length: 50 }, () => checking),
+  ].join("\n");
+  const told = failuresIn(output);
+  for (const said of ["very complex", "a.rs:47", "-one", "-two", "Say why"]) assert.ok(told.includes(said), said);
+});
+
 test("a_check_that_no_runner_ran_is_told_by_its_last_lines", () => {
   const output = Array.from({ length: 100 }, (_, line) => `line ${line}`).join("\n");
   const told = failuresIn(`${output}\n`).split("\n");

@@ -714,7 +714,8 @@ test("what_is_no_session_agent_is_said", async () => {
   await assert.rejects(sessionAgent(page.url, "x").listSessions(), {
     name: "NetworkError",
     status: 404,
-    message: "`listSessions` was answered with status 404 by something that is no Session Agent: <html>not here</html>",
+    message:
+      "`listSessions` was answered with status 404 by something that is not a Session Agent: <html>not here</html>",
   });
   assert.equal(page.requests.length, 1);
 });

@@ -188,7 +188,7 @@ test("what_persist_reports_corrects_the_sessions_estimates", async () => {
   await server.evict("counted");
   assert.equal(await estimate(), after);
   assert.equal((await other.buildWorkingContext({ memory: true })).tokensEstimate, others);
-  // A turn at another place is no turn of what was read.
+  // A turn at another place does not belong to what was read.
   await session.modelInput();
   const elsewhere = await generateText({ model: scripted(counted(says("Else."))), prompt: "Else?" });
   await session.persist(elsewhere, { parentId: "ask" });

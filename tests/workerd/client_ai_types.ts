@@ -27,7 +27,7 @@ await session.persist(spread.steps);
 await session.persist([{ role: "user", content: "Hello" }, ...spread.responseMessages]);
 streamText({ model, system, messages, tools, onEnd: (ended) => void session.persist(ended) });
 
-// @ts-expect-error: a text is no turn
+// @ts-expect-error: a text is not a turn
 await session.persist("Hello");
 
 export { leafId, place };

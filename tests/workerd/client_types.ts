@@ -158,7 +158,7 @@ declare const plain: {
 };
 const asked: string = await serviceOf(plain.MEMORY).call("alice", "getStats");
 const rows: number = (await namespaceOf(plain.AGENTS).getByName("alice").getStats()).databaseBytes;
-// @ts-expect-error: it is no namespace
+// @ts-expect-error: it is not a namespace
 namespaceOf(plain.MEMORY);
 
 // Errors.

@@ -277,7 +277,7 @@ test("wrangler_reads_the_settings_and_they_name_this_worker", async () => {
         );
       }
       for (const { to } of transfers) assert.equal(to, settings.durable_objects.bindings[0].class_name, path);
-      for (const name of Object.keys(vars)) assert.ok(names.includes(name), `${path}: ${name} is no setting`);
+      for (const name of Object.keys(vars)) assert.ok(names.includes(name), `${path}: ${name} is not a setting`);
     }
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -82,7 +82,7 @@ test("the_files_are_served_in_front_of_the_worker", async () => {
       const post = await get(path, { method: "POST", body: "{}" });
       assert.deepEqual([post.status, await post.text()], [405, ""]);
     }
-    // What is no file is the Worker's.
+    // Paths without a file are the Worker's.
     for (const path of ["/nowhere", "/_headers", "/openapi.json/", "/console/index.html"]) {
       const nothing = await get(path);
       assert.deepEqual([nothing.status, (await nothing.json()).error.code], [404, "unknown_operation"], path);

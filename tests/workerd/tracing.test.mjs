@@ -122,7 +122,7 @@ test("operations_take_a_trace_over_http_and_rpc_and_have_the_names_of_memory", a
       ["upsert_memory", CALLER, 2],
     ],
   );
-  // Another form is no trace of the caller's, and no error.
+  // Another form counts neither as a caller's trace nor as an error.
   for (const bad of ["00-x", traceparent.toUpperCase(), `${traceparent}-00`]) {
     const { status } = await server.call("ops", "getBlock", { label: "notes" }, { headers: { traceparent: bad } });
     assert.equal(status, 200);
@@ -165,7 +165,7 @@ test("a_message_of_mcp_may_name_its_trace_in_itself", async () => {
     const span = spans.find(({ spanId }) => spanId === id);
     assert.deepEqual([span.name, span.parentSpanId], ["mcp", parent]);
   }
-  // Nonsense is no trace of the caller's, and no error.
+  // Nonsense counts neither as a caller's trace nor as an error.
   for (const bad of [{ traceparent: "00-x" }, { traceparent: 7 }, { traceparent: [traceparent] }])
     assert.notEqual((await ask(bad))[0].split("-")[1], TRACE);
 });

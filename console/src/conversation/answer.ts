@@ -5,9 +5,9 @@ import type { LiveTurn } from "../turns/live.ts";
 
 export interface Answer {
   readonly message: UiMessage | null;
-  /** What the turn failed with, in the agent's own sentence. */
+  /** The turn's failure, in the agent's own sentence. */
   readonly error: string | null;
-  /** Where the open pieces of text stand among the parts, by their ids. */
+  /** The places of the open pieces of text among the parts, by their ids. */
   readonly open: ReadonlyMap<string, number>;
   /** The inputs of calls so far, as text, by the calls' ids. */
   readonly inputs: ReadonlyMap<string, string>;

@@ -1,4 +1,4 @@
-// Where the next message is written, sent and stopped.
+// The composer: the next message is written, sent and stopped here.
 
 import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ export function Composer({ conversation }: { conversation: Conversation }) {
     area.current?.focus();
     const chosen = model.peek().trim();
     const isTaken = await conversation.send(text, chosen ? { model: chosen } : {});
-    // What was not taken is not lost.
+    // A message that was not taken is not lost.
     if (!isTaken) setText((newer) => (newer === "" ? text : `${text}\n\n${newer}`));
   };
   if (!may("chat")) return <p class="composer hint">Your token may read this conversation, and write nothing.</p>;

@@ -1,5 +1,5 @@
 // One conversation of this page: what `step` asks for is done here, and what comes of it goes
-// back to `step`. Here is no rule of what a conversation is.
+// back to `step`. This file decides nothing about conversations.
 
 import { batch, computed, signal } from "@preact/signals";
 import {
@@ -46,7 +46,7 @@ export class Conversation {
   readonly problem = signal<unknown>(null);
   /** The turn that is heard, with its times. */
   readonly live = signal<LiveTurn | null>(null);
-  /** What the reader decided about a call, while it is found out whether to ask first. */
+  /** The reader's decision about a call, while it is found out whether to ask first. */
   readonly decision = signal<Decision | null>(null);
   readonly isUnknown = signal(false);
   readonly hasMore = computed(() => this.#above.value !== null);

@@ -5,7 +5,7 @@ import { type Signal, signal } from "@preact/signals";
 import { PayloadTooLargeError, type SessionEvent } from "session-agent";
 import type { Conversation } from "./conversation.ts";
 
-/** What comes onto the screen within so short a time is read together. */
+/** Events that come onto the screen within so short a time are read together. */
 const WAIT_MS = 30;
 const PAGE = 250;
 /** The log is read no further back. */
@@ -19,7 +19,7 @@ export class EventTexts {
   readonly #wanted = new Set<string>();
   #isReading = false;
   #newest = 0;
-  /** Where the read part of the log begins. `null`: at its beginning. */
+  /** The beginning of the part of the log that was read. `null`: the log's own. */
   #oldest: number | null = Number.MAX_SAFE_INTEGER;
   #pages = 0;
 
@@ -54,7 +54,7 @@ export class EventTexts {
   }
 
   async #read(): Promise<void> {
-    // What was written since the last look, then ever older events.
+    // First the events since the last look, then ever older ones.
     if (this.#pages > 0) this.#take(await this.#load({ afterSeq: this.#newest }));
     while (this.#wanted.size > 0 && this.#oldest !== null && this.#pages < PAGES) {
       const page = await this.#load({ tail: true, ...(this.#pages > 0 && { beforeSeq: this.#oldest }) });

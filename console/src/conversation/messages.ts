@@ -9,7 +9,7 @@ export function userMessage(
   return { id, role: "user", parts: [{ type: "text", text }] };
 }
 
-/** What of a message is text. */
+/** The text of a message. */
 export function textOf(message: UiMessage): string {
   return message.parts
     .filter(({ type }) => type === "text")

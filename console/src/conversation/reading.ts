@@ -5,7 +5,7 @@ import { renewed } from "./messages.ts";
 import { type Of, phaseOf, type State } from "./state.ts";
 
 const PAGE = 100;
-/** Who goes up and up is read ever longer pages. */
+/** A reader who goes up and up gets ever longer pages. */
 const LONGEST_PAGE = 800;
 const NEWEST = 30;
 

@@ -1,5 +1,5 @@
-// What this page knows of a conversation, what can happen to it, and what it asks for.
-// `step.ts` has the rules.
+// This page's state of a conversation, the happenings that change it, and the effects that it asks
+// for. `step.ts` has the rules.
 
 import type { ChatChunk, ChatInput, UiMessage } from "session-agent";
 import type { LiveTurn } from "../turns/live.ts";
@@ -22,8 +22,8 @@ export interface Failure {
 }
 
 /**
- * What the reader did, which the agent's messages do not show yet. It is shown on top of them,
- * so that nothing that comes late undoes it, and that nothing has to be restored if it fails.
+ * A deed of the reader that the agent's messages do not show yet. It is shown on top of them, so
+ * that nothing that comes late undoes it, and that nothing has to be restored if it fails.
  */
 export interface Deed {
   /** The request by which it was asked for. */
@@ -57,7 +57,7 @@ export interface Turn {
   /** The message that it was asked with. The agent has heard of the turn if it has this message. */
   readonly messageId: string | null;
   readonly ticket: number | null;
-  /** What it failed with, for who asks. */
+  /** Its failure, for the caller who asks. */
   readonly error: unknown;
   /** The reading that settles it has this number or a later one. */
   readonly settledFrom: number;
@@ -91,12 +91,12 @@ export interface Waiting extends WaitingMessage {
   readonly cancel: number | "wanted" | null;
   /** The agent said that it does not wait there any more. */
   readonly isCancelled: boolean;
-  /** What was heard of its answer. Its turn is shown when the one before it is over. */
+  /** The chunks of its answer that were heard. Its turn is shown when the one before it is over. */
   readonly chunks: readonly HeardChunk[];
   readonly end: "over" | Failure | null;
 }
 
-/** What was asked of the agent besides messages and answers. */
+/** A request to the agent besides messages and answers. */
 export type Errand =
   | { readonly kind: "append" }
   | { readonly kind: "stop"; readonly messageId: string | null }
@@ -131,7 +131,7 @@ export interface State {
   readonly deeds: readonly Deed[];
   /** Messages that were deleted. They come back in no reading that was begun before. */
   readonly gone: ReadonlySet<string>;
-  /** Where the messages above begin. `null`: there are none. */
+  /** The place where the messages above begin. `null`: there are none. */
   readonly above: string | null;
   readonly pageAbove: number;
   readonly readingAbove: {
@@ -151,7 +151,7 @@ export interface State {
   readonly isMoved: boolean;
   /** A reading failed: the next look reads, whatever it sees. */
   readonly isOwed: boolean;
-  /** What was asked for before this number is out of date. */
+  /** A request with a smaller number is out of date. */
   readonly since: number;
   readonly looking: number | null;
   /** Listens whether a turn runs that this page did not begin. */
@@ -159,7 +159,7 @@ export interface State {
   /** To be listened for when the messages were read. */
   readonly wantsToListen: boolean;
   readonly turn: Turn | null;
-  /** What was heard, and when, of a turn whose connection broke. */
+  /** The chunks and times that were heard of a turn whose connection broke. */
   readonly heardBefore: LiveTurn | null;
   readonly decision: Decision | null;
   readonly line: readonly Waiting[];
@@ -194,7 +194,7 @@ export const EMPTY: State = {
   problem: null,
 };
 
-/** What the reader does, and what comes of what was asked for. `at` is the time. */
+/** The reader's deeds, and the answers to requests. `at` is the time. */
 export type Happening =
   | { type: "open" | "look" | "stop" | "dismiss" | "close" | "decide anew" | "branch off" }
   /** Of what has no rule here. */
@@ -224,7 +224,7 @@ export type Happening =
 /** A kind of happening. */
 export type Of<Type extends Happening["type"]> = Extract<Happening, { type: Type }>;
 
-/** What is to be done. What has a request is answered by what happens with its number. */
+/** The work to do. An effect with a request is answered by a happening with its number. */
 export type Effect =
   /** `read` or `failed`. */
   | { do: "read"; request: number; limit: number; find: readonly string[] }
@@ -247,7 +247,7 @@ export type Effect =
   | { do: "give all up" }
   /** The tree of events is to be read on. `isAnew`: events may be gone. */
   | { do: "read tree"; isAnew: boolean; leaf: string | null }
-  /** Whoever holds the ticket is told. */
+  /** The holder of the ticket is told. */
   | { do: "tell"; ticket: number; value: boolean }
   /** The answer to a request began well, and told of a failure later. */
   | { do: "mark failed"; operation: "chat" | "resumeChat"; error: string };

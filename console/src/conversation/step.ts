@@ -6,7 +6,7 @@
 //
 // Three rules keep what comes late from doing harm:
 //
-// - Every request has a number. What happens with a number that nothing waits for is ignored.
+// - Every request has a number. A happening with a number that nothing waits for is ignored.
 // - What the reader did is shown on top of what the agent said, until a reading that was begun
 //   afterwards shows it. Nothing is put back: what failed is taken off again.
 // - A message leaves when the agent has taken the one before. If the connection breaks on the
@@ -132,7 +132,7 @@ class Step extends Line {
     this.listen();
   }
 
-  // What is heard.
+  // The chunks that are heard.
 
   onTaken(request: number): void {
     const { turn } = this.state;
@@ -183,7 +183,8 @@ class Step extends Line {
   onBack(request: number): void {
     const { turn, line } = this.state;
     if (turn?.stage === "lost" && turn.request === request) {
-      // The turn goes on in the agent. What was heard stays until the agent's own words are there.
+      // The turn goes on in the agent. The chunks that were heard stay until the agent's own words
+      // are there.
       this.state.wantsToListen = true;
       this.state.heardBefore = turn.answer.live;
       this.settle(turn);
@@ -234,7 +235,7 @@ class Step extends Line {
       this.do({ do: "read tree", isAnew: false, leaf: errand.leaf });
       read(this);
     } else if (errand?.kind === "remove") {
-      // What was only on its way may have come after it.
+      // A message that was only on its way may have come after it.
       if (errand.isLoaded) state.gone = new Set(state.gone).add(errand.id);
       else state.isMoved = true;
       this.do({ do: "read tree", isAnew: true, leaf: null });

@@ -93,7 +93,7 @@ function Beginning({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** What happens now, also for those who don't see it. */
+/** The present state of the answer, also for those who don't see it. */
 function Answering({ conversation }: { conversation: Conversation }) {
   const problem = conversation.problem.value;
   const state = conversation.state.value;
@@ -113,7 +113,7 @@ function Answering({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** What this page has sent, and what is answered after the answer that is being said. */
+/** The messages that this page has sent, and those that wait for the answer that is being said. */
 function Waiting({ conversation }: { conversation: Conversation }) {
   const waiting = conversation.waiting.value;
   if (waiting.length === 0) return null;
@@ -140,7 +140,7 @@ function Waiting({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** Where the message stands that the address names. */
+/** The place of the message that the address names. */
 function useFound(conversation: Conversation, at: string | undefined): "looking" | "missing" | { id: string } | null {
   const [found, setFound] = useState<"looking" | "missing" | { id: string } | null>(null);
   const isLoaded = conversation.state.value !== "loading";

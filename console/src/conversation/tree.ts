@@ -44,7 +44,7 @@ export class EventTree {
   #mayBuild: boolean;
   /** There is one reading at a time. */
   #reading: Promise<void> | null = null;
-  /** What was asked for while a reading was under way, and is read after it. */
+  /** The request that came while a reading was under way, and is read after it. */
   #asked: "nothing" | "what is new" | "all" = "nothing";
 
   /** `mayBuild`: whether the agent may be asked for the working context. */

@@ -38,7 +38,7 @@ export abstract class Turns extends Draft {
   }
 
   enter(turn: Turn, deed: Partial<Deed>): void {
-    // Who listens would hear this turn, too.
+    // A listener would hear this turn, too.
     this.giveUp(this.state.listening);
     this.state.listening = null;
     this.state.problem = null;
@@ -101,7 +101,7 @@ export abstract class Turns extends Draft {
     if (!this.isFree()) return;
     if (index < 0) this.state.problem = new Error("The message is no longer among those that are shown here.");
     else if (newer === 0) this.goOnAt(decision);
-    // Who wants an answer sees what came instead. A call stays open.
+    // A reader who wants an answer sees what came instead. A call stays open.
     else if (decision.call !== null) this.state.decision = { ...decision, newer };
   }
 
@@ -180,7 +180,7 @@ export abstract class Turns extends Draft {
     this.state.turn = null;
     this.state.problem = problem;
     this.tell([turn.ticket], false);
-    // What others did may be the reason.
+    // Others' changes may be the reason.
     read(this);
     this.moveOn();
   }

@@ -12,7 +12,7 @@ import { targetsOf } from "./targets.ts";
 export function Above() {
   useEffect(listenToKeys, []);
   const at = route.value;
-  // What was above another view is gone with it.
+  // The overlay of another view is gone with it.
   useEffect(() => void (above.value = null), [at]);
   if (above.value === "goto") return <GoTo />;
   if (above.value === "keys") return <Keys />;
@@ -20,7 +20,7 @@ export function Above() {
   return null;
 }
 
-/** What closes is told late: by then the keys may have opened something else. */
+/** The close is told late: by then the keys may have opened something else. */
 const closing = (what: NonNullable<typeof above.value>) => () => {
   if (above.peek() === what) above.value = null;
 };

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 
-/** What lies above the page: the way to anywhere, or the list of the keys. */
+/** The overlay above the page: the way to anywhere, or the list of the keys. */
 export const above = signal<"goto" | "keys" | "snippet" | null>(null);
 
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
@@ -20,7 +20,7 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
 
 const KEY = "session-agent.keys";
 
-/** Whether single letters do something. Who speaks to the browser may want them off. */
+/** Whether single letters do something. A reader who speaks to the browser may want them off. */
 export const areLettersOn = signal(stored());
 
 export function switchLetters(isOn: boolean): void {

@@ -1,4 +1,4 @@
-// What `Ctrl+K` finds.
+// The targets that `Ctrl+K` finds.
 
 import type { IconName } from "../ui/icons.tsx";
 import { hashOf, SESSION_TABS, type Route } from "../route.ts";
@@ -11,7 +11,7 @@ const SHOWN = 12;
 
 export interface Target {
   key: string;
-  /** What kind of thing it is, after its name. */
+  /** The kind of the target, after its name. */
   kind: string;
   text: string;
   icon: IconName;

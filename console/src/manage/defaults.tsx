@@ -1,4 +1,4 @@
-// What is deployed for every agent, and what of it this agent has put aside.
+// The deployed defaults, and those of them that this agent has put aside.
 
 import { Heading, Name } from "../ui/basics.tsx";
 import { Pending } from "../ui/pending.tsx";

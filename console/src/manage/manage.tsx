@@ -1,5 +1,5 @@
-// What an operator does with an agent: how long it keeps texts, whose data it holds, what it
-// may call, who may call it, and what it has learnt.
+// The operator's views of an agent: how long it keeps texts, whose data it holds, what it may call,
+// who may call it, and what it has learnt.
 
 import type { FunctionComponent } from "preact";
 import { Empty } from "../ui/basics.tsx";

@@ -45,7 +45,7 @@ async function textOf(agent: string, { kind, sessionId, id, label, key }: Place)
       return await client.session(sessionId).getMessage({ messageId: id });
     if (label != null) return await client.getBlockVersions(of as never);
   } catch {
-    // What is gone meanwhile, or lives elsewhere, has its snippet.
+    // A text that is gone meanwhile, or lives elsewhere, has its snippet.
   }
   return null;
 }

@@ -1,4 +1,4 @@
-// What the agent has learnt and would learn: each change with the messages that it comes
+// The facts that the agent has learnt or would learn: each change with the messages that it comes
 // from, approved or rejected one by one, and what was learnt today.
 
 import { useState } from "preact/hooks";

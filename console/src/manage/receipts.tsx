@@ -28,7 +28,7 @@ function load(): Receipt[] {
 
 export const receipts = signal<readonly Receipt[]>(load());
 
-/** `told`: an answer with a receipt. What else it says is no part of the receipt. */
+/** `told`: an answer with a receipt. The answer's other fields are not part of the receipt. */
 export function keepReceipt(told: object): Receipt {
   const { found: _, deleted: __, destroyed: ___, ...receipt } = told as Receipt & Record<string, unknown>;
   receipts.value = [receipt as Receipt, ...receipts.peek()].slice(0, KEPT);

@@ -125,7 +125,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
   }, [data]);
   const maySet = level !== "block" || data?.kind === "searchable" || data?.kind === "loadable";
   const fields = RULES.filter(([field]) => level !== "block" || OF_BLOCKS.includes(field));
-  /** What is left empty is not said, but `null` where it lifts a rule from further out. */
+  /** An empty field is left out, but `null` where it lifts a rule from further out. */
   const rules = (): Rules => {
     const rules: Record<string, number | null> = {};
     for (const [field] of fields) {

@@ -1,4 +1,4 @@
-// What the form of a token says, and what `mintToken` is told.
+// The content of a token's form, and the input of `mintToken` that it makes.
 
 import type { Operations } from "session-agent";
 
@@ -30,7 +30,7 @@ export const EMPTY: TokenForm = {
   holder: "",
 };
 
-/** What was left empty is left out: the Worker says what holds then. */
+/** An empty field is left out: the Worker says what holds then. */
 export function tokenInput(form: TokenForm): Operations["mintToken"]["input"] {
   const [session, holder] = [form.session.trim(), form.holder.trim()];
   const [operations, models, tools] = [linesOf(form.operations), linesOf(form.models), linesOf(form.tools)];

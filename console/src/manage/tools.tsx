@@ -257,7 +257,7 @@ function Try({ agent, tool, onClose }: { agent: string; tool: Tool; onClose: () 
       {tool.needsApproval ? (
         <div class="dialog-body">
           <p>
-            Each call of this tool needs a user's approval, and here is no conversation to ask in. Ask for it in a
+            Each call of this tool needs a user's approval, and there is no conversation here to ask in. Ask for it in a
             conversation, or define the tool without approval to try it.
           </p>
         </div>
@@ -316,6 +316,6 @@ function parsed(text: string): object {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("This is no JSON. Look for a missing quote or comma.");
+    throw new Error("This is not JSON. Look for a missing quote or comma.");
   }
 }

@@ -3,7 +3,7 @@
 
 import type { Inline } from "./tree.ts";
 
-/** Emphasis within emphasis. What is deeper is text. */
+/** Emphasis within emphasis. Deeper ones are text. */
 const DEEPEST = 12;
 const LONGEST_URL = 2000;
 
@@ -25,7 +25,7 @@ export function parseInline(text: string): readonly Inline[] {
 
 class Reader {
   readonly #pieces: Piece[] = [];
-  /** Where brackets were opened, among the pieces. */
+  /** The places of open brackets among the pieces. */
   #brackets: { at: number; isImage: boolean }[] = [];
   /** The lengths of runs of backticks that nothing closes. */
   readonly #unclosed = new Set<number>();
@@ -209,7 +209,7 @@ interface Frame {
   children: Inline[];
 }
 
-/** Makes emphasis of the delimiters that open and close it. What is left of them is text. */
+/** Makes emphasis of the delimiters that open and close it. The rest of them is text. */
 function emphasised(pieces: readonly Piece[]): readonly Inline[] {
   const frames: Frame[] = [{ delimiter: null, children: [] }];
   for (const piece of pieces) {

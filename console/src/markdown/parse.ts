@@ -4,10 +4,10 @@
 import { parseInline } from "./inline.ts";
 import type { Align, Block, Inline, Item } from "./tree.ts";
 
-/** Lists and quotes within each other. What is deeper is a paragraph. */
+/** Lists and quotes within each other. Deeper ones are paragraphs. */
 const DEEPEST = 8;
 const MOST_COLUMNS = 40;
-/** A line that is longer is no head of a table. */
+/** A longer line is not the head of a table. */
 const LONGEST_ROW = 4000;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
@@ -103,7 +103,7 @@ function listAt(lines: readonly string[], from: number, depth: number): [Block, 
   return [{ type: "list", start: isNumbered ? Number(first[3]) : null, items }, at];
 }
 
-/** Where an item ends: at the next one, or behind an empty line if what follows stands outside. */
+/** The end of an item: at the next one, or behind an empty line if what follows stands outside. */
 function itemEnd(lines: readonly string[], from: number, indent: number): number {
   let end = from + 1;
   for (let at = end; at < lines.length; at += 1) {

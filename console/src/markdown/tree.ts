@@ -1,4 +1,4 @@
-// What a text in Markdown consists of. Views make elements of it, never markup.
+// The tree of a text in Markdown. Views make elements of it, never markup.
 
 export type Inline =
   | { type: "text"; text: string }

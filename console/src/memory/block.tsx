@@ -116,7 +116,7 @@ function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; bl
       tell("Saved as a new version.");
       onChange();
     } catch (error) {
-      // Somebody was faster. What was typed stays, and nothing is written over.
+      // Somebody was faster. The typed text stays, and nothing is written over.
       tellError(
         error instanceof VersionConflictError
           ? new Error("Somebody has changed the block meanwhile. Copy your text, reload, and write it again.")

@@ -1,5 +1,5 @@
-// What the model gets in this session's next turn: the prompt to the letter, the messages,
-// the tools, and how many tokens each of them takes.
+// The context of this session's next turn: the prompt to the letter, the messages, the tools, and
+// how many tokens each of them takes.
 
 import { useState } from "preact/hooks";
 import type { Block } from "session-agent";

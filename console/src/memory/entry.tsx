@@ -97,7 +97,7 @@ export function NamedEntry({ entryKey: key, turn, ...props }: NamedProps) {
   return <EntryCard {...props} entry={data} hasVersions isOpen />;
 }
 
-/** What matches and holds no longer. */
+/** Facts that match and hold no longer. */
 export function Past({ past }: { past: readonly PastEntry[] }) {
   return (
     <section class="card" aria-label="What held before">

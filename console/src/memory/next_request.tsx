@@ -1,4 +1,4 @@
-// What the next turn sends to its model, to the letter.
+// The request of the next turn to its model, to the letter.
 
 import { useState } from "preact/hooks";
 import type { Provider } from "session-agent";

@@ -1,4 +1,5 @@
-// Who wrote what into a block, an entry or a document, two versions side by side, and the way back.
+// The versions of a block, an entry or a document: who wrote what, two versions side by side, and
+// the way back.
 
 import { useState } from "preact/hooks";
 import type { Version } from "session-agent";
@@ -98,7 +99,7 @@ export function Versions({ agent, of, turn, onChange }: Props) {
   );
 }
 
-/** What was just deleted, and the way back. */
+/** The item that was just deleted, and the way back. */
 export function Deleted({
   agent,
   of,
@@ -128,7 +129,7 @@ function writer({ writtenBy, sessionId, events = [] }: Version): string {
   return sessionId === null ? "by the model" : `by the model, in session ${sessionId}`;
 }
 
-/** What was learnt comes from messages. What the model wrote by a tool stands in its own answer. */
+/** A learnt text comes from messages. A text that the model wrote by a tool stands in its own answer. */
 function evidenceOf({ sessionId, eventId, events = [] }: Version): { sessionId: string; id: string }[] {
   if (sessionId == null) return [];
   const ids = events.length > 0 || eventId == null ? events : [eventId];

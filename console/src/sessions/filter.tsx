@@ -56,7 +56,7 @@ function filterOf(tags: readonly string[], metadata: object | null): Filter | nu
   };
 }
 
-/** What is filtered, above the list, and the way back to all. */
+/** The current filter, above the list, and the way back to all. */
 export function Filtered({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
   const { filter } = sessions;

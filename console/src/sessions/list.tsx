@@ -47,7 +47,7 @@ export function SessionList({ agent }: { agent: string }) {
     asked.current += 1;
     const turn = asked.current;
     if (of === "") return setFound(null);
-    // What was found before stays until there is something else.
+    // The earlier results stay until there is something else.
     setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
     const outcome = await openAgent(agent)
       .search({ ...(isWhole ? { query: of } : { queries: [of, begun(of)] }), limit: HITS, ...sessions.where })
@@ -154,7 +154,7 @@ function All({ agent }: { agent: string }) {
   }
   if (list.length === 0 && sessions.isComplete.value) return <p class="hint">No session has all of this.</p>;
   if (list.length === 0) return <Loading what="sessions" />;
-  // What a thread's tasks have written before its next checkpoint is a part of the thread.
+  // The writes of a thread's tasks before its next checkpoint are a part of the thread.
   const shown = list.filter((session) => threadOf(session)?.kind !== "writes");
   return (
     <nav class="session-links" aria-label="Sessions">

@@ -1,4 +1,4 @@
-// What a session is called, and what it is found by.
+// The name of a session, and the marks by which it is found.
 
 import { useState } from "preact/hooks";
 import type { Operations, Session } from "session-agent";

@@ -43,7 +43,7 @@ export class Sessions {
     await this.reload();
   }
 
-  /** What a request that lists or searches sessions says of them. */
+  /** The filter of a request that lists or searches sessions. */
   get where(): { where?: Filter } {
     const filter = this.#filter.peek();
     return filter === null ? {} : { where: filter };
@@ -118,7 +118,7 @@ export class Sessions {
 
   drop(id: string): void {
     this.#all.value = this.#all.peek().filter((session) => session.id !== id);
-    // What was asked for before may still have it.
+    // The answer to an earlier request may still have it.
     if (this.isLoading.peek()) void this.reload();
     else this.#turn += 1;
   }

@@ -1,4 +1,4 @@
-// What stands beside the list of sessions before one is opened.
+// The page beside the list of sessions before one is opened.
 
 import { useState } from "preact/hooks";
 import { Button, Empty } from "../ui/basics.tsx";

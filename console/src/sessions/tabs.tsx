@@ -1,4 +1,4 @@
-// What a session shows besides its conversation.
+// The tabs of a session besides its conversation.
 
 import { Branches } from "../conversation/branches.tsx";
 import { Changes } from "../conversation/changes.tsx";

@@ -22,7 +22,7 @@ export function threadName({ kind, thread, namespace }: Thread): string {
   return kind === "writes" ? `${name}: pending writes` : name;
 }
 
-/** What a session is called: a thread by its own name. */
+/** The title of a session: a thread has its own name. */
 export function titleOf(session: Pick<Session, "id" | "name" | "metadata">): string {
   const thread = threadOf(session);
   return thread === null ? sessionName(session) : threadName(thread);
@@ -34,14 +34,14 @@ export interface Checkpoint {
   createdAt: number;
   /** The number of the superstep. `null`: not told. */
   step: number | null;
-  /** What made the checkpoint: `input`, `loop`, `update`, `fork`. */
+  /** The origin of the checkpoint: `input`, `loop`, `update`, `fork`. */
   source: string;
-  /** The values that changed, by their channels. What is not JSON is told by its type. */
+  /** The values that changed, by their channels. A value that is not JSON is told by its type. */
   changed: readonly { channel: string; value: unknown }[];
   channels: readonly string[];
 }
 
-/** The checkpoints of a page of a thread's log, the newest first. What is none is left out. */
+/** The checkpoints of a page of a thread's log, the newest first. Other events are left out. */
 export function checkpointsOf(events: readonly SessionEvent[]): Checkpoint[] {
   const checkpoints: Checkpoint[] = [];
   let changed: { channel: string; value: unknown }[] = [];

@@ -14,7 +14,7 @@ export interface SettingField {
   hint?: string;
   placeholder?: string;
   options?: ReadonlyArray<readonly [string, string]>;
-  /** What a text may be completed to. */
+  /** The texts to which a text may be completed. */
   list?: readonly string[];
   /** Without it, the setting is given up. */
   isNeeded?: true;
@@ -265,7 +265,10 @@ function textOf(kind: Kind, value: any): string {
   return String(value);
 }
 
-/** What `configureAgent` is told: the settings that were changed alone. The others may come from elsewhere, and stay there. */
+/**
+ * The input of `configureAgent`: the settings that were changed alone. The others may come from
+ * elsewhere, and stay there.
+ */
 export function changesOf(
   before: Texts,
   now: Texts,
@@ -285,7 +288,7 @@ export function changesOf(
   );
 }
 
-/** `null`: the agent has no value of its own. What of the `stored` one no field shows stays. */
+/** `null`: the agent has no value of its own. The parts of the `stored` one that no field shows stay. */
 function settingFrom(fields: readonly SettingField[], texts: Texts, stored: unknown): unknown {
   const values = fields.map((field) => [field.path.split(".")[1], valueOf(field, texts[field.path] ?? "")] as const);
   const [only] = values;
@@ -314,6 +317,6 @@ function valueOf({ kind, label }: SettingField, text: string): unknown {
   try {
     return JSON.parse(trimmed);
   } catch {
-    throw new Error(`“${label}” is no JSON. Look for a missing quote or comma.`);
+    throw new Error(`“${label}” is not JSON. Look for a missing quote or comma.`);
   }
 }

@@ -1,4 +1,4 @@
-// What belongs to the whole agent, and where each of its settings comes from.
+// The settings of the whole agent, and the origin of each of them.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
@@ -73,7 +73,7 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
   const [isBusy, setBusy] = useState(false);
   /** The texts of the form as they were loaded, or as they were sent last. */
   const known = useRef(texts);
-  // Before the page is painted: a value and its origin change together. What was written
+  // Before the page is painted: a value and its origin change together. A text that was written
   // since is not lost.
   useLayoutEffect(() => {
     const before = known.current;

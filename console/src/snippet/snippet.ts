@@ -1,9 +1,9 @@
-// What the view that is looked at would be in a program: as curl, and with the client.
+// The open view as a program: as curl, and with the client.
 
 import type { ManagePart, Route, SessionTab } from "../route.ts";
 
 export interface Snippet {
-  /** What the calls do. */
+  /** The purpose of the calls. */
   text: string;
   curl: string;
   client: string;

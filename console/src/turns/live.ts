@@ -74,8 +74,8 @@ function withTool(step: LiveStep, id: string, change: Partial<LiveTool>): LiveSt
 }
 
 /**
- * A turn is said again from its beginning to who lost the connection. What was heard of it
- * `before` keeps its times.
+ * A turn is said again from its beginning to who lost the connection. The steps that were heard of
+ * it `before` keep their times.
  */
 export function withTimesOf(before: LiveTurn | null, live: LiveTurn): LiveTurn {
   if (before === null || before.id === null || before.id !== live.id) return live;
@@ -94,7 +94,7 @@ function withTimesOfStep(before: LiveStep, step: LiveStep): LiveStep {
   return { from: before.from, saidAt: before.saidAt ?? step.saidAt, to: before.to ?? step.to, tools };
 }
 
-/** What it does at this moment, for people. */
+/** The turn's action at this moment, for people. */
 export function doing({ steps, to }: LiveTurn): string {
   if (to !== null) return "Over";
   const step = steps.at(-1);

@@ -12,7 +12,7 @@ import { Waterfall } from "./waterfall.tsx";
 /** Bars of what still runs grow so often. */
 const DRAWN_MS = 250;
 
-/** Whoever looks at one turn looks at the next one, too. */
+/** A reader who looks at one turn looks at the next one, too. */
 const isOpen = signal(false);
 
 export function LiveTurn({

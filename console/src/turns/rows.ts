@@ -1,5 +1,5 @@
-// What a waterfall shows: a row for the turn, for each request to a model, each tool's call
-// and each compaction, with their times.
+// The rows of a waterfall: a row for the turn, for each request to a model, each tool's call and
+// each compaction, with their times.
 
 import type { AgentClient } from "session-agent";
 import { count, counted, milliseconds } from "../text.ts";
@@ -20,7 +20,7 @@ export interface Row {
   text: string;
   kind: "turn" | "step" | "tool" | "compaction";
   segments: readonly Segment[];
-  /** What is known besides, in a few words. */
+  /** Further facts, in a few words. */
   note: string;
   failure: { code: string | null; message: string } | null;
   isRunning: boolean;

@@ -78,7 +78,7 @@ function toldOf({ kind, from, to }: Segment): string {
   return `${SEGMENTS[kind]}: ${milliseconds(to - from)}`;
 }
 
-/** What the colours mean. */
+/** The meaning of the colours. */
 export function Legend() {
   return (
     <ul class="legend note" aria-hidden="true">

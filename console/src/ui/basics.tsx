@@ -12,7 +12,7 @@ interface ButtonProps {
   children?: ComponentChildren;
   onClick?: (event: MouseEvent) => void;
   icon?: IconName;
-  /** What the button does, where its face does not say so. */
+  /** The button's action, if its face does not say it. */
   label?: string;
   kind?: "plain" | "main" | "quiet" | "danger";
   type?: "button" | "submit";
@@ -69,7 +69,7 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-/** What the API calls the failure, for who looks it up. */
+/** The API's code of the failure, for readers who look it up. */
 function Code({ of }: { of: unknown }) {
   return of instanceof SessionAgentError && of.code !== "network_failed" ? (
     <code class="code-name">{of.code}</code>
@@ -250,7 +250,7 @@ export function Heading({
   );
 }
 
-/** What is stored, as text that scrolls by itself. Long texts are shown piece by piece. */
+/** A stored value, as text that scrolls by itself. Long texts are shown piece by piece. */
 export function Stored({ text, label }: { text: string; label: string }) {
   return (
     <div class="stored" tabIndex={0} role="region" aria-label={label}>

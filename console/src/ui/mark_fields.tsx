@@ -3,7 +3,7 @@
 import { Field } from "./basics.tsx";
 
 interface Props {
-  /** What is found by them: "the entry". */
+  /** The thing that is found by them: "the entry". */
   what: string;
   tags: string;
   onTags: (text: string) => void;

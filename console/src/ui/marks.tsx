@@ -1,12 +1,12 @@
-// What stands on an entry or a session: who it comes from, its tags, its metadata.
+// The marks of an entry or a session: its source, its tags, its metadata.
 
 import { Name } from "./basics.tsx";
 import { counted } from "../text.ts";
 
-/** What is shown of long metadata. */
+/** The number of fields that are shown of long metadata. */
 const FIELDS = 8;
 
-/** What entries, their versions and sessions have of this. */
+/** The marks that entries, their versions and sessions have. */
 export interface Marked {
   source?: string | null;
   tags?: readonly string[];
@@ -64,7 +64,7 @@ export function tagsOf(text: string): string[] {
     .filter((tag) => tag !== "");
 }
 
-/** The object that a field holds; `null`: none. Throws where it is no object. */
+/** The object that a field holds; `null`: none. Throws if the field holds anything else. */
 export function metadataOf(text: string): object | null {
   if (text.trim() === "") return null;
   let value: unknown;

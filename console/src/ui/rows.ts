@@ -1,14 +1,14 @@
-// Where the rows of a long list stand. Rows that were on the screen have the height that
-// was measured there; the others have an estimate.
+// The places of a long list's rows. Rows that were on the screen have the height that was measured
+// there; the others have an estimate.
 
 export class Rows {
   #measured = new Map<string, number>();
   #keys: string[] = [];
   #index = new Map<string, number>();
-  /** Where each row begins, and at last where the list ends. */
+  /** The place where each row begins, and at last the end of the list. */
   #offsets = new Float64Array(1);
 
-  /** What was placed last. Scrolling changes neither the items nor a height. */
+  /** The items that were placed last. Scrolling changes neither the items nor a height. */
   #placed: readonly unknown[] | null = null;
 
   place<T>(items: readonly T[], keyOf: (item: T) => string, estimate: (item: T) => number): void {

@@ -1,6 +1,6 @@
-// A list of any length, of which only the rows on the screen and near it exist. What the
-// reader looks at stays where it is, whatever is added above or measured anew. A list that
-// follows its end stays there while the end grows.
+// A list of any length, of which only the rows on the screen and near it exist. The part that the
+// reader looks at stays where it is, whatever is added above or measured anew. A list that follows
+// its end stays there while the end grows.
 
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
@@ -12,7 +12,7 @@ const NEAR = 500;
 /** So close to the end, a reader is at the end. */
 const AT_END = 24;
 
-/** Where the keys Home and End belong to what has the focus. */
+/** Elements that take the keys Home and End themselves when they have the focus. */
 const SCROLLS_ITSELF = "input, textarea, select, audio, video, pre, .stored";
 
 interface Props<T> {
@@ -61,7 +61,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     list.anchor = key === undefined ? null : { key, above: scrollTop - rows.topOf(index) };
     return true;
   };
-  // The browser tells of a scroll in its next frame. What is drawn before must not undo the scroll.
+  // The browser tells of a scroll in its next frame. An earlier drawing must not undo the scroll.
   takeScroll();
   const before = rows.keys;
   rows.place(items, keyOf, estimate);
@@ -124,7 +124,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     const key = rows.keyAt(isEnd ? items.length - 1 : 0);
     if (key === undefined) return;
     event.preventDefault();
-    // What was scrolled before the key must not undo it when the list is drawn.
+    // A scroll before the key must not undo it when the list is drawn.
     takeScroll();
     list.isAtEnd = isEnd && follows;
     list.anchor = { key, above: isEnd ? "all that does not fit" : 0 };

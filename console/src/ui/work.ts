@@ -1,4 +1,4 @@
-// What a form or a button does that takes a while: it is busy meanwhile, and a failure is told.
+// The work of a form or a button that takes a while: it is busy meanwhile, and a failure is told.
 
 import { useState } from "preact/hooks";
 import { tellError } from "../notices.ts";

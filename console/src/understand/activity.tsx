@@ -1,5 +1,5 @@
-// What happened and what it cost: this page's requests, the failures that are on record,
-// the usage, and the state of the object.
+// The activity and its cost: this page's requests, the failures that are on record, the usage, and
+// the state of the object.
 
 import type { Stats } from "session-agent";
 import { Button, Heading } from "../ui/basics.tsx";
@@ -16,7 +16,7 @@ import { Usage, useUsage } from "./usage_view.tsx";
 
 const SHOWN = 100;
 
-/** What the sections of this view ask. */
+/** The operations that the sections of this view ask. */
 const SECTIONS = ["listSessions", "getUsage", "getStats"];
 
 export function Activity({ agent }: { agent: string }) {

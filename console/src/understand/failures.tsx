@@ -1,4 +1,4 @@
-// What went wrong lately: what the sessions have on record, and what was refused here.
+// The latest failures: those that the sessions have on record, and the refusals of this page.
 
 import type { FailedCallback, Session, SessionClient, SessionEvent } from "session-agent";
 import { Button, Name } from "../ui/basics.tsx";
@@ -29,7 +29,7 @@ interface Failure {
   at: number;
   what: string;
   text: string;
-  /** What the API calls it. */
+  /** The API's code of it. */
   code?: string;
   /** `null`: it is about the agent's memory. */
   session: { id: string; name: string } | null;
@@ -193,7 +193,7 @@ async function failuresOf(
   return { failures: [...turns, ...found.flat()], names };
 }
 
-/** What a session has on record of work that is done to it. */
+/** The failures that a session has on record, of work that is done to it. */
 function lastErrors(session: Session): readonly [string, LastError][] {
   return [
     ["Compaction failed", session.lastCompactionError],

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { Table } from "../ui/table.tsx";
 
 export interface Bar {
-  /** Where two bars may have one name. */
+  /** A key, if two bars may have one name. */
   key?: string;
   name: string;
   value: number;
@@ -12,11 +12,11 @@ export interface Bar {
 
 interface Props {
   title: string;
-  /** What a bar stands for. */
+  /** The unit of a bar. */
   each: "day" | "turn";
   bars: readonly Bar[];
   shown: (value: number) => string;
-  /** What is said where there is nothing to draw. */
+  /** The text that is shown if there is nothing to draw. */
   empty: string;
   /** A table that says more than the bars. */
   children?: ComponentChildren;
@@ -25,7 +25,7 @@ interface Props {
 /** The drawing's own units: it is stretched to its place. */
 const HEIGHT = 100;
 const WIDTH = 640;
-/** A bar of one turn is no wall. */
+/** A single bar does not fill the plot. */
 const WIDEST = 40;
 
 export function Plot({ title, each, bars, shown, empty, children }: Props) {

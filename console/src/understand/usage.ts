@@ -1,4 +1,4 @@
-// What was used, as plots and tables show it. The agent adds it up.
+// The usage, as plots and tables show it. The agent adds it up.
 
 import type { UsageEntry } from "session-agent";
 import { shownUtcDay } from "../text.ts";

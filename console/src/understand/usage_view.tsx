@@ -1,4 +1,4 @@
-// What was used: by day, by model, by turn.
+// The usage: by day, by model, by turn.
 
 import type { UsageEntry } from "session-agent";
 import { Button, Name, Select } from "../ui/basics.tsx";
@@ -170,7 +170,7 @@ function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }
   );
 }
 
-/** What `Used` fills. */
+/** The columns that `Used` fills. */
 const NUMBERS = ["In", "Cached", "Out", "Cost"].map((number) => ({ number }));
 
 function Used({ used }: { used: UsageEntry }) {

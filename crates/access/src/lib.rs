@@ -1,8 +1,9 @@
 //! The callers and their rights. Access fails closed: without a secret, nobody may do
 //! anything, unless the operator set `AUTH = "open"` or `AUTH = "local"`.
 //!
-//! The only HTTP that this district knows are the headers that may hold a credential or
-//! say where a request comes from. No error message repeats a credential.
+//! Of HTTP, this district knows only headers: those of a request that may hold a credential or
+//! name its origin, and the CORS headers of an answer (`cors.rs`). No error message repeats a
+//! credential.
 
 mod cors;
 mod identify;
@@ -225,7 +226,7 @@ mod tests {
                 assert!(previous.is_empty() || !error.message.contains(previous));
             }
         }
-        // A short new secret is no secret, whatever stands beside it.
+        // A short new secret does not count, whatever stands beside it.
         let policy = Policy::new(Some("short".to_owned()), Some("open"))
             .with_previous(Some(PREVIOUS.to_owned()));
         assert_eq!(

@@ -95,7 +95,7 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `caller` may ask the directory of agents, which is no operation of one agent.
+/// Checks that `caller` may ask the directory of agents, which is not an operation of one agent.
 pub fn permit_directory(caller: &Caller) -> Result<()> {
     match caller {
         Caller::Owner => Ok(()),
@@ -114,7 +114,7 @@ pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> 
     Err(forbidden(
         "A minted token writes only a user's messages. Messages of the agent, its tools or the system need the secret, or a token that allows `agentMessages`.",
     )
-    .with("field", field))
+    .with_field(field))
 }
 
 /// The error for a field that only the holder of the secret may set.
@@ -122,5 +122,5 @@ pub fn needs_secret(field: &str) -> Error {
     forbidden(format!(
         "Only the Worker's secret may set `{field}`; a minted token may not. Leave `{field}` out, or send the request with the secret."
     ))
-    .with("field", field)
+    .with_field(field)
 }

@@ -23,7 +23,7 @@ pub const MAX_TOKEN_SECONDS: i64 = 86_400;
 
 const PREFIX: &str = "sa2";
 
-/// What is said of a bearer token that no secret knows.
+/// The refusal of a bearer token that no secret knows.
 pub const NO_TOKEN: &str =
     "The bearer token is neither the Worker's secret nor a token that it minted.";
 

@@ -1,4 +1,4 @@
-//! What the imports of files have in common.
+//! The common part of all imports of files.
 
 use super::operation::Reply;
 use base::database::Database;

@@ -1,9 +1,14 @@
-//! The operations that a caller can run on an agent. Before a request gets here, it is
-//! routed and its caller is identified. The result is JSON or an error.
+//! The operations that a caller can run on an agent, and the agent's other doors. The edge finds
+//! the object and identifies the caller before. The result is JSON, a stream or an error.
 //!
-//! The entry points are `dispatch` for operations, `chat` for turns, `transfer` for files,
-//! `mcp` for clients of the Model Context Protocol and `socket` for frames. It uses
-//! every district below. Of HTTP it knows only the paths.
+//! `route` parses an address, and `door` checks a request before its body is read. Then one of
+//! the entry points follows: `dispatch` for operations, `chat` for turns, `transfer` for the
+//! files of sessions, `whole` for the file of a whole agent, `mcp` for clients of the Model
+//! Context Protocol, `socket` for frames. The object's alarm enters by `scheduled_backup`.
+//! `defaults` reads the deployed defaults, `request_line` and `tracing` describe a request to
+//! the operator.
+//!
+//! This district uses every district below. Of HTTP it knows only methods and paths.
 
 #![cfg_attr(
     feature = "testing",

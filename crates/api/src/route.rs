@@ -1,7 +1,7 @@
 //! Parses a method and a URL into a route. The parser is pure and strict: it refuses any
 //! part that it does not know, and names the part.
 
-use base::error::{Code, Error, Result};
+use base::error::{Code, Error, ErrorKind, Result};
 use base::ids::Id;
 use directory::MAX_PAGE;
 
@@ -322,7 +322,8 @@ fn allow(method: &str, allowed: &[&str], route: Route) -> Result<Route> {
         Code::MethodNotAllowed,
         format!("This address takes {allowed}."),
     )
-    .with("allow", allowed))
+    .with("allow", allowed.as_str())
+    .of_kind(ErrorKind::Allows(allowed)))
 }
 
 pub fn nothing_here() -> Error {
@@ -384,7 +385,7 @@ mod tests {
         ] {
             let error = parse("POST", &format!("/agents/session-agent/{name}/rpc/op")).unwrap_err();
             assert_eq!(error.code, Code::InvalidRequest, "{name}");
-            assert_eq!(error.details["field"], "agent", "{name}");
+            assert_eq!(error.details()["field"], "agent", "{name}");
         }
         let long = "x".repeat(201);
         assert!(parse("POST", &format!("/agents/session-agent/{long}/rpc/op")).is_err());
@@ -418,7 +419,7 @@ mod tests {
             );
         }
         let error = parse("GET", &format!("{url}?sessionId=%zz")).unwrap_err();
-        assert_eq!(error.details["field"], "sessionId");
+        assert_eq!(error.details()["field"], "sessionId");
         assert_eq!(parse("POST", url).unwrap_err().code, Code::MethodNotAllowed);
     }
 
@@ -437,7 +438,7 @@ mod tests {
         assert_eq!(parse("GET", &named), listed("user:42:", 7, "user:42:b"));
         for limit in ["0", "1001", "x", "-1"] {
             let error = parse("GET", &format!("{url}?limit={limit}")).unwrap_err();
-            assert_eq!(error.details["field"], "limit", "{limit}");
+            assert_eq!(error.details()["field"], "limit", "{limit}");
         }
         assert_eq!(parse("POST", url).unwrap_err().code, Code::MethodNotAllowed);
     }
@@ -455,7 +456,7 @@ mod tests {
         for method in ["GET", "DELETE", "PUT"] {
             let error = parse(method, url).unwrap_err();
             assert_eq!(error.code, Code::MethodNotAllowed, "{method}");
-            assert_eq!(error.details["allow"], "POST");
+            assert_eq!(error.details()["allow"], "POST");
         }
         let more = parse("POST", &format!("{url}/more")).unwrap_err();
         assert_eq!(more.code, Code::UnknownOperation);
@@ -510,7 +511,7 @@ mod tests {
     fn the_wrong_method_is_told_the_right_one() {
         let error = parse("GET", "/agents/session-agent/a/rpc/op").unwrap_err();
         assert_eq!(error.code, Code::MethodNotAllowed);
-        assert_eq!(error.details["allow"], "POST");
+        assert_eq!(error.details()["allow"], "POST");
         assert_eq!(
             parse("POST", "/health").unwrap_err().code,
             Code::MethodNotAllowed

@@ -63,7 +63,7 @@ pub async fn back_up_if_due(agent: &Agent<'_>) -> Result<Option<i64>> {
     })
 }
 
-/// What is to be done now: a plan with its pause, or no plan and the time of the next backup.
+/// The work to do now: a plan with its pause, or no plan and the time of the next backup.
 fn begin(agent: &Agent<'_>, now_ms: i64) -> Result<Option<(Option<BackupPlan>, i64)>> {
     atomically(agent.db, || {
         let progress = find_progress(agent.db)?;

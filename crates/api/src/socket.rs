@@ -165,7 +165,7 @@ pub fn check_sockets(open: usize) -> Result<()> {
         Code::RateLimited,
         format!("This session has {MAX_SESSION_SOCKETS} sockets open, which is the limit. Close one, then open this one again."),
     )
-    .with("retryAfter", 5))
+    .with_retry_after(5))
 }
 
 /// The first frames of a socket: the agent's identity and the session's messages. A page

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an event records.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

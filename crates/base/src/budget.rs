@@ -182,7 +182,7 @@ impl Reservation {
             Code::RateLimited,
             format!("{what} fill the memory that there is for them. Nothing was written: try again in {RETRY_AFTER_S} seconds."),
         )
-        .with("retryAfter", RETRY_AFTER_S)
+        .with_retry_after(RETRY_AFTER_S)
     }
 
     /// Reserves memory for a body or an answer.
@@ -265,7 +265,7 @@ mod tests {
         let first = Reservation::take(&TEN, 6, "These").unwrap();
         let error = Reservation::take(&TEN, 5, "Those").map(drop).unwrap_err();
         assert_eq!(error.code, Code::RateLimited);
-        assert_eq!(error.details["retryAfter"], 5);
+        assert_eq!(error.details()["retryAfter"], 5);
         drop(first);
         assert!(Reservation::take(&TEN, 10, "Those").is_ok());
     }

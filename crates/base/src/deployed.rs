@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::error::{Error, Result};
+use super::error::{BODY, Error, Result};
 use super::json;
 
 use crate::json::RawValue;
@@ -15,7 +15,7 @@ use crate::json::RawValue;
 pub struct DeployedProblem {
     /// The variable or the file that holds it.
     pub source: String,
-    /// Where it stands there, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
+    /// The place in it, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
     pub field: String,
     pub message: String,
 }
@@ -31,9 +31,8 @@ pub struct PartReader<'a> {
 impl PartReader<'_> {
     /// Notes an error. It may name a field inside of `at`.
     pub fn note(&mut self, at: &str, error: Error) {
-        let inner = error.details.get("field").and_then(|field| field.as_str());
-        let field = match inner {
-            None | Some("body") => at.to_owned(),
+        let field = match error.field.as_deref() {
+            None | Some(BODY) => at.to_owned(),
             Some(inner) if at.is_empty() => inner.to_owned(),
             Some(inner) => format!("{at}.{inner}"),
         };
@@ -55,7 +54,7 @@ impl PartReader<'_> {
         let field = self.field;
         let Ok(items) = json::decode::<Vec<&RawValue>>(list.get()) else {
             let message = format!("`{field}` must be an array.");
-            self.note(field, Error::invalid("body", message));
+            self.note(field, Error::invalid(BODY, message));
             return Vec::new();
         };
         let mut taken = Vec::new();
@@ -63,7 +62,7 @@ impl PartReader<'_> {
             let at = format!("{field}[{index}]");
             if taken.len() as i64 >= most {
                 let message = format!("`{field}` may hold {most} items: the rest is left out.");
-                self.note(&at, Error::invalid("body", message));
+                self.note(&at, Error::invalid(BODY, message));
                 break;
             }
             match read(item) {

@@ -9,7 +9,7 @@ impl Error {
         json::text(&json!({"error": {
             "code": self.code.name(),
             "message": self.message,
-            "details": self.details,
+            "details": self.details(),
         }}))
     }
 }

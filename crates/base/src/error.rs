@@ -149,6 +149,13 @@ impl Code {
     }
 }
 
+/// The field of an error that concerns the whole body.
+pub const BODY: &str = "body";
+
+const FIELD: &str = "field";
+const LINE: &str = "line";
+const RETRY_AFTER: &str = "retryAfter";
+
 /// One pointer long: each `?` of the code copies an error's bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error(Box<ErrorParts>);
@@ -157,7 +164,14 @@ pub struct Error(Box<ErrorParts>);
 pub struct ErrorParts {
     pub code: Code,
     pub message: String,
-    pub details: Map<String, Value>,
+    /// The field of the request that is wrong. [`BODY`]: no single field.
+    pub field: Option<String>,
+    /// The line of the file that is wrong.
+    pub line: Option<u64>,
+    /// In how many seconds another try may succeed.
+    pub retry_after_s: Option<i64>,
+    /// What else helps to fix the error. The caller alone reads it.
+    others: Map<String, Value>,
     /// The cause of the error, for the log alone.
     pub cause: Option<String>,
     /// The kind by which the code that gets the error decides. The caller is not told of
@@ -176,6 +190,12 @@ pub enum ErrorKind {
         most: Option<i64>,
         window: Option<i64>,
     },
+    /// A model's provider answered with an error.
+    RefusedByModel,
+    /// A limit of the caller's token refused a turn or a call, and not one of the agent.
+    TokenLimited,
+    /// The address takes other methods: these.
+    Allows(String),
     /// The home of a block gave no usable answer, or there is no home. The text is the
     /// reason.
     HomeAway(String),
@@ -205,7 +225,10 @@ impl Error {
         Self(Box::new(ErrorParts {
             code,
             message,
-            details: Map::new(),
+            field: None,
+            line: None,
+            retry_after_s: None,
+            others: Map::new(),
             cause: None,
             kind: None,
         }))
@@ -217,8 +240,53 @@ impl Error {
 
     #[inline(never)]
     fn with_detail(mut self, key: &str, value: Value) -> Self {
-        self.details.insert(key.to_owned(), value);
+        self.others.insert(key.to_owned(), value);
         self
+    }
+
+    pub fn with_field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    pub fn with_line(mut self, line: u64) -> Self {
+        self.line = Some(line);
+        self
+    }
+
+    pub fn with_retry_after(mut self, seconds: i64) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// The details of an error that was made elsewhere, or earlier.
+    pub fn with_details(mut self, details: Map<String, Value>) -> Self {
+        for (name, value) in details {
+            match value {
+                Value::String(field) if name == FIELD => self.field = Some(field),
+                Value::Number(line) if name == LINE && line.is_u64() => self.line = line.as_u64(),
+                Value::Number(seconds) if name == RETRY_AFTER && seconds.is_i64() => {
+                    self.retry_after_s = seconds.as_i64();
+                }
+                value => {
+                    self.others.insert(name, value);
+                }
+            }
+        }
+        self
+    }
+
+    /// What helps to fix the error, as the caller reads it.
+    pub fn details(&self) -> Map<String, Value> {
+        let known = [
+            (FIELD, self.field.as_deref().map(Value::from)),
+            (LINE, self.line.map(Value::from)),
+            (RETRY_AFTER, self.retry_after_s.map(Value::from)),
+        ];
+        let known = known
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        self.others.clone().into_iter().chain(known).collect()
     }
 
     /// The same error in other words.
@@ -238,7 +306,7 @@ impl Error {
 
     /// `field` is wrong; `message` says how, and names a right value.
     pub fn invalid(field: &str, message: impl Into<String>) -> Self {
-        Self::new(Code::InvalidRequest, message).with("field", field)
+        Self::new(Code::InvalidRequest, message).with_field(field)
     }
 
     pub fn session_not_found(id: &str) -> Self {
@@ -311,6 +379,18 @@ mod tests {
             error.body(),
             r#"{"error":{"code":"invalid_request","details":{"field":"limit"},"message":"`limit` must be at most 500."}}"#
         );
+    }
+
+    #[test]
+    fn details_that_were_told_are_told_again() {
+        let error = Error::invalid("limit", "It is wrong.")
+            .with_line(7)
+            .with_retry_after(5)
+            .with("id", "e1");
+        let details = r#"{"field":"limit","id":"e1","line":7,"retryAfter":5}"#;
+        assert_eq!(Value::from(error.details()).to_string(), details);
+        let told = Error::new(error.code, "It is wrong.").with_details(error.details());
+        assert_eq!(told, error);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A filter by metadata and tags: `where` of the operations that list and search.
 //!
-//! The rule this file protects: nothing that a caller wrote becomes SQL or the path of a
-//! field. The statements are made of constants. What is asked for stands in one bound value,
-//! and keys are compared as texts.
+//! The rule this file protects: nothing that a caller wrote becomes SQL or the path of a field. The
+//! statements are made of constants. The filter stands in one bound value, and keys are compared as
+//! texts.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub const MAX_FILTER_VALUES: usize = 32;
 /// The most bytes of the tests of metadata: as many as one object may hold, for each value.
 const MAX_FILTER_BYTES: usize = 4 * MAX_METADATA_BYTES;
 
-/// What a filtered thing must have.
+/// The data that an item must have to pass the filter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -191,7 +191,7 @@ impl MetadataTest {
     }
 }
 
-/// Where a row keeps what the filter tests. SQL: the arguments of `json_each`.
+/// The places of a row that the filter tests. SQL: the arguments of `json_each`.
 pub struct FilteredColumns {
     metadata: String,
     tags: String,

@@ -1,5 +1,5 @@
-//! The interface to the clock and to randomness. Nothing else in the core asks for the
-//! time or for a random byte, so that a test can set both.
+//! The interface to the clock, to randomness and to the size of memory. No other code of the
+//! districts asks for them, so that a test can set them.
 
 pub trait Host {
     /// Milliseconds since the epoch.
@@ -7,4 +7,7 @@ pub trait Host {
 
     /// Fills `bytes` from a cryptographic source of randomness.
     fn fill_random(&self, bytes: &mut [u8]);
+
+    /// The size of the memory that all objects of this isolate share. It never shrinks.
+    fn memory_bytes(&self) -> usize;
 }

@@ -1,9 +1,10 @@
-//! The base of every other district: values, errors, JSON, limits in bytes, and the three
-//! interfaces to the runtime (`database`, `host`, `outbound`; `recovery` is a part of the
-//! first that the platform may lack).
+//! The base of every other district: values, errors, JSON, limits in bytes, and the
+//! interfaces to the runtime (`database`, `host`, `outbound`, and `recovery`, which the
+//! platform may lack).
 //!
-//! Nothing here knows a table or a session. Of messages, `action` and `part` know the
-//! names that every district shares.
+//! Nothing here knows a table. A session is known only as the owner of a task: `owner` names
+//! it, and `slots`, `budget` and `outbound` share fairly between owners. Of messages, `action`
+//! and `part` know the names that every district shares.
 
 pub mod action;
 pub mod allocator;

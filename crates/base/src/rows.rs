@@ -38,7 +38,7 @@ pub fn parse_row(json: &str) -> Result<Row> {
 }
 
 fn no_rows(_: ReadError) -> Error {
-    Error::storage("rows that are no JSON")
+    Error::storage("rows that are not JSON")
 }
 
 impl SqlValue {

@@ -133,7 +133,8 @@ mod tests {
                 }
                 SettingKind::Binding => {
                     let named = ["binding", "name"].map(|key| format!("{key} = \"{name}\""));
-                    // What has to be made first, or costs rows, is there to be uncommented.
+                    // Settings that need something made first, or that cost rows, are there to be
+                    // uncommented.
                     let bound = lines.iter().chain(&comments);
                     let mut bound = bound.map(|line| line.trim_start_matches("# "));
                     bound.any(|line| named.iter().any(|named| line == named))

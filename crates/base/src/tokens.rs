@@ -144,7 +144,7 @@ mod tests {
     use crate::owner::Owner;
     use crate::testing::wait_for;
 
-    /// What a task's texts cost that has this counter and the owner `alice`.
+    /// The tokens of a task's text. The task has this counter and the owner `alice`.
     fn estimated(counter: Option<TokenCounter>, text: &'static str) -> i64 {
         let task = Owner::agent("alice").run(async move { estimate(text) });
         wait_for(counted_by(counter, task))

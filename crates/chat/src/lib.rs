@@ -1,8 +1,10 @@
-//! The chat protocol: the requests of clients, the parts of a request that go into the
-//! log, and the answers that clients are sent.
+//! Chat turns. A turn goes from a client's request to the agent's answer: its request is
+//! parsed and written, models are asked, tools run, listeners are sent chunks. A turn ends in
+//! the log, survives the object's death, and may be told to a service (`run/callbacks.rs`). The
+//! tools may be those of servers that speak the Model Context Protocol (`tools/`).
 //!
 //! The clients are the AI SDK's `Chat` over HTTP and the `agents` package's
-//! `AgentClient` and `useAgentChat` over a WebSocket, in the versions that package.json
+//! `AgentClient` and `useAgentChat` over a WebSocket, in the versions that tests/package.json
 //! pins. Their behaviour shapes the code here:
 //!
 //! - A stream is one assistant message: `start` with its id, steps, `finish`. The
@@ -32,11 +34,10 @@
 //!   `messageId` names the answer if the caller gave it; a socket sends only the list.
 //! - Editing a message sends it again under its old id, as the last of the list.
 //!
-//! The folders call one way: [`stream`] and [`address`] know nothing of the others,
-//! [`record`] says what a turn did, [`request`] reads a client's request, and [`turn`]
-//! decides step by step. A turn may
-//! call [`tools`], [`frames`] are a socket's messages, and [`run`] carries out the turn's
-//! decisions.
+//! The folders call one way, from the last to the first: [`stream`] has the chunks of an
+//! answer, [`address`] the addresses of tools, [`record`] what a turn did. [`request`] reads a
+//! client's request, [`frames`] are a socket's messages, and [`turn`] decides step by step.
+//! [`tools`] are the tools that a turn may call, and [`run`] carries out the turn's decisions.
 
 pub mod address;
 pub mod frames;

@@ -1,5 +1,5 @@
-//! Where things are: the path of an operation and of a session's file. No name leads to an
-//! address but its own.
+//! Addresses: the path of an operation and of a session's file. No name leads to an address but its
+//! own.
 
 use crate::error::{Error, Result};
 

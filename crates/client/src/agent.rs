@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::address::{of_agent, of_operation};
 use crate::error::{Error, Result, of_answer, of_redirect};
 use crate::operation::Operation;
+use crate::read_json;
 use crate::retry::Retry;
 use crate::wire::{Answer, Body, Payload, Request, TraceContext, Wire};
 #[cfg(feature = "worker")]
@@ -58,7 +59,7 @@ impl<W: Wire> Agent<W> {
         self
     }
 
-    /// What is tried again, and when.
+    /// Sets which calls are tried again, and when.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
@@ -96,7 +97,7 @@ impl<W: Wire> Agent<W> {
                 .await
         };
         let text = self.retrying(is_repeatable, attempt).await?;
-        serde_json::from_str(&text).map_err(|error| Error::unreadable(operation, error))
+        read_json(text.as_bytes()).map_err(|error| Error::unreadable(operation, error))
     }
 
     pub(crate) fn request(&self, path: &str, payload: Payload<W::Stream>) -> Request<W::Stream> {

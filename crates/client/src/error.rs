@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Code, Object};
+use crate::{Code, Object, read_json};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -13,9 +13,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The agent refused. What the call would have written is not written.
+    /// The agent refused. Nothing of the call was written.
     Refused(Box<Refusal>),
-    /// The connection failed, or what answered was no Session Agent: `status` is of its
+    /// The connection failed, or something other than a Session Agent answered: `status` is of its
     /// answer. Nobody knows whether the operation ran.
     Unreached {
         operation: String,
@@ -135,7 +135,7 @@ struct Said {
     details: Value,
 }
 
-/// What an answer that is none of ours says, at most, in an error's message.
+/// The most characters of a foreign answer in an error's message.
 const SHOWN_CHARACTERS: usize = 200;
 
 /// The error that an answer of a bad status stands for.
@@ -155,7 +155,7 @@ pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
         None => Error::Unreached {
             operation: operation.to_owned(),
             message: format!(
-                "`{operation}` was answered with status {status} by something that is no Session Agent: {}",
+                "`{operation}` was answered with status {status} by something that is not a Session Agent: {}",
                 shown(text)
             ),
             status: Some(status),
@@ -194,7 +194,7 @@ fn origin(address: &str) -> Option<String> {
 }
 
 fn refusal(text: &str) -> Option<Said> {
-    serde_json::from_str::<Refused>(text)
+    read_json::<Refused>(text.as_bytes())
         .ok()
         .map(|refused| refused.error)
 }

@@ -53,6 +53,14 @@ mod tests;
 /// A JSON object.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a caller's Worker has no other reader"
+)]
+fn read_json<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(json)
+}
+
 pub use agent::Agent;
 pub use error::{Error, Refusal, Result};
 pub use message::NewMessage;

@@ -1,4 +1,4 @@
-//! What the operations are written with.
+//! The macros with which the operations are written.
 
 /// An enum of words. A word that is newer than this crate is kept as it came.
 macro_rules! words {

@@ -35,13 +35,13 @@ impl NewMessage {
         }
     }
 
-    /// What a user said.
+    /// A user's message.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::new("user", vec![json!({"type": "text", "text": text.into()})])
     }
 
-    /// What the agent said.
+    /// A message of the agent.
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(

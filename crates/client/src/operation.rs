@@ -1,4 +1,4 @@
-//! What each operation is.
+//! The trait of all operations.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};

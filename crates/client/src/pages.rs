@@ -1,4 +1,4 @@
-//! What the agent gives page by page, item by item.
+//! Answers that come page by page, given item by item.
 
 use std::time::Duration;
 use std::vec::IntoIter;

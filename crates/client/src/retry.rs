@@ -1,4 +1,4 @@
-//! What may be tried again, and when.
+//! The rules for which calls may be tried again, and when.
 
 use std::time::Duration;
 

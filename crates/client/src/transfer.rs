@@ -8,7 +8,7 @@ use crate::address::of_file;
 use crate::agent::Agent;
 use crate::error::{Error, Result, of_last_line};
 use crate::wire::{Body, Payload, Wire};
-use crate::{Imported, Object};
+use crate::{Imported, Object, read_json};
 
 const EXPORT: &str = "exportSession";
 const IMPORT: &str = "importSession";
@@ -104,7 +104,7 @@ impl<B: Body> Lines<B> {
     pub async fn next(&mut self) -> Result<Option<Object>> {
         loop {
             if let Some(line) = self.lines.pop_front() {
-                let line = serde_json::from_slice(&line);
+                let line = read_json(&line);
                 return line
                     .map(Some)
                     .map_err(|error| Error::unreadable(EXPORT, error));
@@ -162,7 +162,7 @@ impl<W: Wire> Import<'_, W> {
         let request = self.agent.request(&format!("{path}{query}"), payload);
         let answer = self.agent.ask(IMPORT, &request).await?;
         let text = self.agent.read(IMPORT, answer).await?;
-        serde_json::from_str(&text).map_err(|error| Error::unreadable(IMPORT, error))
+        read_json(text.as_bytes()).map_err(|error| Error::unreadable(IMPORT, error))
     }
 }
 
@@ -173,7 +173,7 @@ fn is_whole(end: &[u8]) -> Result<()> {
         .rsplit(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
-    let last: Value = serde_json::from_slice(line).unwrap_or_default();
+    let last: Value = read_json(line).unwrap_or_default();
     let is = |word: &str| last.get("type").is_some_and(|of| of == word);
     if is("end") {
         return Ok(());

@@ -48,7 +48,7 @@ pub struct Request<Stream> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceContext {
     pub traceparent: String,
-    /// What other tracers want to be passed on. It counts with the secret alone.
+    /// The data that other tracers want to be passed on. It counts with the secret alone.
     pub tracestate: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl<Stream> fmt::Debug for Request<Stream> {
     }
 }
 
-/// What a request brings. Without anything it is a `GET`, and else a `POST`.
+/// The content of a request. Without anything it is a `GET`, and else a `POST`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload<Stream> {
     Nothing,
@@ -82,7 +82,7 @@ impl<Stream> Payload<Stream> {
     }
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<Body> {
     pub status: u16,

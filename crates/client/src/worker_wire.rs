@@ -15,7 +15,7 @@ use crate::agent::Agent;
 use crate::error::{Error, Result};
 use crate::wire::{Answer, Body, Payload, Request, Wire};
 
-/// Where an agent is: behind a service binding, or in a namespace of objects.
+/// The way to an agent: a service binding, or a namespace of objects.
 #[derive(Clone, Debug)]
 pub struct Binding(Way);
 
@@ -126,7 +126,7 @@ fn init_of(request: &Request<ReadableStream>) -> worker::Result<RequestInit> {
         Payload::Stream(stream) => Some(stream.into()),
     };
     let mut init = RequestInit::new();
-    // Where a redirect leads, neither the token nor the input may go.
+    // Neither the token nor the input may go where a redirect leads.
     init.with_redirect(RequestRedirect::Manual)
         .with_headers(headers)
         .with_method(if body.is_some() {
@@ -146,8 +146,8 @@ pub struct Received {
 }
 
 impl Received {
-    /// The body as the runtime's stream, for an import or for an answer of one's own. What
-    /// was read before is not in it.
+    /// The body as the runtime's stream, for an import or for an answer of one's own. It lacks the
+    /// part that was read before.
     #[must_use]
     pub fn into_stream(self) -> Option<ReadableStream> {
         if let Some(reader) = &self.reader {

@@ -3,7 +3,7 @@
 //! (`tools`). For applications that ask a model themselves, `for_model` shows messages as
 //! a model should get them.
 //!
-//! Knows messages, memory and models. Knows neither turns nor callers.
+//! This district knows messages, memory and models. It knows neither turns nor callers.
 
 pub mod compaction;
 pub mod for_model;

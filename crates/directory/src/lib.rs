@@ -25,7 +25,7 @@ pub const MAX_PAGE: usize = 1_000;
 /// The longest call of a part, in bytes: two names and a life.
 pub const MAX_CALL_BYTES: usize = 8 << 10;
 
-/// What a part is asked.
+/// A call to a part of the directory.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase")]
 pub enum DirectoryCall {
@@ -56,7 +56,7 @@ pub struct DirectoryEntry {
 #[serde(rename_all = "camelCase")]
 pub struct ListedAgent {
     pub name: String,
-    /// When the directory first heard of the agent.
+    /// The time when the directory first heard of the agent.
     pub created_at: i64,
 }
 

@@ -1,10 +1,10 @@
 //! The agent's own side of the directory: it writes itself in when it is made, and out
 //! when it is destroyed.
 //!
-//! What the agent has said is a row of its own (`cf_agents_config`), written before the
-//! directory is asked. After a death at any point, the agent's alarm reads the row and says
-//! the same again. So the directory may miss an agent, or name one that is gone, for as
-//! long as an alarm takes, and no longer.
+//! The agent keeps its last word to the directory in a row (`cf_agents_config`), written before the
+//! directory is asked. After a death at any point, the agent's alarm reads the row and says the
+//! same again. So the directory may miss an agent, or name one that is gone, for as long as an
+//! alarm takes, and no longer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

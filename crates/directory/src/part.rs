@@ -40,7 +40,7 @@ impl FromRow<'_> for ListedAgent {
 impl DirectoryPart<'_> {
     /// Answers a call; the answer is JSON.
     pub async fn answer(&self, body: &[u8]) -> Result<String> {
-        let unread = |_| Error::invalid("do", "This is no call of the directory.");
+        let unread = |_| Error::invalid("do", "This is not a call that the directory knows.");
         let call = json::decode_bytes(body).map_err(unread)?;
         // A look at a part that nobody has used makes no table.
         if let DirectoryCall::List { .. } = &call
@@ -153,7 +153,7 @@ impl DirectoryPart<'_> {
     /// Reads no more rows than it gives, and one that says whether others follow.
     fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<DirectoryPage> {
         let limit = limit.clamp(1, MAX_PAGE);
-        // The row of the empty name is no agent's.
+        // The row of the empty name does not belong to an agent.
         let (sql, from) = match prefix > after {
             true => (
                 "SELECT name, created_at FROM cf_agents_directory

@@ -1,6 +1,6 @@
 //! Reads a model's answer, as a stranger's: a strict shape, bounds on number and length,
 //! and no event that was not shown. Pure. A change that breaks a rule is left out and
-//! counted; an answer that is no such object is refused as a whole.
+//! counted; an answer of another shape is refused as a whole.
 
 use serde::Deserialize;
 
@@ -80,7 +80,7 @@ pub struct WantedChange {
     pub by: Option<String>,
 }
 
-/// What a model answered.
+/// The answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadAnswer {
     pub changes: Vec<WantedChange>,

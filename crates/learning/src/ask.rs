@@ -4,7 +4,7 @@
 use super::room::{LookRoom, named_model};
 use base::action::Role;
 use base::database::atomically;
-use base::error::{Code, Error, Result};
+use base::error::{Code, Error, ErrorKind, Result};
 use base::ids::Id;
 use base::tokens;
 use memory::Memory;
@@ -30,7 +30,7 @@ pub struct LearnedAnswer {
     pub model: String,
 }
 
-/// Sends the request. What it spent counts for the agent, whatever becomes of the answer.
+/// Sends the request. Its tokens count for the agent, whatever becomes of the answer.
 pub async fn ask(
     memory: &Memory<'_>,
     config: &Config,
@@ -105,17 +105,16 @@ pub async fn ask(
 
 /// The budget of learning has a name of its own.
 fn name_budget(error: Error) -> Error {
-    let is_budget = error.code == Code::RateLimited && error.message.starts_with("This token");
-    if !is_budget {
+    if error.kind != Some(ErrorKind::TokenLimited) {
         return error;
     }
-    let retry_after = error.details.get("retryAfter").cloned().unwrap_or_default();
+    let retry_after = error.retry_after_s.unwrap_or_default();
     Error::new(
         Code::RateLimited,
         format!(
             "Learning has used its tokens of today (`learn.maxTokensPerDay`). It goes on in {retry_after} s."
         ),
     )
-    .with("retryAfter", retry_after)
-    .with("field", "learn.maxTokensPerDay")
+    .with_retry_after(retry_after)
+    .with_field("learn.maxTokensPerDay")
 }

@@ -1,7 +1,7 @@
-//! Puts a block of facts in order: a model merges those that say the same, retires those
-//! that a newer one contradicts, and writes a profile anew. What it answers is a proposal.
-//! One step shows a bounded number of entries, and how far the steps have come is stored
-//! with the step's proposal, in one transaction.
+//! Puts a block of facts in order: a model merges those that say the same, retires those that a
+//! newer one contradicts, and writes a profile anew. Its answer is a proposal. One step shows a
+//! bounded number of entries, and how far the steps have come is stored with the step's proposal,
+//! in one transaction.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ use store::learn_settings::LearnSettings;
 const MAX_ENTRIES: i64 = 100;
 const MAX_BYTES: usize = 24 << 10;
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug)]
 pub struct Ordered {
     pub proposal: Option<StoredProposal>,
@@ -45,7 +45,7 @@ pub struct Ordered {
     pub is_complete: bool,
 }
 
-/// What a step works on.
+/// The data that a step works on.
 struct OrderTask<'a> {
     memory: &'a Memory<'a>,
     settings: &'a LearnSettings,
@@ -160,8 +160,8 @@ async fn step_once(
 }
 
 fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
-    let block = block_of(memory, label).map_err(|error| match error.details.get("field") {
-        Some(_) => error.with("field", "profile"),
+    let block = block_of(memory, label).map_err(|error| match error.field {
+        Some(_) => error.with_field("profile"),
         None => error,
     })?;
     if block.kind != BlockKind::Writable {
@@ -227,7 +227,7 @@ impl OrderTask<'_> {
     fn state_after(&self, now: &Consolidation, now_ms: i64) -> Consolidation {
         let is_over = self.next.is_none() && self.is_into;
         let due_at = match is_over {
-            // What was learnt while the model thought waits for the next time.
+            // Facts that were learnt while the model thought wait for the next time.
             true => now
                 .due_at
                 .filter(|due_at| self.state.due_at != Some(*due_at))
@@ -276,7 +276,7 @@ impl OrderTask<'_> {
                     has_applied = true;
                 }
             }
-            // Nothing to do is no step.
+            // If there is nothing to do, no step is taken.
             let idles = model.is_none() && now.block.is_none() && now.due_at.is_none();
             if !idles || self.next.is_some() {
                 write_consolidation(db, &self.state_after(&now, host.now_ms()))?;
@@ -447,6 +447,7 @@ impl OrderTask<'_> {
             reason: parts.judgement.waits.map(str::to_owned),
             made_for: parts.made_for,
             version: None,
+            outdated: false,
             before: None,
         }
     }

@@ -1,9 +1,9 @@
 //! Whether somebody's words bear a text out. Pure: words and sentences, no meaning.
 //!
-//! A sentence bears a text out if all words of the text that say something stand in it, in
-//! any form and order, and if both deny something or neither does. A question bears nothing
-//! out. So no word of a tool's result gets into a fact in the user's name. What this does
-//! not hold: that the fact says what the sentence meant.
+//! A sentence bears a text out if all words of the text that say something stand in it, in any form
+//! and order, and if both deny something or neither does. A question bears nothing out. So no word
+//! of a tool's result gets into a fact in the user's name. One thing is not checked: that the fact
+//! says what the sentence meant.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ const ENDING: &[&str] = &[
 /// The word that says that something is over only where it is denied: "no longer".
 const LONGER: &str = "longer";
 
-/// What a text says, in words: the stems of those that say something, and whether it denies.
+/// The gist of a text: the stems of its meaningful words, and whether it denies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gist {
     pub stems: BTreeSet<String>,
@@ -150,8 +150,8 @@ pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) ->
     })
 }
 
-/// Whether a sentence of these texts bears out each sentence of `text`, or each part of it
-/// between commas and the word `and`. What says nothing needs no evidence.
+/// Whether a sentence of these texts bears out each sentence of `text`, or each part of it between
+/// commas and the word `and`. A text without meaningful words needs no evidence.
 pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> bool {
     let known: Vec<Gist> = said.into_iter().flat_map(claims).map(Gist::of).collect();
     let stands = |part: &str| {
@@ -272,7 +272,7 @@ mod tests {
                 "Should I like window seats?",
                 false,
             ),
-            // What is denied.
+            // The thing that is denied.
             (
                 "The user is allergic to nuts",
                 "I am not allergic to nuts.",
@@ -291,7 +291,7 @@ mod tests {
             ("The user eats meat", "I don't eat meat.", false),
             ("The user hates cilantro", "I hate cilantro.", true),
             ("The user likes cilantro", "I hate cilantro.", false),
-            // Who denies something says the opposite, in other languages, too.
+            // A denial says the opposite, in other languages, too.
             (
                 "Ich bin allergisch gegen Nüsse",
                 "Ich bin allergisch gegen Nüsse.",

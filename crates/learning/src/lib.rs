@@ -1,8 +1,7 @@
-//! Memory that forms itself. What was said in a conversation since the last look goes to a
-//! model, together with the entries that it touches. The model answers changes, each with
-//! the events that it comes from, and these become a proposal
-//! ([`memory::proposals`]). Consolidation puts what is there in order, in the same
-//! way.
+//! Memory that forms itself. A look takes the events of a conversation since the last look, and
+//! sends them to a model together with the entries that they touch. The model answers changes,
+//! each with the events that it comes from, and these become a proposal
+//! ([`memory::proposals`]). Consolidation puts the entries of a block in order, in the same way.
 //!
 //! Three rules hold. Each event is looked at once: the mark, the proposal and what is
 //! applied of it are one transaction after the model's answer. The model's answer is a

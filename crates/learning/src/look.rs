@@ -34,7 +34,7 @@ use store::learn_settings::{LearnAfter, LearnSettings};
 /// How many keys are tried for a fact whose key is taken.
 const MAX_KEYS: usize = 50;
 
-/// What a look did.
+/// The result of a look.
 #[derive(Debug, Default)]
 pub struct Looked {
     /// How many events it was about.
@@ -364,6 +364,7 @@ impl LookTask<'_> {
             reason: waits.map(str::to_owned),
             made_for: standing.map_or(0, |(_, version)| version),
             version: None,
+            outdated: false,
             before: None,
         }))
     }

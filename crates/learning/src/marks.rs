@@ -1,6 +1,5 @@
-//! What is to be looked at, in the sessions' rows: up to which event a session was learnt
-//! from, and when the next look is due. The rows outlive the object, so that no look is
-//! forgotten whatever dies.
+//! The marks of looks, in the sessions' rows: up to which event a session was learnt from, and when
+//! the next look is due. The rows outlive the object, so that no look is forgotten whatever dies.
 
 use base::columns::{FromRow, find, find_value};
 use base::database::{Database, Row};
@@ -46,7 +45,7 @@ pub fn find_next_timed(db: &dyn Database) -> Result<Option<DueSession>> {
     Ok(find_next(db)?.filter(|due| due.due_at < NEVER_MS))
 }
 
-/// Where the looks at a session stand.
+/// The progress of the looks at a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     /// The last event that was looked at.
@@ -68,7 +67,7 @@ impl FromRow<'_> for Mark {
             copied_seq: row.integer(2)?,
             newest_seq: row.find_integer(3).unwrap_or(0),
             newest_at: row.find_integer(4).unwrap_or(0),
-            // What is said of failures is no reason not to look.
+            // A failure's note that can't be read does not keep the agent from looking.
             failure: row
                 .find_text(5)
                 .and_then(|failure| json::decode(failure).ok()),

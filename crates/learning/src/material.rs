@@ -1,5 +1,5 @@
-//! What one look shows the model of a conversation: the events after the mark, a bounded
-//! part of their texts, and who speaks in each.
+//! The material that one look shows the model of a conversation: the events after the mark, a
+//! bounded part of their texts, and who speaks in each.
 
 use crate::marks::Mark;
 use crate::room::{LINE_BYTES, LookRoom};
@@ -36,14 +36,14 @@ const MAX_READ_BYTES: usize = 256 << 10;
 pub struct MaterialEvent {
     pub seq: i64,
     pub id: String,
-    /// Who speaks.
+    /// The speaker.
     pub voice: Origin,
     /// The tool's name.
     pub tool: Option<String>,
     pub text: String,
 }
 
-/// What a look is about.
+/// The subject of a look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Material {
     /// The mark before the look.
@@ -104,8 +104,8 @@ pub fn load_material(
     Ok((material.to_seq > material.after_seq).then_some(material))
 }
 
-/// What an event says. `None`: it says nothing that is learnt from. Instructions, summaries
-/// and calls of tools are the operator's and the agent's own.
+/// The text of an event. `None`: it says nothing that is learnt from. Instructions, summaries and
+/// calls of tools are the operator's and the agent's own.
 fn load_event(
     db: &dyn Database,
     session_id: &Id,
@@ -129,7 +129,7 @@ fn load_event(
                 text = written.trim().to_owned();
             }
             match message.filter(|_| text.is_empty()) {
-                // What a file is called, and what data holds, is no word of the user's.
+                // A file's name and the content of data are not the user's words.
                 Some(_) => (Origin::Import, USER_CHARS),
                 None => (Origin::User, USER_CHARS),
             }

@@ -1,4 +1,4 @@
-//! Who a change of consolidation comes from, and whether it counts without anybody's word.
+//! The source of a change of consolidation, and whether the change counts without anybody's word.
 //! Pure.
 //!
 //! The model's words are held against the entries that they come from: nothing gets into a

@@ -1,4 +1,4 @@
-//! What the model is told. Pure.
+//! The prompts of learning. Pure.
 //!
 //! Entries and events are data: JSON, a line each, between tags that their text can't close.
 
@@ -88,7 +88,7 @@ pub fn is_cut(entry: &Entry) -> bool {
     shown_text(entry).len() < entry.content.len()
 }
 
-/// What is shown of an entry's text.
+/// The part of an entry's text that is shown.
 pub fn shown_text(entry: &Entry) -> &str {
     let end = entry.content.char_indices().nth(ENTRY_CHARS);
     let shown = end.and_then(|(at, _)| entry.content.get(..at));

@@ -58,7 +58,7 @@ const GOING_ON: &[&str] = &[
 /// The most sentences of a look that are held against facts as taking them back.
 const MAX_RETRACTIONS: usize = 8;
 
-/// What a sentence takes back, and nothing else.
+/// The retraction of a sentence, and nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retraction {
     /// The words for what is taken back.
@@ -116,7 +116,7 @@ impl Retraction {
     }
 }
 
-/// What these texts take back.
+/// The retractions in these texts.
 pub fn find_retractions<'a>(said: impl IntoIterator<Item = &'a str>) -> Vec<Retraction> {
     let claims = said.into_iter().flat_map(claims);
     let retractions = claims.filter_map(Retraction::read);
@@ -136,7 +136,7 @@ mod tests {
                 "Hi! Please forget what I said about Rex; I made it up.",
                 true,
             ),
-            // This may be about something else, or is no retraction.
+            // This may be about something else, or not a retraction.
             ("Forget what I said about the recipe for my dog.", false),
             ("Forget the dog.", false),
             ("I have no dog any more.", false),
@@ -145,7 +145,7 @@ mod tests {
             ("Is what I told you about my dog wrong?", false),
             ("Retract what I've told you about Rex, please!", true),
             ("Everything I said about Rex was wrong.", true),
-            // Who insists takes nothing back.
+            // A user who insists takes nothing back.
             ("Don't forget what I told you about my dog Rex.", false),
             ("Never forget what I said about Rex.", false),
             ("Nothing is wrong with what I told you about Rex.", false),

@@ -19,7 +19,7 @@ const MAX_ENTRY_BYTES: i64 = 20 << 10;
 /// The least that is shown, whatever the window is.
 const MIN_BYTES: i64 = 600;
 
-/// What a line has beside its texts: names and punctuation.
+/// The bytes of a line beside its texts: names and punctuation.
 pub const LINE_BYTES: usize = 48;
 
 /// A token has four bytes of most texts, and three of those without spaces.
@@ -56,11 +56,11 @@ impl LookRoom {
     ) -> Result<Self> {
         let model = named_model(config, settings).map(Id::as_str);
         let instructions = settings.instructions.as_ref().map_or(0, String::len) as i64;
-        // Whoever asks the model is told why there is none.
+        // The caller that asks the model is told why there is none.
         let Ok(choice) = choose_model(memory.outbound, model) else {
             return Ok(Self::of(i64::from(i32::MAX), instructions, refusals));
         };
-        // What the agent is told is about the model of its turns.
+        // The agent's setting is about the model of its turns.
         let told = config
             .max_context_tokens
             .map(|tokens| tokens.0)

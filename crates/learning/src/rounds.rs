@@ -22,7 +22,7 @@ const MAX_LOOKS: usize = 8;
 /// While another look is under way, the alarm comes back after so long.
 const BUSY_MS: i64 = 10_000;
 
-/// What the looks of one call did.
+/// The result of the looks of one call.
 #[derive(Debug, Default)]
 pub struct Round {
     pub looks: i64,
@@ -82,10 +82,10 @@ fn is_busy() -> Error {
         Code::RateLimited,
         "This agent is looking at a conversation already. Try again in 5 s.",
     )
-    .with("retryAfter", 5)
+    .with_retry_after(5)
 }
 
-/// What is due by itself.
+/// The work that is due by itself.
 #[derive(Debug, Default)]
 struct DueWork {
     look: Option<DueSession>,
@@ -94,7 +94,7 @@ struct DueWork {
 }
 
 impl DueWork {
-    /// What waits goes on waiting until its setting is switched on again.
+    /// Waiting work goes on waiting until its setting is switched on again.
     fn load(memory: &Memory<'_>) -> Result<Self> {
         let waiting = Self {
             look: find_next_timed(memory.db)?,
@@ -128,7 +128,7 @@ pub fn find_due_time(memory: &Memory<'_>) -> Result<Option<i64>> {
     Ok(DueWork::load(memory)?.first_at())
 }
 
-/// What the alarm's looks came to.
+/// The result of the alarm's looks.
 #[derive(Debug, Default)]
 pub struct TimedRound {
     /// When the next one is due.
@@ -138,7 +138,7 @@ pub struct TimedRound {
     pub has_learnt: bool,
 }
 
-/// Takes the looks and the steps of consolidation that are due. What was said is learnt
+/// Takes the looks and the steps of consolidation that are due. Conversations are learnt from
 /// before memory is put in order.
 pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Result<TimedRound> {
     let mut round = TimedRound::default();

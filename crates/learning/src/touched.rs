@@ -1,6 +1,6 @@
-//! The entries that a look shows beside the events. What is not shown can't be replaced or
-//! retired by the model, so a search for each part of what was said finds them, in a bounded
-//! number of searches.
+//! The entries that a look shows beside the events. The model can't replace or retire an entry that
+//! is not shown, so a search for each part of the conversation finds them, in a bounded number of
+//! searches.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ const MAX_SEARCHES: usize = 24;
 const MAX_QUERY_WORDS: usize = 40;
 const MAX_QUERY_BYTES: usize = 1_800;
 
-/// How long the searches of a look ask for meanings. What is under way then comes to its end,
-/// and the searches after it go by words alone.
+/// How long the searches of a look ask for meanings. A search that is under way then comes to its
+/// end, and the searches after it go by words alone.
 const MEANINGS_MS: i64 = 10_000;
 
 /// The entries that the events touch: those that searches for their words find, the best of
@@ -110,7 +110,7 @@ fn asked_for(queries: &[String]) -> EntryQuery<'_> {
     }
 }
 
-/// What is searched for: all that users said, cut where a search would read no more words.
+/// The queries: all that users said, cut where a search would read no more words.
 fn queries_for(shown: &[MaterialEvent]) -> Vec<String> {
     let said = shown
         .iter()

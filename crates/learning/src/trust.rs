@@ -1,4 +1,4 @@
-//! Who a change comes from, and whether it counts without anybody's word. Pure.
+//! The source of a change, and whether the change counts without anybody's word. Pure.
 //!
 //! The rule this file protects: what a tool or a file says never counts in the user's name.
 //! The model names the events that a change comes from, and may be talked into naming the
@@ -16,7 +16,7 @@ use memory::entry::Entry;
 use memory::origin::Origin;
 use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
 
-/// What the rules say of a change.
+/// The verdict of the rules about a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     pub source: Origin,
@@ -60,7 +60,7 @@ fn trusts(settings: &LearnSettings, source: TrustedSource) -> bool {
     settings.trust.0.contains(&source)
 }
 
-/// What an entry says, with its key and its title.
+/// The gist of an entry, with its key and its title.
 pub fn gist_of(entry: &Entry) -> Gist {
     let title = entry.title.as_deref().unwrap_or_default();
     Gist::of(&format!("{} {title} {}", entry.key, entry.content))
@@ -78,7 +78,7 @@ fn pins(retraction: &Retraction, entry: &Entry, alike: &[Entry]) -> bool {
     retraction.is_of(&gist_of(entry)) && !others.any(|other| retraction.is_of(&gist_of(other)))
 }
 
-/// Who a change comes from, and what speaks against applying it.
+/// The source of a change, and the reason that speaks against applying it.
 fn find_source(
     change: &WantedChange,
     changed: Option<&Entry>,
@@ -102,7 +102,7 @@ fn find_source(
         .iter()
         .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import))
         .collect();
-    // What an earlier look read may come back by the agent's mouth.
+    // A text that an earlier look read may come back by the agent's mouth.
     let is_named_by_agent = changed.is_some_and(|entry| {
         let mut agents = shown.iter().filter(|event| event.voice == Origin::Agent);
         agents.any(|event| names(&Gist::of(&event.text), entry))
@@ -164,7 +164,7 @@ fn users_stems(shown: &[MaterialEvent]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Who said the words that the user did not say.
+/// The sources of the words that the user did not say.
 fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent]) -> Origin {
     let users = users_stems(shown);
     let foreign: BTreeSet<&String> = gist.stems.difference(&users).collect();

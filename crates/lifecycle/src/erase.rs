@@ -27,7 +27,7 @@ use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, overwritten};
 /// The most places of one request.
 pub const MAX_PLACES: usize = 100;
 
-/// What a request erased.
+/// The places that a request erased.
 pub struct ErasedPlaces {
     /// How many of the places were there.
     pub found: usize,

@@ -87,7 +87,7 @@ impl Place {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct ForeignPage {
     rows: Vec<ForeignRow>,
-    /// Where the next page begins. `null`: this page is the last.
+    /// The place where the next page begins. `null`: this page is the last.
     cursor: Option<String>,
 }
 

@@ -66,8 +66,8 @@ pub fn fork_session(
             }
             copied = get_tip(db, &id)?.newest_seq;
         }
-        // The open calls belong to the original. If both sessions ran them, one approval
-        // would allow them twice. What was said is learnt from the original, too.
+        // The open calls belong to the original. If both sessions ran them, one approval would
+        // allow them twice. The same events are learnt from in the original, too.
         db.run(
             "UPDATE cf_agents_sessions
                 SET copied_seq = ?2,

@@ -1,7 +1,13 @@
-//! Clears, deletes, forks, exports and imports whole sessions, and purges what was said. It
-//! names every table with rows of a session, so that deleting a session leaves no row behind.
-//! `verify/` checks what the tables hold. `foreign.rs` reads the rows that the Agents SDK left
-//! in an object that became ours.
+//! Whole sessions: they are cleared, deleted, forked, exported and imported. The list of tables
+//! (`store/tables.rs`) says which rows belong to a session, so no row stays behind.
+//!
+//! Texts leave by two more ways. Retention deletes texts by their age (`retention/`). A purge
+//! erases texts for good (`purge.rs`) and signs a receipt (`receipt.rs`): `mentions.rs` finds the
+//! places of a text, and `erase.rs` erases them.
+//!
+//! `restores.rs` remembers the restore of a backup that is under way. `verify/` checks the
+//! content of the tables. `foreign.rs` reads the rows that the Agents SDK left in an object that
+//! became ours.
 
 pub mod clear;
 pub mod delete;

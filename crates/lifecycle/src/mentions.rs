@@ -29,7 +29,7 @@ pub const MAX_QUERY_CHARS: usize = 200;
 const MAX_ROWS: i64 = 20_000;
 const MAX_BYTES: i64 = 8 << 20;
 
-/// What to find.
+/// The thing to find.
 pub enum Wanted<'a> {
     /// Texts that hold this text, whether its letters are large or small.
     Text(&'a str),
@@ -105,7 +105,7 @@ pub struct MentionPlace {
     pub key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
-    /// What stands around it, as it is stored. `erase` ignores it.
+    /// The text around it, as it is stored. `erase` ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
 }
@@ -114,7 +114,7 @@ pub struct MentionPlace {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Mentions {
     pub places: Vec<MentionPlace>,
-    /// Where the next request goes on, also after a page without places. `null`: all was
+    /// The place where the next request goes on, also after a page without places. `null`: all was
     /// looked at.
     pub cursor: Option<String>,
 }

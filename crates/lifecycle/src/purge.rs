@@ -41,7 +41,12 @@ pub fn purge_messages(
     erase(db, |db| {
         // A summary that is taken back joins messages that it parted.
         let messages = FoundMessages::find(db, session_id, ids)?;
-        erase_around(db, host, session_id, &messages.seqs)?;
+        erase_around(
+            db,
+            host,
+            session_id,
+            &messages.seqs.iter().copied().collect(),
+        )?;
         messages.delete(db, host, session_id)
     })
 }

@@ -12,14 +12,13 @@ use base::json::{self, list};
 use memory::purge::HomeReceipt;
 use store::erased::Erased;
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     pub erased: Erased,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// Of a receipt for several agents: how the destroyed ones are named, and how many there
@@ -61,7 +60,7 @@ pub struct ErasedNames {
     pub homes: Vec<String>,
 }
 
-/// Who writes a receipt.
+/// The writer of a receipt.
 pub struct Issuer<'a> {
     pub agent: &'a str,
     pub host: &'a dyn Host,
@@ -107,7 +106,7 @@ impl Issuer<'_> {
 impl Receipt {
     /// The names of an object's fields are sorted, since `Value` keeps them so.
     fn compute_digest(&self) -> Result<String> {
-        let unread = |_| Error::storage("a receipt is no JSON");
+        let unread = |_| Error::storage("a receipt is not JSON");
         let mut digested = json::decode_tree(&json::encode(self)?).map_err(unread)?;
         if let Some(fields) = digested.as_object_mut() {
             fields.remove("digest");

@@ -75,7 +75,7 @@ impl PageCursor {
     }
 }
 
-/// What a request may still look at.
+/// The rows and bytes that a request may still look at.
 #[derive(Debug)]
 pub struct PageRoom {
     pub rows: i64,

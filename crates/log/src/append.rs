@@ -8,7 +8,7 @@ use super::event::NewEvent;
 use super::find::find_seqs;
 use super::media::{self, StrippedText};
 use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, get_append_tip};
-use super::write::{NewRow, write_rows};
+use super::write::{RowDraft, write_rows};
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
 use base::host::Host;
@@ -303,7 +303,7 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
         Code::MessageNotFound,
         format!("`{field}` names no event of this session. Leave it out to follow the leaf, or give `null` for a root."),
     )
-    .with("field", field)
+    .with_field(field)
     .with("id", id.as_str())
 }
 
@@ -328,7 +328,7 @@ fn write(
         .zip(tools.iter().zip(notes.iter().zip(&cuts)))
         .enumerate()
         .map(|(index, (row, (tool, (note, cut))))| {
-            row.to_row(tool.as_deref(), note.as_deref(), cut.as_ref(), written_at)
+            row.draft(tool.as_deref(), note.as_deref(), cut.as_ref(), written_at)
                 .fit(&format!("events[{index}]"))
         })
         .collect::<Result<Vec<_>>>()?;
@@ -336,16 +336,16 @@ fn write(
 }
 
 impl PlannedRow<'_> {
-    fn to_row<'a>(
+    fn draft<'a>(
         &'a self,
         tool: Option<&'a str>,
         note: Option<&'a str>,
         cut: Option<&'a StrippedText<'a>>,
         written_at: i64,
-    ) -> NewRow<'a> {
+    ) -> RowDraft<'a> {
         let event = self.event;
         let message = event.message.as_ref();
-        NewRow {
+        RowDraft {
             seq: self.seq,
             id: self.id.as_str(),
             id_indexed: u8::from(!self.id.leads_to(self.seq)),
@@ -361,15 +361,12 @@ impl PlannedRow<'_> {
             message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
             note,
             ends_turn: event.ends_turn.as_deref(),
-            sliced_bytes: 0,
             created_at: event
                 .created_at
                 .map_or(written_at, |created_at| created_at.0),
             written_at,
-            sliced: Vec::new(),
             payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),
             cut_bytes: cut.map_or(0, |cut| cut.bytes),
-            text: "",
         }
     }
 }

@@ -16,11 +16,11 @@ use base::part::PartApproval;
 /// Bytes of reasoning that are kept per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
 
-/// Bytes of [`Kept`] per step. What is longer is not kept.
+/// Bytes of [`Kept`] per step. Longer data is not kept.
 pub const MAX_KEPT_BYTES: usize = 64 << 10;
 
-/// What a provider wants back with a step of its model: signatures of thoughts and of calls,
-/// ids of its own. Only the provider understands it, and only the model that gave it is sent
+/// The data that a provider wants back with a step of its model: signatures of thoughts and of
+/// calls, ids of its own. Only the provider understands it, and only the model that gave it is sent
 /// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {

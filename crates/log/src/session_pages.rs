@@ -138,13 +138,13 @@ impl SessionCursor {
     }
 }
 
-/// What a page of sessions shows.
+/// The content of a page of sessions.
 #[derive(Clone, Copy)]
 pub struct WantedSessions<'a> {
     pub limit: i64,
     pub before: Option<&'a SessionCursor>,
     pub only: Option<&'a Id>,
-    /// What a session must have.
+    /// The filter that a session must pass.
     pub filter: Option<&'a Filter>,
 }
 

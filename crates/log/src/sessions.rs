@@ -50,7 +50,7 @@ pub struct Session {
     /// Present where there are any.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-    /// How long the session's texts are kept, where the session has rules of its own.
+    /// The session's own rules for how long its texts are kept, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
     /// Present where it is `true`: retention deletes nothing of this session.
@@ -73,7 +73,7 @@ pub struct SessionUsage {
     pub cached_input_tokens: Option<i64>,
 }
 
-/// Why the last attempt to compact failed. Removed when an attempt succeeds.
+/// The reason why the last attempt to compact failed. Removed when an attempt succeeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -81,13 +81,13 @@ pub struct LastCompactionError {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: u32,
     /// The newest event's `seq` at the time of the failure.
     pub seq: i64,
 }
 
-/// Why the last attempt to learn failed. Removed when an attempt succeeds.
+/// The reason why the last attempt to learn failed. Removed when an attempt succeeds.
 #[cfg(feature = "testing")]
 #[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -95,7 +95,7 @@ pub struct LastLearningError {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: u32,
 }
 
@@ -183,7 +183,7 @@ pub fn create_session(
         if let Some(parent) = &new.parent_session_id
             && !session_exists(db, parent)?
         {
-            return Err(Error::session_not_found(parent.as_str()).with("field", "parentSessionId"));
+            return Err(Error::session_not_found(parent.as_str()).with_field("parentSessionId"));
         }
         let id = match &new.id {
             Some(id) if session_exists(db, id)? => return Err(already_exists(id)),
@@ -309,7 +309,7 @@ fn already_exists(id: &Id) -> Error {
         Code::AlreadyExists,
         "A session with this id exists. Leave `id` out to get a new id, or use the existing session.",
     )
-    .with("field", "id")
+    .with_field("id")
     .with("id", id.as_str())
 }
 

@@ -1,9 +1,9 @@
 //! The events that ended a session's turns, newest first.
 //!
-//! No index leads to these events, since an index would cost a row with every turn. Each
-//! names the one before it instead (`before` in its record), and the session's row of its
-//! last turn names the newest. Where the named event is gone, or an older build named none, a
-//! bounded number of events is looked at.
+//! No index leads to these events, since an index would cost a row with every turn. Each names the
+//! one before it instead (`before` in its record), and the session's row of its last turn names the
+//! newest. If the named event is gone, or an older build named none, a bounded number of events is
+//! looked at.
 
 use serde::Deserialize;
 
@@ -120,7 +120,7 @@ impl TurnWalk {
         })
     }
 
-    /// Where a later request may go on.
+    /// The place where a later request may go on.
     pub fn place(&self) -> i64 {
         self.below
     }

@@ -11,8 +11,8 @@ use base::rows::list_of;
 use search::document::EventText;
 use search::index::{self, SessionIndex};
 
-/// A row of the log, as the INSERT statement takes it.
-pub struct NewRow<'a> {
+/// A row of the log with its bodies whole, however long they are.
+pub struct RowDraft<'a> {
     pub seq: i64,
     pub id: &'a str,
     pub id_indexed: u8,
@@ -29,16 +29,22 @@ pub struct NewRow<'a> {
     pub message_dated: u8,
     pub note: Option<&'a str>,
     pub ends_turn: Option<&'a str>,
-    pub sliced_bytes: usize,
     pub created_at: i64,
     pub written_at: i64,
-    pub sliced: Vec<Sliced<'a>>,
     /// The media that was cut out of the message.
     pub payloads: &'a [Payload<'a>],
     /// How many bytes of media were cut out.
     pub cut_bytes: usize,
+}
+
+/// A row of the log, as the INSERT statement takes it.
+pub struct NewRow<'a> {
+    /// What stands in the row itself.
+    columns: RowDraft<'a>,
+    /// Bodies that have no room in the row.
+    sliced: Vec<Sliced<'a>>,
     /// A `content` that is left out of the row, since the message contains it.
-    pub text: &'a str,
+    text: &'a str,
 }
 
 pub(super) const INSERT: &str = "
@@ -47,29 +53,30 @@ pub(super) const INSERT: &str = "
             tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note,
             ends_turn)";
 
-impl<'a> NewRow<'a> {
+impl<'a> RowDraft<'a> {
     /// Moves texts that are too long for the row into slices. `field` names the event in
     /// the request, for the error if the event is too large.
-    pub fn fit(self, field: &str) -> Result<Self> {
+    pub fn fit(self, field: &str) -> Result<NewRow<'a>> {
         let total = self.sent_bytes();
         if total > MAX_EVENT_BYTES {
             return Err(
-                Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with("field", field),
+                Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with_field(field),
             );
         }
         Ok(self.in_slices())
     }
 
     /// As [`Self::fit`], for an event that is stored already, however long it is.
-    pub fn in_slices(mut self) -> Self {
+    pub fn in_slices(mut self) -> NewRow<'a> {
+        let mut text = "";
         // The message contains its text, so `content` is left out.
         if self.body_bytes() > MAX_VALUE_BYTES
             && self.message.is_some()
             && let Some(content) = self.content.take()
         {
-            self.sliced_bytes += content.len();
-            self.text = content;
+            text = content;
         }
+        let mut sliced = Vec::new();
         while self.body_bytes() > MAX_VALUE_BYTES {
             let Some((field, column)) = self.longest_body() else {
                 break;
@@ -77,35 +84,14 @@ impl<'a> NewRow<'a> {
             if let Some(text) = column.take() {
                 // The empty string says that this event has a message.
                 *column = (field == "message").then_some("");
-                self.sliced_bytes += text.len();
-                self.sliced.push(Sliced { field, text });
+                sliced.push(Sliced { field, text });
             }
         }
-        self
-    }
-
-    /// The event's text for the search index, bodies in slices included.
-    fn event_text(&self) -> EventText<'a> {
-        let sliced = |name: &str| {
-            self.sliced
-                .iter()
-                .find(|sliced| sliced.field == name)
-                .map(|sliced| sliced.text)
-        };
-        EventText {
-            role: self.action.role(),
-            content: sliced("content").or(self.content).unwrap_or(self.text),
-            tool: sliced("tool").or(self.tool),
-            metadata: sliced("metadata").or(self.metadata),
-            message: sliced("message").or(self.message),
-            created_at: self.created_at,
-            session_name: None,
+        NewRow {
+            columns: self,
+            sliced,
+            text,
         }
-    }
-
-    /// Whether the row holds the whole event: no slices, no media.
-    fn is_whole(&self) -> bool {
-        self.sliced.is_empty() && self.payloads.is_empty()
     }
 
     fn longest_body(&mut self) -> Option<(&'static str, &mut Option<&'a str>)> {
@@ -134,43 +120,102 @@ impl<'a> NewRow<'a> {
         self.body_bytes() - length(said_twice) + self.cut_bytes
     }
 
-    /// The approximate size of the row in the table.
-    fn bytes(&self) -> usize {
-        let length = |text: Option<&str>| text.map_or(0, str::len);
-        self.body_bytes()
-            + self.id.len()
-            + length(self.note)
-            + length(self.ends_turn)
-            + length(self.parent_id)
-            + length(self.media)
+    /// Whether the row directly follows the row `before`, and no branch begins here.
+    fn follows(&self, before: &Self) -> bool {
+        self.seq == before.seq + 1
+            && self.parent_seq == before.seq
+            && self.parent_id == Some(before.id)
+            && self.is_branch == 0
     }
 
-    fn values(&self, session_id: &Id) -> [SqlValue; 19] {
-        [
-            session_id.as_str().into(),
-            self.seq.into(),
-            self.id.into(),
-            u32::from(self.id_indexed).into(),
-            self.parent_seq.into(),
-            self.parent_id.into(),
-            u32::from(self.is_branch).into(),
-            self.action.name().into(),
-            self.content.into(),
-            self.tool.into(),
-            self.metadata.into(),
-            self.message.into(),
-            u32::from(self.message_dated).into(),
-            (self.sliced_bytes as i64).into(),
-            self.created_at.into(),
-            self.written_at.into(),
-            self.media.into(),
-            self.note.into(),
-            self.ends_turn.into(),
-        ]
+    /// Whether the values that rows of one append usually have alike are those of
+    /// `other`.
+    fn is_alike(&self, other: &Self) -> bool {
+        self.id_indexed == other.id_indexed
+            && self.created_at == other.created_at
+            && self.written_at == other.written_at
     }
 }
 
-impl NewRow<'_> {
+impl<'a> NewRow<'a> {
+    /// The event's text for the search index, bodies in slices included.
+    fn event_text(&self) -> EventText<'a> {
+        let row = &self.columns;
+        let sliced = |name: &str| {
+            self.sliced
+                .iter()
+                .find(|sliced| sliced.field == name)
+                .map(|sliced| sliced.text)
+        };
+        EventText {
+            role: row.action.role(),
+            content: sliced("content").or(row.content).unwrap_or(self.text),
+            tool: sliced("tool").or(row.tool),
+            metadata: sliced("metadata").or(row.metadata),
+            message: sliced("message").or(row.message),
+            created_at: row.created_at,
+            session_name: None,
+        }
+    }
+
+    /// Whether the row holds the whole event: no slices, no media.
+    fn is_whole(&self) -> bool {
+        self.sliced.is_empty() && self.columns.payloads.is_empty()
+    }
+
+    /// Whether the row has nothing that few rows have.
+    fn is_usual(&self) -> bool {
+        let row = &self.columns;
+        row.message.is_none()
+            && self.sliced_bytes() == 0
+            && row.media.is_none()
+            && row.note.is_none()
+            && row.ends_turn.is_none()
+    }
+
+    /// Bytes of the bodies that are not in the row.
+    fn sliced_bytes(&self) -> usize {
+        let sliced = self.sliced.iter().map(|sliced| sliced.text.len());
+        sliced.sum::<usize>() + self.text.len()
+    }
+
+    /// The approximate size of the row in the table.
+    fn bytes(&self) -> usize {
+        let row = &self.columns;
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        row.body_bytes()
+            + row.id.len()
+            + length(row.note)
+            + length(row.ends_turn)
+            + length(row.parent_id)
+            + length(row.media)
+    }
+
+    fn values(&self, session_id: &Id) -> [SqlValue; 19] {
+        let row = &self.columns;
+        [
+            session_id.as_str().into(),
+            row.seq.into(),
+            row.id.into(),
+            u32::from(row.id_indexed).into(),
+            row.parent_seq.into(),
+            row.parent_id.into(),
+            u32::from(row.is_branch).into(),
+            row.action.name().into(),
+            row.content.into(),
+            row.tool.into(),
+            row.metadata.into(),
+            row.message.into(),
+            u32::from(row.message_dated).into(),
+            (self.sliced_bytes() as i64).into(),
+            row.created_at.into(),
+            row.written_at.into(),
+            row.media.into(),
+            row.note.into(),
+            row.ends_turn.into(),
+        ]
+    }
+
     /// The row as a JSON list without its session: first the values that every row has,
     /// then those that few rows have. The list ends with the last value that is there.
     fn list(&self, session_id: &Id) -> String {
@@ -238,17 +283,18 @@ pub fn write_rows(
         several => atomically(db, || {
             for batch in several {
                 write_batch(db, session_id, batch)?;
-                for row in *batch {
-                    write_slices(db, session_id, row.seq, &row.sliced)?;
+                for new in *batch {
+                    let row = &new.columns;
+                    write_slices(db, session_id, row.seq, &new.sliced)?;
                     media::write(db, session_id, row.seq, row.payloads)?;
                 }
             }
             if let (Some(place), Some(first)) = (place, rows.first())
-                && place.admit(db, first.seq)?
+                && place.admit(db, first.columns.seq)?
             {
                 let mut writer = index::IndexWriter::new(db);
                 for row in rows {
-                    writer.add(place.number, row.seq, &row.event_text())?;
+                    writer.add(place.number, row.columns.seq, &row.event_text())?;
                 }
                 writer.flush()?;
             }
@@ -262,9 +308,10 @@ pub fn write_rows(
 pub fn rewrite_bodies(
     db: &dyn Database,
     session_id: &Id,
-    row: &NewRow<'_>,
+    new: &NewRow<'_>,
     media: Option<&str>,
 ) -> Result<()> {
+    let row = &new.columns;
     delete_slices(db, session_id, &[row.seq])?;
     db.run(
         "UPDATE cf_agents_events
@@ -289,18 +336,18 @@ pub fn rewrite_bodies(
             row.metadata.into(),
             row.message.into(),
             u32::from(row.message_dated).into(),
-            (row.sliced_bytes as i64).into(),
+            (new.sliced_bytes() as i64).into(),
             row.created_at.into(),
             row.media.into(),
         ],
     )?;
-    write_slices(db, session_id, row.seq, &row.sliced)?;
+    write_slices(db, session_id, row.seq, &new.sliced)?;
     replace_media(db, session_id, row, media)?;
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, &[row.seq])?;
         if place.holds(row.seq) {
             let mut writer = index::IndexWriter::new(db);
-            writer.add(place.number, row.seq, &row.event_text())?;
+            writer.add(place.number, row.seq, &new.event_text())?;
             writer.flush()?;
         }
     }
@@ -310,7 +357,7 @@ pub fn rewrite_bodies(
 fn replace_media(
     db: &dyn Database,
     session_id: &Id,
-    row: &NewRow<'_>,
+    row: &RowDraft<'_>,
     before: Option<&str>,
 ) -> Result<()> {
     if before == row.media {
@@ -383,18 +430,19 @@ const MAX_ROWS_AS_VALUES: usize = 16;
 /// Usual rows follow each other, and share the values that most rows have alike. The
 /// engine takes values in half the time in which it reads the rows from JSON.
 fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlValue>)> {
-    let first = batch.first()?;
+    let first = &batch.first()?.columns;
     let follows = batch.windows(2).all(|pair| match pair {
-        [before, row] => row.follows(before),
+        [before, row] => row.columns.follows(&before.columns),
         _ => false,
     });
-    let is_usual = |row: &NewRow<'_>| row.is_usual() && row.is_alike(first);
+    let is_usual = |row: &NewRow<'_>| row.is_usual() && row.columns.is_alike(first);
     if batch.len() > MAX_ROWS_AS_VALUES || !follows || !batch.iter().all(is_usual) {
         return None;
     }
+    let rows = || batch.iter().map(|row| &row.columns);
     let is_there = [
-        batch.iter().any(|row| row.tool.is_some()),
-        batch.iter().any(|row| row.metadata.is_some()),
+        rows().any(|row| row.tool.is_some()),
+        rows().any(|row| row.metadata.is_some()),
     ];
     let per_row = 3 + is_there.iter().filter(|is_there| **is_there).count();
     let mut sql = format!("{INSERT} VALUES ");
@@ -408,7 +456,7 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         first.created_at.into(),
         first.written_at.into(),
     ];
-    for (index, row) in batch.iter().enumerate() {
+    for (index, row) in rows().enumerate() {
         let id = params.len() + 1;
         let parent = match index.checked_sub(1) {
             None => "?4, ?5, ?6".to_owned(),
@@ -435,33 +483,6 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         params.extend(there.map(|(body, _)| SqlValue::from(body)));
     }
     Some((sql, params))
-}
-
-impl NewRow<'_> {
-    /// Whether the row directly follows the row `before`, and no branch begins here.
-    fn follows(&self, before: &NewRow<'_>) -> bool {
-        self.seq == before.seq + 1
-            && self.parent_seq == before.seq
-            && self.parent_id == Some(before.id)
-            && self.is_branch == 0
-    }
-
-    /// Whether the row has nothing that few rows have.
-    fn is_usual(&self) -> bool {
-        self.message.is_none()
-            && self.sliced_bytes == 0
-            && self.media.is_none()
-            && self.note.is_none()
-            && self.ends_turn.is_none()
-    }
-
-    /// Whether the values that rows of one append usually have alike are those of
-    /// `other`.
-    fn is_alike(&self, other: &NewRow<'_>) -> bool {
-        self.id_indexed == other.id_indexed
-            && self.created_at == other.created_at
-            && self.written_at == other.written_at
-    }
 }
 
 /// Replaces an event's note. Part of a transaction.

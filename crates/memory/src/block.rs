@@ -35,23 +35,23 @@ pub struct Block {
     pub version: i64,
     #[cfg_attr(feature = "testing", schemars(extend("enum" = ["agent", "session"])))]
     pub scope: String,
-    /// Where the content lives. `null`: in this agent.
+    /// The home of the content. `null`: this agent.
     pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
     /// Whether the model may write the block with its tools.
     #[serde(default)]
     pub model_writes: bool,
-    /// How long what the block held is kept, where the block has rules of its own.
+    /// The block's own rules for how long its texts are kept, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
-    /// What callers wrote on the block.
+    /// The data that callers wrote on the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
-    /// Why the content is missing: the block's home did not provide it.
+    /// The reason why the content is missing: the block's home did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }

@@ -11,7 +11,7 @@ pub fn check_content(field: &str, content: &str) -> Result<()> {
             MAX_CONTENT_BYTES,
             content.len(),
         )
-        .with("field", field));
+        .with_field(field));
     }
     Ok(())
 }

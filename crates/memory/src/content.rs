@@ -51,13 +51,13 @@ pub struct Version {
     pub event_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
-    /// Who the text of an entry or a document comes from.
+    /// The source of an entry's or a document's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The events that the text of an entry or a document comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// What stood on the entry or the document.
+    /// The data that callers wrote on the entry or the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]

@@ -15,7 +15,7 @@ use store::retention::BlockRetention;
 
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
-/// What happens in a conversation when a block changes after the prompt was frozen.
+/// The reaction of a conversation to a block that changes after the prompt was frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -28,7 +28,7 @@ pub enum WhenChanged {
 }
 
 impl WhenChanged {
-    /// What holds where a definition does not say.
+    /// The value that holds if a definition does not say one.
     fn default_of(source: Option<&BlockSource>) -> Self {
         match source.is_some_and(BlockSource::is_agent) {
             true => Self::Remind,
@@ -70,17 +70,17 @@ pub struct DefineBlock {
     /// The text of a readonly or writable block until the block is first written.
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
-    /// What running conversations learn of a change. Default: `remind` if another agent keeps
-    /// the content, since others write it, too; else `wait`.
+    /// The way in which running conversations learn of a change. Default: `remind` if another agent
+    /// keeps the content, since others write it, too; else `wait`.
     pub when_changed: Option<WhenChanged>,
     /// Whether the model may write the block with its tools. Operations always may.
     /// Default: `true` if the content lives in this agent, or in an agent that
     /// placeholders of this agent's name name; else `false`.
     pub model_writes: Option<bool>,
-    /// How long what the block held is kept. A field that is left out is as the session or
-    /// the agent says. Setting it needs the Worker's secret.
+    /// The rules for how long the block's texts are kept. A field that is left out is as the
+    /// session or the agent says. Setting it needs the Worker's secret.
     pub retention: Option<BlockRetention>,
-    /// What callers write on the block to find it again. At most 4 KiB.
+    /// Data that callers write on the block to find it again. At most 4 KiB.
     pub metadata: Option<Metadata>,
     #[serde(default)]
     pub tags: Tags,

@@ -308,7 +308,7 @@ fn reaches_out(label: &Label) -> Error {
         Code::Forbidden,
         "Only the Worker's secret may define a block with a `source`; a minted token may not. A block without a `source` lives in this agent: define one of another label.",
     )
-    .with("field", "source")
+    .with_field("source")
     .with("label", label.as_str())
 }
 

@@ -194,8 +194,8 @@ pub fn write_here(
     })
 }
 
-/// Whether the write changes nothing. Where the text comes from is compared only if the writer
-/// says it: to say the same again is no news.
+/// Whether the write changes nothing. The source of the text is compared only if the writer says
+/// it: a fact that is said again is not new.
 fn is_same(before: &Entry, entry: &Entry, writer: MemoryWriter<'_>) -> bool {
     before.title == entry.title
         && before.content == entry.content
@@ -286,7 +286,7 @@ pub struct EntryDetails {
     pub entry: Entry,
     /// Counts the entry's texts, the first being 1.
     pub version: i64,
-    /// How many of its earlier texts `getBlockVersions` shows.
+    /// The number of its earlier texts that `getBlockVersions` shows.
     pub versions_kept: i64,
 }
 

@@ -20,12 +20,12 @@ pub struct Entry {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
-    /// What callers wrote on the entry.
+    /// The data that callers wrote on the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-    /// Who the text comes from.
+    /// The source of the text.
     pub source: Origin,
     /// The ids of the events that the text comes from.
     #[serde(default)]

@@ -1,15 +1,15 @@
-//! What a search of entries looks for, and the time that it asks about.
+//! The query of a search of entries, and the time that it asks about.
 
 use base::filter::Filter;
 
-/// What a search of entries looks for.
+/// The query of a search of entries.
 #[derive(Clone, Copy)]
 pub struct EntryQuery<'a> {
     pub queries: &'a [String],
     pub limit: i64,
     /// A time: what held then is searched. `None`: now.
     pub as_of: Option<i64>,
-    /// What an entry must have.
+    /// The filter that an entry must pass.
     pub filter: Option<&'a Filter>,
 }
 

@@ -20,7 +20,7 @@ pub fn check_entry(key: &str, title: Option<&str>, content: &str) -> Result<()> 
     }
     if content.len() > MAX_ENTRY_BYTES {
         let error = Error::payload_too_large("`content`", MAX_ENTRY_BYTES, content.len());
-        return Err(error.with("field", "content"));
+        return Err(error.with_field("content"));
     }
     Ok(())
 }

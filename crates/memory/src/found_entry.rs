@@ -1,4 +1,4 @@
-//! What a search of entries finds: the entries that hold, and those that hold no longer.
+//! The result of a search of entries: the entries that hold, and those that hold no longer.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,18 +26,18 @@ pub struct FoundEntry {
     pub highlights: Vec<Highlight>,
     /// Comparable only with other scores of the same search.
     pub score: f64,
-    /// What callers wrote on the entry.
+    /// The data that callers wrote on the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-    /// Who the text comes from. Absent: a service keeps the entry.
+    /// The source of the text. Absent: a service keeps the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The events that the text comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// When the text was written. Absent: a service keeps the entry.
+    /// The time when the text was written. Absent: a service keeps the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
     #[serde(flatten)]

@@ -23,13 +23,13 @@ pub struct ItemNote {
     pub turn_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// Who the text comes from, if `written_by` does not say it.
+    /// The source of the text, if `written_by` does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The events that the text comes from, if `event_id` does not say it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// What callers wrote on the item.
+    /// The data that callers wrote on the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
@@ -76,8 +76,8 @@ impl ItemNote {
         }
     }
 
-    /// Who the text comes from. A text that was written before this was kept comes from a
-    /// model if a tool wrote it, and else from the operator.
+    /// The source of the text. A text that was written before this was kept comes from a model if a
+    /// tool wrote it, and else from the operator.
     pub fn origin(&self) -> Origin {
         self.source.unwrap_or_else(|| usual_origin(self.written_by))
     }
@@ -127,7 +127,7 @@ impl ItemNote {
     }
 }
 
-/// Who a text comes from, where nothing else is known than how it was written.
+/// The source of a text, if nothing else is known than how it was written.
 fn usual_origin(written_by: WrittenBy) -> Origin {
     match written_by {
         WrittenBy::Tool => Origin::Agent,

@@ -1,8 +1,8 @@
-//! Who a text in memory comes from, and what callers wrote on it.
+//! The source of a text in memory, and the data that callers wrote on it.
 //!
-//! The rule this file protects: nobody claims more trust than they have. What the operator
-//! writes is the operator's; a caller with a minted token speaks for a user; a model's tools
-//! write what the model says.
+//! The rule this file protects: nobody claims more trust than they have. A text that the operator
+//! writes is the operator's; a caller with a minted token speaks for a user; a model's tools write
+//! what the model says.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -17,7 +17,7 @@ use base::tags::{Metadata, Tags};
 /// The most events that a text says it comes from.
 pub const MAX_SOURCE_EVENTS: usize = 50;
 
-/// Who a text comes from.
+/// The source of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -30,7 +30,7 @@ pub enum Origin {
     Tool,
     /// A file, or another system.
     Import,
-    /// Who holds the secret.
+    /// The holder of the secret.
     Operator,
 }
 
@@ -51,7 +51,7 @@ impl Origin {
         matches!(self, Self::Tool | Self::Import)
     }
 
-    /// What an import makes of it whose sender does not trust the file.
+    /// The source after an import whose sender does not trust the file.
     pub fn imported(self) -> Self {
         match self {
             Self::Tool => Self::Tool,
@@ -75,18 +75,18 @@ impl Origin {
             }
             _ => "Only who holds the Worker's secret writes as the operator. Leave `source` out.",
         };
-        Err(Error::new(Code::Forbidden, message).with("field", "source"))
+        Err(Error::new(Code::Forbidden, message).with_field("source"))
     }
 }
 
-/// What callers wrote on an entry or a document.
+/// The data that callers wrote on an entry or a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marks {
     pub metadata: Option<Metadata>,
     pub tags: Tags,
 }
 
-/// A change of the marks. What is left out stays.
+/// A change of the marks. Fields that are left out stay.
 #[derive(Clone, Debug, Default)]
 pub struct MarksChange {
     /// `Some(None)`: the metadata is taken away.

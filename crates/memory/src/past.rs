@@ -7,10 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::content::Version;
-use super::counts::{CountChange, DeletedItem, count_deleted, find_oldest_deleted};
+use super::counts::{CountChange, count_deleted, find_oldest_deleted};
 use super::definition::Definition;
 use super::item_note::ItemNote;
 use super::origin::Marks;
+use super::proposals::outdated::outdate;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
 use base::columns::{FromRow, find, find_value, load_values};
@@ -148,19 +149,19 @@ fn insert_row(
     })
 }
 
-/// What became of an entry or a document that was to be deleted.
+/// The outcome for an entry or a document that was to be deleted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ItemDeleted {
     /// `false`: there was none.
     pub deleted: bool,
-    /// How many of its earlier texts `getBlockVersions` still shows, so that it can be
+    /// The number of its earlier texts that `getBlockVersions` still shows, so that it can be
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
-    /// When `retention` takes them, in milliseconds since the epoch. Absent: no rule does, and
-    /// they stay until a purge.
+    /// The time when `retention` takes them, in milliseconds since the epoch. Absent: no rule takes
+    /// them, and they stay until a purge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_until: Option<i64>,
 }
@@ -244,15 +245,25 @@ pub fn insert_deletion(
     if count_deleted(db, item.scope, item.block)? + counts.deleted > MAX_DELETED
         && let Some(oldest) = find_oldest_deleted(db, item.scope, item.block)?
     {
-        counts.deleted -= forget(db, item, &oldest)?;
+        let key = oldest.key.as_str();
+        let oldest_item = ItemPlace { key, ..*item };
+        counts.deleted -= forget_up_to(db, &oldest_item, oldest.version)?.deletions;
     }
     counts.write(db, item.scope, item.block)
 }
 
-/// Forgets the versions of a deleted item up to its deletion. Returns how many deletions
-/// are forgotten.
-fn forget(db: &dyn Database, item: &ItemPlace<'_>, oldest: &DeletedItem) -> Result<i64> {
-    let [scope, block, _] = item.params();
+/// The rows that went with what a deleted item left.
+pub struct Forgotten {
+    pub rows: i64,
+    /// How many of them are deletions.
+    pub deletions: i64,
+}
+
+/// Forgets the versions of a deleted item up to this one, its deletion. A later item of the
+/// key may get their numbers again, so the proposals that name one are marked. Part of a
+/// transaction.
+pub fn forget_up_to(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Forgotten> {
+    let [scope, block, key] = item.params();
     let gone: Vec<bool> = load_values(
         db,
         "DELETE FROM cf_agents_item_versions
@@ -261,14 +272,16 @@ fn forget(db: &dyn Database, item: &ItemPlace<'_>, oldest: &DeletedItem) -> Resu
             AND key = ?3
             AND version <= ?4
       RETURNING content IS NULL",
-        &[
-            scope,
-            block,
-            oldest.key.as_str().into(),
-            oldest.version.into(),
-        ],
+        &[scope, block, key, version.into()],
     )?;
-    Ok(gone.into_iter().filter(|is_deletion| *is_deletion).count() as i64)
+    if item.scope.is_empty() {
+        outdate(db, item.block, item.key, version)?;
+    }
+    let deletions = gone.iter().filter(|is_deletion| **is_deletion);
+    Ok(Forgotten {
+        rows: gone.len() as i64,
+        deletions: deletions.count() as i64,
+    })
 }
 
 /// The next version of an item that is not there, and the time when its last version was

@@ -1,9 +1,9 @@
-//! Purging entries, documents and blocks: their texts, earlier versions and copies leave
-//! this object. What a home elsewhere holds is deleted there first. So if the object dies
-//! in between, the caller has no receipt, and the same request finishes the work.
+//! Purging entries, documents and blocks: their texts, earlier versions and copies leave this
+//! object. A text in a home elsewhere is deleted there first. So if the object dies in between, the
+//! caller has no receipt, and the same request finishes the work.
 //!
-//! What was said in conversations stays: `findMentions` finds it there. The exception is a
-//! document that `load_context` put into a log, since the log then holds the document.
+//! The text of conversations stays: `findMentions` finds it there. The exception is a document that
+//! `load_context` put into a log, since the log then holds the document.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ use store::erased::{Erased, Erasure};
 use store::erasing::{ENTRY_INDEX, ErasingDatabase, overwritten};
 use store::schema::free_space::renew;
 
-/// What a purge found and erased.
+/// The texts that a purge found and erased.
 pub struct Purged {
     /// Whether the entry, the document or the block was there.
     pub was_there: bool,
@@ -52,7 +52,7 @@ pub struct HomeReceipt {
     pub name: String,
     /// `false`: the home had no such text, or it is a service that deletes nothing.
     pub deleted: bool,
-    /// What the other agent erased.
+    /// The counts of what the other agent erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
     /// The digest of the other agent's receipt.
@@ -69,7 +69,7 @@ pub enum HomeKind {
     Service,
 }
 
-/// What another agent answers to a deletion that purges.
+/// The answer of another agent to a deletion that purges.
 #[derive(Deserialize)]
 struct RemotePurge {
     deleted: bool,

@@ -20,8 +20,8 @@ const MAX_BINDING_CHARS: usize = 64;
 
 const MAX_AGENT_CHARS: usize = 200;
 
-/// Where a block's content lives outside this agent: exactly one of `r2`,
-/// `r2Prefix`, `agent` and `service`.
+/// The home of a block's content outside this agent: exactly one of `r2`, `r2Prefix`, `agent` and
+/// `service`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

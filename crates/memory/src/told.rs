@@ -2,9 +2,8 @@
 //! change's own transaction; `chat/run/callbacks/` makes it. Without the setting there is no
 //! row.
 //!
-//! What the operator brings or erases is told to nobody: an import, a fork, retention, a purge.
-//! A purge and retention also take back the calls that wait for a text which is gone, since
-//! they name its key.
+//! Changes by the operator are told to nobody: an import, a fork, retention, a purge. A purge and
+//! retention also take back the calls that wait for a text which is gone, since they name its key.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +54,7 @@ pub struct ToldChange {
     /// Of a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What has become of the proposal.
+    /// The state of the proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
@@ -106,9 +105,9 @@ impl ToldChange {
         }
     }
 
-    /// Writes the call that tells of the change, if the agent's configuration names somebody.
-    /// Part of the change's transaction. Where a home elsewhere keeps the text, the call is
-    /// written after that home has taken it.
+    /// Writes the call that tells of the change, if the agent's configuration names somebody. Part
+    /// of the change's transaction. If a home elsewhere keeps the text, the call is written after
+    /// that home has taken it.
     pub fn tell(&self, memory: &Memory<'_>, writer: MemoryWriter<'_>) -> Result<()> {
         if writer.tells_nobody {
             return Ok(());
@@ -128,8 +127,8 @@ impl ToldChange {
         Ok(())
     }
 
-    /// What somebody wrote into the block that is learnt into is put in order like what was
-    /// learnt. A proposal says so itself.
+    /// In the block that is learnt into, other writers' texts are put in order like learnt ones. A
+    /// proposal says so itself.
     fn ask_for_order(
         &self,
         memory: &Memory<'_>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// When a fact holds. Times are in milliseconds since the epoch.
+/// The span of time in which a fact holds. Times are in milliseconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]

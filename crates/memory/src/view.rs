@@ -69,7 +69,7 @@ pub async fn read_to_keep<T>(memory: &Memory<'_>, read: impl AsyncFn() -> Result
         Code::RateLimited,
         "Memory was erased again and again while it was read. Try again in 1 s.",
     );
-    Err(error.with("retryAfter", 1))
+    Err(error.with_retry_after(1))
 }
 
 /// The blocks. An error if one answer can't hold them all.

@@ -1,4 +1,4 @@
-//! Who writes to the memory, and where the text comes from.
+//! The writer to memory, and the source of the text.
 
 use super::origin::Origin;
 use access::Caller;
@@ -17,7 +17,7 @@ pub struct MemoryWriter<'a> {
     pub event_id: Option<&'a str>,
     /// Whether a caller with a minted token writes.
     pub is_scoped: bool,
-    /// Who the text comes from, where the writer says so.
+    /// The source of the text, if the writer says it.
     pub source: Option<Origin>,
     /// The events that the text comes from, where the writer says so.
     pub events: &'a [Id],
@@ -61,7 +61,7 @@ impl<'a> MemoryWriter<'a> {
         fields
     }
 
-    /// Who the text comes from.
+    /// The source of the text.
     pub fn origin(&self) -> Origin {
         match (self.source, self.is_tool, self.is_scoped) {
             (Some(source), ..) => source,
@@ -72,7 +72,7 @@ impl<'a> MemoryWriter<'a> {
     }
 }
 
-/// What a caller says about where a text comes from.
+/// The source of a text, as a caller says it.
 pub struct SaidOrigin<'a> {
     pub source: Option<Origin>,
     pub events: &'a [Id],

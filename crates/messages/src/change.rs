@@ -17,7 +17,7 @@ use log::note::Note;
 use log::row::EventRow;
 use log::row::get_event_row;
 use log::tip::get_tip;
-use log::write::{NewRow, rewrite_bodies, rewrite_note};
+use log::write::{RowDraft, rewrite_bodies, rewrite_note};
 use store::last_turns;
 
 /// A message that was replaced.
@@ -67,7 +67,7 @@ pub fn update_message(
         let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
         let created_at = message.created_at.unwrap_or(stored_at);
         let cut = media::cut(&message.text.fields);
-        let row = NewRow {
+        let draft = RowDraft {
             seq: first_seq,
             id: id.as_str(),
             id_indexed: 0,
@@ -83,15 +83,12 @@ pub fn update_message(
             message_dated: u8::from(message.text.is_dated),
             note: None,
             ends_turn: None,
-            sliced_bytes: 0,
             created_at,
             written_at: 0,
-            sliced: Vec::new(),
             payloads: &cut.payloads,
             cut_bytes: cut.bytes,
-            text: "",
         };
-        rewrite_bodies(db, session_id, &row.fit("message")?, media.as_deref())?;
+        rewrite_bodies(db, session_id, &draft.fit("message")?, media.as_deref())?;
         tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         if is_run {

@@ -4,7 +4,7 @@
 //!
 //! The feed omits the new parents of surviving events: they follow from the deletes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
@@ -50,26 +50,27 @@ pub fn delete_messages(
     })
 }
 
-/// Messages of a session, with all their events as they read now. Whatever joins or parts
-/// runs afterwards, a caller means these events.
+/// Messages of a session, with all their events as they read now. A caller means these events,
+/// whatever joins or parts runs afterwards.
+#[derive(Default)]
 pub struct FoundMessages {
     count: usize,
-    pub seqs: BTreeSet<i64>,
+    /// In the order of the messages that were asked for.
+    pub seqs: Vec<i64>,
 }
 
 impl FoundMessages {
     /// Finds those of `ids` that are messages.
     pub fn find(db: &dyn Database, session_id: &Id, ids: &[Id]) -> Result<Self> {
-        let mut found = Self {
-            count: 0,
-            seqs: BTreeSet::new(),
-        };
+        let mut found = Self::default();
+        let mut seen = HashSet::new();
         for id in ids {
             let Some(run) = find_run(db, session_id, id)? else {
                 continue;
             };
-            if run.seqs().all(|seq| found.seqs.insert(seq)) {
+            if run.seqs().next().is_some_and(|first| seen.insert(first)) {
                 found.count += 1;
+                found.seqs.extend(run.seqs());
             }
         }
         Ok(found)
@@ -78,8 +79,7 @@ impl FoundMessages {
     /// Deletes the messages; returns how many they are. Part of a transaction.
     pub fn delete(&self, db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<usize> {
         let tip = get_tip(db, session_id)?;
-        let seqs: Vec<i64> = self.seqs.iter().copied().collect();
-        let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
+        let taken = delete_seqs(db, host, session_id, &tip, &self.seqs)?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         Ok(self.count)
     }

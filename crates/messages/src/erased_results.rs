@@ -11,7 +11,7 @@ use base::json::{self, RawValue};
 use base::part::{Part, PartOfCall};
 use log::media;
 use log::row::{EventRow, get_event_row};
-use log::write::{NewRow, rewrite_bodies, rewrite_note};
+use log::write::{RowDraft, rewrite_bodies, rewrite_note};
 use serde::Deserialize;
 use store::erasing::{ErasingDatabase, overwritten};
 
@@ -90,7 +90,7 @@ fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> 
         return Err(Error::corrupt_row(&row.id, "action"));
     };
     let cut = media::cut(fields);
-    let new = NewRow {
+    let draft = RowDraft {
         seq: row.seq,
         id: &row.id,
         id_indexed: 0,
@@ -106,15 +106,12 @@ fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> 
         message_dated: u8::from(row.is_dated),
         note: None,
         ends_turn: None,
-        sliced_bytes: 0,
         created_at: row.created_at,
         written_at: 0,
-        sliced: Vec::new(),
         payloads: &cut.payloads,
         cut_bytes: cut.bytes,
-        text: "",
     };
-    rewrite_bodies(db, session_id, &new.in_slices(), row.media.as_deref())?;
+    rewrite_bodies(db, session_id, &draft.in_slices(), row.media.as_deref())?;
     rewrite_note(db, session_id, row.seq, row.note.as_deref())
 }
 

@@ -15,7 +15,7 @@ use log::event::MessageText;
 use log::message_text::{MAX_PARTS, text_of_new_parts};
 use log::note::Note;
 
-/// Who sent a message. A `client` may not set the fields that only a server knows.
+/// The sender of a message. A `client` may not set the fields that only a server knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(
     feature = "testing",
@@ -326,7 +326,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                parse(text, MessageSource::Server).unwrap_err().details["field"],
+                parse(text, MessageSource::Server).unwrap_err().details()["field"],
                 field,
                 "{text}"
             );

@@ -363,7 +363,7 @@ impl Piece {
         let json = ["[", &messages, "]"].concat();
         drop(messages);
         let events: Vec<&RawValue> =
-            json::decode(&json).map_err(|_| Error::storage("messages that are no JSON"))?;
+            json::decode(&json).map_err(|_| Error::storage("messages that are not JSON"))?;
         let parents = self.seqs.iter().skip(1).chain([&self.above_seq]);
         for ((seq, parent_seq), event) in self.seqs.iter().zip(parents).zip(events.iter().rev()) {
             let event = match event.get() {

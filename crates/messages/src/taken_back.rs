@@ -1,5 +1,6 @@
-//! What is taken back of events whose text is erased: the summaries that covered the events, and
-//! the reports of turns that hold their messages. The erasure's transaction holds all of it.
+//! The copies that are taken back of events whose text is erased: the summaries that covered the
+//! events, and the reports of turns that hold their messages. The erasure's transaction holds all
+//! of it.
 
 use std::collections::BTreeSet;
 

@@ -22,7 +22,7 @@ pub struct AnswerBuilder {
     calls: Vec<PartialCall>,
     usage: Option<TokenUsage>,
     finish: Option<FinishReason>,
-    /// What the provider wants back with this answer: an object.
+    /// The data that the provider wants back with this answer: an object.
     kept: Option<Value>,
     has_said_anything: bool,
     is_over: bool,
@@ -233,7 +233,7 @@ impl AnswerBuilder {
         self.calls.len()
     }
 
-    /// What the provider wants back with this answer, so far.
+    /// The data that the provider wants back with this answer, so far.
     pub fn kept(&mut self) -> &mut Option<Value> {
         &mut self.kept
     }

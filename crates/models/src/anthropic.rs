@@ -137,9 +137,9 @@ fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, mo
     let effort = request.reasoning_effort;
     match anthropic_thinking(model) {
         Thinking::Never => {}
-        // A model with a budget refuses to go on after its tools' results, unless the
-        // request has the thoughts before the calls. Where they were not kept, because they
-        // were too long or another model's, it thinks before the first call of a turn.
+        // A model with a budget refuses to go on after its tools' results, unless the request has
+        // the thoughts before the calls. If they were not kept, because they were too long or
+        // another model's, it thinks before the first call of a turn.
         Thinking::Budget => {
             let budget = effort.and_then(thinking_budget);
             if let Some(budget_tokens) = budget.filter(|_| !answers_unthought_calls(request)) {

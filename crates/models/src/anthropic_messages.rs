@@ -209,7 +209,7 @@ fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<Mar
     });
     let said = std::iter::once(text(&message.content)).chain(calls);
     let said: Vec<Option<ContentBlock<'a>>> = said.collect();
-    // Thoughts alone are no answer.
+    // Thoughts alone don't make an answer.
     if said.iter().all(Option::is_none) {
         return Vec::new();
     }

@@ -2,8 +2,8 @@
 //! it wants them back unchanged, where they stood. Thoughts without a signature, and those
 //! of an answer that broke off, are not kept.
 //!
-//! What is kept is `{"thoughts": [{"at", "block"}]}`. `at` 0 is before the text; 1, 2 … is
-//! after it, before the first, the second … call.
+//! The kept data is `{"thoughts": [{"at", "block"}]}`. `at` 0 is before the text; 1, 2 … is after
+//! it, before the first, the second … call.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

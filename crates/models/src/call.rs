@@ -11,7 +11,8 @@ use super::choice::{ModelChoice, ModelName, Provider, choose};
 use super::decode::Decoder;
 use super::http_error::to_error;
 use super::send::{
-    Backoff, ModelEndpoint, anthropic_endpoint, attempt, openai_endpoint, overloaded, unanswered,
+    Backoff, ModelEndpoint, Remedy, anthropic_endpoint, attempt, openai_endpoint, overloaded,
+    unanswered,
 };
 use super::{AnswerPart, ModelRequest, TokenUsage, demo, encode_request, openai, send};
 use base::error::{Code, Error, Result};
@@ -81,7 +82,7 @@ pub async fn open<'a>(
                 }
                 overloaded(provider)
             }
-            Err(refusal) if refusal.is_remote_only && choice.is_default => {
+            Err(refusal) if refusal.remedy == Remedy::Deploy && choice.is_default => {
                 return Ok(ModelStream::of_demo(request));
             }
             Err(refusal) => refusal,
@@ -90,7 +91,7 @@ pub async fn open<'a>(
     }
 }
 
-/// What is known of a call whose answer is taken as a whole, even if the answer fails.
+/// The facts about a call whose answer is taken as a whole, known even if the answer fails.
 #[derive(Default)]
 pub struct CompletedCall {
     /// The tokens that the provider reports.

@@ -31,7 +31,7 @@ pub struct CompletionMessage<'a> {
     tool_call_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
-    /// What the model of a class gave with the message, as it gave it.
+    /// The data that the model of a class gave with the message, as it gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<&'a JsonObject>,
 }
@@ -69,7 +69,7 @@ struct ChatCall<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: CalledFunction<'a>,
-    /// What the provider gave with the call: see [`super::chat_answer`].
+    /// The data that the provider gave with the call: see [`super::chat_answer`].
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a RawValue>,
 }
@@ -225,7 +225,7 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
     })
 }
 
-/// What the provider gave with each call.
+/// The data that the provider gave with each call.
 fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
     #[derive(Deserialize)]
     struct KeptCalls<'a> {

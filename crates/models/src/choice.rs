@@ -37,7 +37,7 @@ pub enum Provider {
     /// OpenAI, or any server with a compatible API.
     OpenAi,
     Anthropic,
-    /// A class that extends this one, whose method answers. It is no format of an input.
+    /// A class that extends this one, whose method answers. An input has no format of this name.
     #[serde(skip)]
     Own,
 }
@@ -209,7 +209,7 @@ mod tests {
         ] {
             let error = ModelName::parse("model", text).unwrap_err();
             assert_eq!(error.code.name(), "invalid_request", "{text}");
-            assert_eq!(error.details["field"], "model", "{text}");
+            assert_eq!(error.details()["field"], "model", "{text}");
         }
         assert!(ModelName::parse("model", &long[..long.len() - 1]).is_ok());
     }
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_wrong_setting_is_named_and_not_passed_over() {
         let error = choose(None, Some("gpt"), true).unwrap_err();
-        assert_eq!(error.details["field"], "MODEL");
+        assert_eq!(error.details()["field"], "MODEL");
         assert!(choose(Some("demo"), Some("gpt"), true).is_ok());
     }
 }

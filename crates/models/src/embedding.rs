@@ -211,7 +211,7 @@ mod tests {
             )))
         );
         for text in ["demo", "anthropic:x", "bge", "openai:"] {
-            assert_eq!(found(text).unwrap_err().details["field"], SETTING);
+            assert_eq!(found(text).unwrap_err().details()["field"], SETTING);
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::choice::Provider;
 use super::length::LengthRefusal;
-use base::error::{Code, Error};
+use base::error::{Code, Error, ErrorKind};
 use base::json;
 
 /// Bytes of a failure's body that are read.
@@ -175,11 +175,12 @@ pub fn to_error(
     if let Some(kind) = kind {
         error = error.with("type", kind);
     }
-    if let Some(too_long) = problem.too_long {
-        error = too_long.mark(error);
-    }
+    error = match problem.too_long {
+        Some(too_long) => too_long.mark(error),
+        None => error.of_kind(ErrorKind::RefusedByModel),
+    };
     match retry_after {
-        Some(seconds) if code == Code::ModelOverloaded => error.with("retryAfter", seconds),
+        Some(seconds) if code == Code::ModelOverloaded => error.with_retry_after(seconds),
         _ => error,
     }
 }
@@ -345,11 +346,11 @@ mod tests {
             let error = error(provider, status, body);
             assert_eq!(error.code.name(), code, "{body}");
             assert_eq!(
-                error.details.get("type").and_then(Value::as_str),
+                error.details().get("type").and_then(Value::as_str),
                 kind,
                 "{body}"
             );
-            assert_eq!(error.details["provider"], provider.name());
+            assert_eq!(error.details()["provider"], provider.name());
             assert!(
                 error.message.contains(&status.to_string()),
                 "{}",
@@ -379,9 +380,9 @@ mod tests {
     fn a_caller_is_told_when_to_come_back_where_the_provider_says_it() {
         let problem = read_problem(429, b"");
         let told = to_error(Provider::OpenAi, 429, &problem, Some(7));
-        assert_eq!(told.details["retryAfter"], 7);
+        assert_eq!(told.details()["retryAfter"], 7);
         assert!(told.message.contains("in 7 s"));
         let untold = to_error(Provider::OpenAi, 429, &problem, None);
-        assert!(!untold.details.contains_key("retryAfter"));
+        assert!(!untold.details().contains_key("retryAfter"));
     }
 }

@@ -1,7 +1,7 @@
-//! Models. Each provider has a file that writes its requests and reads its answers. The
-//! providers' files are pure: values become JSON, bytes become [`AnswerPart`]s.
-//! [`call`] and [`embedding`] send requests with `send`, through
-//! [`base::outbound`].
+//! Models. Each provider has a file that writes its requests and reads its answers:
+//! [`encode_request`] picks it for a request, `decode` for an answer. The files are pure: values
+//! become JSON, bytes become [`AnswerPart`]s. `demo` answers without a provider. [`call`] and
+//! [`embedding`] send requests with `send`, through [`base::outbound`].
 //!
 //! The parts of every answer keep an order. A call begins before its pieces and is
 //! complete after them. Usage comes before the end. The end, which is
@@ -118,7 +118,7 @@ pub enum AnswerPart {
         name: String,
         arguments: String,
     },
-    /// What the provider wants back with this step, as a JSON object: see
+    /// The data that the provider wants back with this step, as a JSON object: see
     /// [`Kept`](log::note::Kept). Comes at most once, after the calls.
     Kept(String),
     Usage(TokenUsage),

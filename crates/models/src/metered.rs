@@ -3,7 +3,7 @@
 //! count. So nobody gets tokens for nothing by stopping an answer.
 
 use super::TokenUsage;
-use base::error::{Code, Error, Result};
+use base::error::{Code, Error, ErrorKind, Result};
 use store::meter::{CallSpending, Meter, ReservedCall};
 
 /// The end of a call.
@@ -62,7 +62,11 @@ impl EndedCall<'_> {
         let CallOutcome::Failed(error) = self.outcome else {
             return false;
         };
-        let is_refused = error.code != Code::ModelFailed || error.details.contains_key("status");
+        let is_refused = error.code != Code::ModelFailed
+            || matches!(
+                error.kind,
+                Some(ErrorKind::RefusedByModel | ErrorKind::RefusedForLength { .. })
+            );
         is_refused && self.heard_tokens == 0
     }
 }
@@ -87,7 +91,7 @@ mod tests {
             (spent.input_tokens, spent.output_tokens)
         };
         let silent = Error::new(Code::ModelFailed, "It did not answer.");
-        let refused = Error::new(Code::ModelFailed, "No.").with("status", 400);
+        let refused = Error::new(Code::ModelFailed, "No.").of_kind(ErrorKind::RefusedByModel);
         let overloaded = Error::new(Code::ModelOverloaded, "Busy.");
         for (usage, heard, outcome, expected) in [
             ((7, 3), 9, CallOutcome::Whole, (7, 3)),

@@ -65,10 +65,17 @@ pub const VECTORS_PATH: &str = "embed";
 /// Why there is no answer.
 pub struct Refusal {
     pub error: Error,
+    pub remedy: Remedy,
+}
+
+/// What helps against a refusal.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Remedy {
     /// Waiting may help.
-    pub is_overload: bool,
-    /// The binding exists, but a local run can't serve it.
-    pub is_remote_only: bool,
+    Wait,
+    /// Deploying: the binding exists, but a local run can't serve it.
+    Deploy,
+    Nothing,
 }
 
 /// The endpoint of OpenAI or of a compatible server.
@@ -142,21 +149,26 @@ pub async fn attempt<'a>(
     let problem = read_problem(answer.status, &said);
     Err(Refusal {
         error: to_error(provider, answer.status, &problem, answer.retry_after),
-        is_overload: problem.is_overload && !problem.is_exhausted,
-        is_remote_only: false,
+        remedy: match problem.is_overload && !problem.is_exhausted {
+            true => Remedy::Wait,
+            false => Remedy::Nothing,
+        },
     })
 }
 
 /// The refusal for an answer that did not come or broke off.
 pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
-    let is_remote_only = matches!(failure, CallFailure::RemoteOnly { .. });
+    let remedy = match failure {
+        CallFailure::RemoteOnly { .. } => Remedy::Deploy,
+        _ => Remedy::Nothing,
+    };
     let error = match failure {
         CallFailure::NotConfigured { binding } => CallFailure::not_configured(binding),
         CallFailure::Crowded => Error::new(
             Code::RateLimited,
             "Too many calls of this agent are under way. Try again when some have ended.",
         )
-        .with("retryAfter", 5),
+        .with_retry_after(5),
         CallFailure::RemoteOnly { .. } => missing_setting(
             Setting::Ai,
             "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
@@ -171,11 +183,7 @@ pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
             _ => None,
         }),
     };
-    Refusal {
-        error,
-        is_overload: false,
-        is_remote_only,
-    }
+    Refusal { error, remedy }
 }
 
 /// The refusal for an answer with a good status whose body reports an overload.
@@ -186,8 +194,7 @@ pub fn overloaded(provider: Provider) -> Refusal {
     };
     Refusal {
         error: to_error(provider, 200, &problem, None),
-        is_overload: true,
-        is_remote_only: false,
+        remedy: Remedy::Wait,
     }
 }
 
@@ -214,10 +221,10 @@ impl Backoff {
     /// Waits if another try may help; else returns the error.
     pub async fn wait(&mut self, outbound: &dyn Outbound, refusal: Refusal) -> Result<()> {
         self.tries += 1;
-        let asked = refusal.error.details.get("retryAfter");
-        let asked_ms = asked.and_then(|seconds| seconds.as_i64()?.checked_mul(1000));
+        let asked = refusal.error.retry_after_s;
+        let asked_ms = asked.and_then(|seconds| seconds.checked_mul(1000));
         let pause_ms = asked_ms.unwrap_or(FIRST_PAUSE_MS << (self.tries - 1));
-        if !refusal.is_overload || self.tries >= MAX_TRIES || pause_ms > MAX_PAUSE_MS {
+        if refusal.remedy != Remedy::Wait || self.tries >= MAX_TRIES || pause_ms > MAX_PAUSE_MS {
             return Err(refusal.error);
         }
         outbound.sleep(pause_ms.max(0)).await;

@@ -27,15 +27,15 @@ use search::merge::merge;
 /// How long a write waits for its entry's vector, once the entry is written.
 const WRITE_PATIENCE_MS: i64 = 5_000;
 
-/// What a vector is made of: the title, then the text.
+/// The text of a vector: the title, then the entry's text.
 const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
 
-/// What a search of blocks found.
+/// The result of a search of blocks.
 #[derive(Default)]
 pub struct EntryMatches {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// What would have been found, and holds no longer.
+    /// Entries that would have been found, and hold no longer.
     pub past: Vec<PastEntry>,
     /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
@@ -186,7 +186,7 @@ async fn search_here(
 struct Entries<'a> {
     db: &'a dyn Database,
     blocks: &'a [Definition],
-    /// What an entry must have to be compared.
+    /// The filter that an entry must pass to be compared.
     filter: Option<&'a Filter>,
 }
 

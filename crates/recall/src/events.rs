@@ -29,7 +29,7 @@ const MAX_CHECKED: i64 = 10_000;
 /// vector's event.
 const MAX_FILTERED: usize = 10_000;
 
-/// What a search found.
+/// The result of a search.
 pub struct EventMatches {
     pub hits: Vec<Hit>,
     /// `None`: the search used words alone, as intended.
@@ -130,9 +130,9 @@ impl Events<'_> {
     /// Events below a place that want a vector and have none, at most `most`, and where the
     /// check ended. `None`: there are no more events.
     ///
-    /// Only what people and the agent said gets a vector. What tools were given and
-    /// returned is mostly names and numbers, and most of a log: words find these events. A
-    /// message of megabytes is found by words alone, too: no row of the log holds its text.
+    /// Only what people and the agent said gets a vector. The inputs and outputs of tools are
+    /// mostly names and numbers, and most of a log: words find these events. A message of megabytes
+    /// is found by words alone, too: no row of the log holds its text.
     fn load_said(
         &self,
         below: i64,

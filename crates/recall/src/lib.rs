@@ -2,8 +2,8 @@
 //! Words are always asked. If an embedding model is configured, texts get vectors. A search
 //! then also finds texts whose vectors are near the query's, even if they share no word with it.
 //!
-//! The rule it protects: words never wait for meanings. A text is written and found by
-//! its words whatever the model does. Vectors follow, a bounded number at a time. If the
+//! The rule that this district protects: words never wait for meanings. A text is written and
+//! found by its words whatever the model does. Vectors follow, a bounded number at a time. If the
 //! model fails, a search still finds everything that words find.
 
 pub mod entries;

@@ -45,13 +45,13 @@ const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 /// beyond which OpenAI's models refuse a text.
 pub const TEXT_CHARS: i64 = 2_000;
 
-/// How vectors took part in a search.
+/// The contribution of vectors to a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct VectorReport {
     /// Some texts have no vector yet. The next searches make the missing vectors.
     pub pending: bool,
-    /// Why vectors took no part in the search, or only some of them did.
+    /// The reason why vectors took no part in the search, or only some of them did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReportedError>,
 }
@@ -79,7 +79,7 @@ impl VectorReport {
 pub trait VectorStore {
     fn db(&self) -> &dyn Database;
 
-    /// What comes after `cursor`, at most `wanted.batch` texts.
+    /// The texts after `cursor`, at most `wanted.batch`.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,
@@ -197,7 +197,7 @@ pub struct PendingText {
     pub number: i64,
     /// The first [`TEXT_CHARS`] characters of the stored text.
     pub stored: String,
-    /// Who said the text, if known: without its speaker, a turn of a talk means less.
+    /// The speaker of the text, if known: without its speaker, a turn of a talk means less.
     pub speaker: Option<String>,
 }
 
@@ -220,7 +220,7 @@ pub struct VectorFilter<'a> {
     pub batch: i64,
 }
 
-/// Where a batch ended, in the terms of its store.
+/// The place where a batch ended, in the terms of its store.
 #[derive(Clone, Debug)]
 pub enum VectorCursor {
     Number(i64),
@@ -238,7 +238,7 @@ pub struct VectorBatch {
     /// Numbers whose vectors are of an earlier form, with the vectors in today's form.
     pub earlier: Vec<(i64, Vec<u8>)>,
     pub missing: Vec<i64>,
-    /// Where the next batch begins. `None`: this batch is the last.
+    /// The place where the next batch begins. `None`: this batch is the last.
     pub next: Option<VectorCursor>,
 }
 

@@ -1,4 +1,4 @@
-//! What a caller asks for: one query, or several.
+//! The queries of a caller: one, or several.
 
 use base::error::{Error, Result};
 use search::query::MAX_QUERIES;

@@ -10,8 +10,8 @@
 const ZERO: u8 = b'O';
 const STEPS: f32 = 47.0;
 
-/// Steps of a query's largest number. Whatever bytes a stored text holds, the sum of
-/// products stays below 2^31: 2047 × 176 × 4,096 numbers.
+/// Steps of a query's largest number. The sum of products stays below 2^31, whatever bytes a stored
+/// text holds: 2047 × 176 × 4,096 numbers.
 const QUERY_STEPS: f32 = 2047.0;
 
 /// A vector that points nowhere becomes all zeros, and is near to nothing.

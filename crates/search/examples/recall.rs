@@ -46,7 +46,7 @@ struct Group {
 struct Question {
     kind: String,
     query: Query,
-    /// What a model may ask in its place, all in one search.
+    /// The queries that a model may ask in its place, all in one search.
     queries: Vec<Query>,
     /// The places of the messages that answer it.
     gold: Vec<(i64, i64)>,
@@ -56,7 +56,7 @@ struct Question {
 
 struct Query {
     text: String,
-    /// What the index offered, and the texts that were read: the same for all weights.
+    /// The candidates of the index, and the texts that were read: the same for all weights.
     offered: OnceCell<IndexMatches>,
     read: RefCell<HashMap<(i64, i64), Option<Candidate>>>,
 }
@@ -101,7 +101,7 @@ struct Sums {
     all_at_10: f64,
 }
 
-/// What is switched off to measure what it is worth, and how.
+/// A part of the ranking that is switched off to measure its worth, and how.
 type Switch = (&'static str, fn(&mut Weights));
 
 const SWITCHES: &[Switch] = &[
@@ -294,7 +294,7 @@ impl std::fmt::Display for Sums {
     }
 }
 
-/// What is nearest to a question.
+/// The texts that are nearest to a question.
 fn by_meaning(question: &Question, shares: Shares) -> Nearest<(i64, i64)> {
     let items = with_neighbours(question.nearness.clone(), shares.neighbours)
         .into_iter()
@@ -458,7 +458,7 @@ fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
             .zip(said)
             .map(|(place, said)| (*place, dot(asked, said)))
             .collect(),
-        // What is asked in another language counts under its language.
+        // A question in another language counts under its language.
         kind: match group["language"].as_str() {
             Some("en") => text(&question["kind"]),
             language => language.unwrap().to_owned(),

@@ -42,7 +42,7 @@ pub enum BuildScope<'a> {
     Only(&'a str),
 }
 
-/// What is still to be indexed when a search begins.
+/// The events that are still to be indexed when a search begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BuildProgress {
     /// Some events that the search covers are not indexed yet.
@@ -266,7 +266,7 @@ fn find_next(db: &dyn Database, cursor: IndexCursor) -> Result<Option<SessionBui
     }))
 }
 
-/// What one transaction may still index.
+/// The events that one transaction may still index.
 struct IndexBatch<'a> {
     db: &'a dyn Database,
     events_left: i64,

@@ -1,5 +1,5 @@
-//! What the index offers for a query: the places of the likeliest events, and how rare
-//! each of the query's words is among the searched events.
+//! The candidates that the index offers for a query: the places of the likeliest events, and how
+//! rare each of the query's words is among the searched events.
 //!
 //! A search within one session uses that session's rows alone. The engine's own score and
 //! word counts are not used there: they cover the whole agent, and what other sessions
@@ -102,7 +102,7 @@ fn of_agent(
     query: &WordQuery,
     terms: &[QueryTerm],
 ) -> Result<Vec<IndexMatch>> {
-    // What filters leave over may be rare and old, so every match is ranked then.
+    // The events that filters leave over may be rare and old, so every match is ranked then.
     let (asked, newest) = match search.is_filtered() {
         true => (query.to_fts(), String::new()),
         false => {

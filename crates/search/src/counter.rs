@@ -189,7 +189,7 @@ mod tests {
     use crate::stem::stem;
     use crate::words::words;
 
-    /// What a counter counts, found the plain way: every word is split off and stemmed.
+    /// The counts of a counter, found the plain way: every word is split off and stemmed.
     fn counted_plainly(text: &str, terms: &[QueryTerm], prefixes: &[String]) -> String {
         let words = words(text);
         let is_letters = |word: &&String| word.chars().all(is_cjk);

@@ -55,7 +55,7 @@ pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
     text
 }
 
-/// What a stored message's writer wrote: its text parts, or its content if it has no parts. No
+/// The text of a stored message's writer: its text parts, or its content if it has no parts. No
 /// name, title or content of a file, and nothing of a tool's. At most `max_bytes` of it.
 pub fn written_text_of(message: &str, max_bytes: usize) -> String {
     let mut text = String::new();

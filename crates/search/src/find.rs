@@ -82,8 +82,8 @@ pub struct Hit {
     pub created_at: i64,
     /// About 240 characters of the event's text, unchanged except for `…` at a cut.
     pub snippet: String,
-    /// Where the found words are in the snippet: the start and end of each word, in
-    /// UTF-16 units, as JavaScript counts.
+    /// The places of the found words in the snippet: the start and end of each word, in UTF-16
+    /// units, as JavaScript counts.
     pub highlights: Vec<Highlight>,
     /// Compares the results of one search. Scores of different searches cannot be
     /// compared.

@@ -25,7 +25,7 @@ pub const FIRST_PART: i64 = BEYOND_PLACES;
 /// build wrote stand below, those of all sessions in one range.
 pub const OWN_PARTS: i64 = FIRST_PART + MAX_SEQ + 1;
 
-/// How complete the search index is.
+/// The completeness of the search index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -1,6 +1,7 @@
-//! Search over events. We stem the words and store them in an FTS5 index. The index is
-//! built from an agent's first search on, and kept exact from then on. The index finds
-//! candidates; the ranking reads their texts and decides which are best.
+//! Search over events by their words. The words are stemmed and stored in an FTS5 index. The index
+//! is built from an agent's first search on, and kept exact from then on. The index finds
+//! candidates; the ranking reads their texts and decides which are best. Snippets show the words
+//! of a hit. The words and the ranking also serve the entries of memory.
 
 pub mod asked;
 pub mod build;

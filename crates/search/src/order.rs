@@ -20,7 +20,7 @@ const SURROUNDING: i64 = 2;
 /// next turn becomes a candidate too.
 const MAX_ANSWERED: usize = 10;
 
-/// Where the texts of events come from.
+/// The source of events' texts.
 pub trait CandidateSource {
     /// Those of the events that exist and that the search may return, in this order.
     fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>>;

@@ -27,8 +27,8 @@ pub struct WordQuery {
     pub prefixes: Vec<String>,
     /// Phrases. A result must hold all of them, each as words in a row.
     pub phrases: Vec<Vec<String>>,
-    /// Whether the query ends in a question mark. What stands around a result then belongs to
-    /// the answer, even if it repeats none of the words.
+    /// Whether the query ends in a question mark. The messages around a result then belong to the
+    /// answer, even if they repeat none of the words.
     pub is_question: bool,
     /// Whether the query asks for what the agent itself said.
     pub asks_agent: bool,
@@ -41,7 +41,7 @@ impl WordQuery {
         Self::parse_within(text, MAX_TERMS)
     }
 
-    /// Reads the queries of one search. What they cost together is bounded as one is.
+    /// Reads the queries of one search. Their common cost is bounded like that of one.
     pub fn parse_all<T: AsRef<str>>(texts: &[T]) -> Vec<Self> {
         let most = MAX_TERMS / texts.len().clamp(1, MAX_QUERIES);
         texts

@@ -1,8 +1,8 @@
 //! Ranks the candidates by their words. Pure: the caller passes the texts in.
 //!
-//! A rare word counts more than a common one, and a message scores higher the more rare
-//! words it holds. What is said in a turn often makes sense by the turns around it alone, so
-//! each word of a neighbour counts a little, too (`weights.rs` says how much).
+//! A rare word counts more than a common one, and a message scores higher the more rare words it
+//! holds. A turn often makes sense only by the turns around it, so each word of a neighbour counts
+//! a little, too (`weights.rs` says how much).
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ impl Ranking<'_> {
             .collect()
     }
 
-    /// What a text's own words count.
+    /// The weight of a text's own words.
     fn weight(&self, candidate: &Candidate, term: usize) -> f64 {
         let count = candidate.counts.get(term).copied().unwrap_or(0) as f64;
         let weights = self.weights;

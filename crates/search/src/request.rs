@@ -1,4 +1,4 @@
-//! What a search is asked to find, and where.
+//! The request of a search: the words to find, and the place.
 
 use base::action::Action;
 use base::database::SqlValue;
@@ -6,7 +6,7 @@ use base::filter::{Filter, FilteredColumns};
 use base::ids::Id;
 use base::json::{self, json};
 
-/// What to look for, and where.
+/// The words to look for, and the place.
 pub struct SearchRequest<'a> {
     /// The questions. Each is looked for by itself, and the results make one ranking.
     pub queries: &'a [String],
@@ -15,7 +15,7 @@ pub struct SearchRequest<'a> {
     pub roles: Option<&'a [&'static str]>,
     pub since_ms: Option<i64>,
     pub until_ms: Option<i64>,
-    /// What the session of an event must have.
+    /// The filter that the session of an event must pass.
     pub filter: Option<&'a Filter>,
 }
 

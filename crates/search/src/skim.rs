@@ -59,7 +59,7 @@ pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
     }
 }
 
-/// A string's text; `None` if the value is no string.
+/// A string's text; `None` if the value is not a string.
 pub fn text(value: &str) -> Option<Cow<'_, str>> {
     let JsonPiece::String { inside, .. } = pieces(value).next()? else {
         return None;

@@ -22,7 +22,7 @@ struct WordSpan {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snippet {
     pub text: String,
-    /// Where the query's words are in the snippet.
+    /// The places of the query's words in the snippet.
     pub highlights: Vec<Highlight>,
 }
 
@@ -180,7 +180,7 @@ mod tests {
         snippet(text, &mut asked)
     }
 
-    /// What a reader in JavaScript finds at the highlights, with `[` and `]` around.
+    /// The texts that a reader in JavaScript finds at the highlights, with `[` and `]` around.
     fn marked(text: &str, terms: &[&str], prefixes: &[&str]) -> String {
         let snippet = cut(text, terms, prefixes);
         let units: Vec<u16> = snippet.text.encode_utf16().collect();
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(String::from_utf16(&units[start..end]).unwrap(), "needle");
     }
 
-    /// Where the words of a text stand and which are hits, found character by character.
+    /// The places of a text's words, and which of them are hits, found character by character.
     fn spots_plainly(
         text: &str,
         terms: &[String],

@@ -1,4 +1,4 @@
-//! Who speaks, if a text says so itself: `Anna: I moved to Oslo.`
+//! The speaker, if a text names one itself: `Anna: I moved to Oslo.`
 
 /// The most words and bytes of a name.
 const MAX_WORDS: usize = 3;

@@ -18,7 +18,7 @@ use base::rows::parse_rows;
 /// bytes. One value holds them, so they stay below the engine's limit for values.
 pub const PAGE: usize = 32;
 
-/// What the ranking reads of an event beside its bodies.
+/// The data of an event that the ranking reads beside its bodies.
 struct CandidateRow {
     /// The number of the event's session, and the event's `seq`.
     place: (i64, i64),

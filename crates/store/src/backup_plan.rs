@@ -19,7 +19,7 @@ const MAX_HOURS: i64 = 8_760;
 const MAX_KEPT: i64 = 1_000;
 const DEFAULT_KEPT: i64 = 7;
 
-/// When the agent is backed up by itself, and how many of its backups stay.
+/// The agent's schedule of backups, and the number of backups that stay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -27,7 +27,7 @@ pub struct BackupPlan {
     /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_hours: Option<AtMost<MAX_HOURS>>,
-    /// How many of this agent's backups stay in the bucket, the newest.
+    /// The number of this agent's newest backups that stay in the bucket.
     pub keep: Limit<DEFAULT_KEPT, MAX_KEPT>,
 }
 

@@ -30,8 +30,8 @@ pub const MAX_FAILED: i64 = 64;
 /// fails is not tried again.
 const MAX_PENDING: i64 = 512;
 
-/// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
-/// the two; `{}`: nobody.
+/// The receiver of a call: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One
+/// of the two; `{}`: nobody.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -77,7 +77,7 @@ pub struct NewCallback<'a> {
     pub session_id: &'a str,
     /// The last message of the turn that is over; "": the call tells of a change of memory.
     pub message_id: &'a str,
-    /// What is told, as JSON.
+    /// The content of the call, as JSON.
     pub report: String,
 }
 
@@ -211,15 +211,15 @@ pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailedCallback {
-    /// The delivery's id, which every try had. Who has no secret is shown its beginning
-    /// alone, which no request can use.
+    /// The delivery's id, which every try had. A caller without the secret is shown only its
+    /// beginning, which no request can use.
     pub id: String,
     /// Of a turn, or of a block of this session. Absent: a block of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Id>,
     attempts: i64,
     failed_at: i64,
-    /// Why the last try failed.
+    /// The reason why the last try failed.
     reason: String,
     /// Whether it tells of a turn's end, and not of a change of memory.
     #[serde(skip)]

@@ -163,18 +163,26 @@ fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
     )
 }
 
-/// The cursor of the newest change that is not an append; 0 if there is none. While this
-/// cursor stays the same, rows that a caller read from the log are still valid.
-pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
-    let newest = find_newest(db, session_id)?;
-    Ok(newest.map_or(0, |(cursor, _, _)| cursor))
+/// What tells whether rows that a caller read from a log are still valid: while this stays
+/// the same, nothing changed but by appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// A session that is deleted and created again has another base, whatever its file says.
+    base: i64,
+    /// The cursor of the newest change that is not an append; 0 if there is none.
+    newest: i64,
 }
 
-/// The cursor base of a session. A session that is deleted and created again has another.
-pub fn load_base(db: &dyn Database, session_id: &Id) -> Result<i64> {
-    let sql = "SELECT feed_base FROM cf_agents_sessions WHERE id = ?1";
-    let base = find_value(db, sql, &[session_id.as_str().into()])?;
-    Ok(base.unwrap_or(0))
+impl LogState {
+    pub fn load(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        let sql = "SELECT feed_base FROM cf_agents_sessions WHERE id = ?1";
+        let base: Option<i64> = find_value(db, sql, &[session_id.as_str().into()])?;
+        let newest = find_newest(db, session_id)?;
+        Ok(Self {
+            base: base.unwrap_or(0),
+            newest: newest.map_or(0, |(cursor, _, _)| cursor),
+        })
+    }
 }
 
 /// The names of the change types.

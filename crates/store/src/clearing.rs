@@ -15,7 +15,7 @@ use super::erased::LeftPages;
 use super::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
 use super::schema::free_space::{FILLED_AFTER_DEATH_BYTES, FILLED_BYTES};
 
-/// What one life of an object knows of its pages.
+/// The state of pages, as one life of an object knows it.
 #[derive(Default)]
 pub struct PageClearing {
     /// How many purges this life committed that wrote something.
@@ -57,13 +57,13 @@ impl PageClearing {
         self.left.borrow_mut().extend(&left.tables);
     }
 
-    /// What waits to be cleared.
+    /// The pages that wait to be cleared.
     pub fn take_left(&self) -> LeftPages {
         LeftPages::in_tables(self.left.take().into_iter().collect())
     }
 
-    /// How many purges this life has committed. Whoever keeps texts while it waits for somebody
-    /// asks before and after: where the number has changed, a text may be one that was erased.
+    /// How many purges this life has committed. Code that keeps texts while it waits for somebody
+    /// asks before and after: if the number has changed, a text may be one that was erased.
     pub fn purges(&self) -> u64 {
         self.purges.get()
     }
@@ -88,7 +88,7 @@ impl PageClearing {
         self.is_clearing_all.get() && self.needs_all(left)
     }
 
-    /// What is to be cleared after a purge that was noted. `None`: nothing.
+    /// The pages to clear after a purge that was noted. `None`: nothing.
     pub fn begin(&self, left: &LeftPages) -> Option<Clearing<'_>> {
         let clears_all = self.needs_all(left);
         if !clears_all && !left.is_written {
@@ -130,8 +130,8 @@ impl Clearing<'_> {
     /// Notes that the pages are clear. If this is not called, a later purge that finds
     /// nothing clears them.
     pub fn succeed(self) {
-        // What this one cleared is all that was left only if each purge before it is known
-        // to have cleared its own.
+        // All pages are clear now only if each purge before this one is known to have cleared its
+        // own.
         let was_clear = self.of.clear_at.get() == self.purges.checked_sub(1);
         if self.clears_all || (was_clear && self.purges > 0) {
             self.of.clear_at.set(Some(self.purges));

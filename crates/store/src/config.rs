@@ -102,11 +102,11 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for SettingChange<T> {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigOrigin {
-    /// What `configureAgent` told this agent.
+    /// The agent's own setting, by `configureAgent`.
     Agent,
-    /// What was deployed for every agent.
+    /// A default that was deployed for every agent.
     Defaults,
-    /// What holds where nobody said anything.
+    /// The built-in value, which holds if nobody set another.
     BuiltIn,
 }
 
@@ -130,7 +130,7 @@ macro_rules! settings {
             pub $name: Option<$type>,)*
         }
 
-        /// Where each setting's value comes from.
+        /// The origin of each setting's value.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
         #[serde(rename_all = "camelCase")]
@@ -190,14 +190,15 @@ settings! {
     /// The most tokens of one answer of the model; `null`: the model's own limit, or
     /// what the provider needs to be told.
     max_output_tokens: Option<OutputLimit> = None;
-    /// How freely the model chooses its words. Models that refuse it, as most that reason
-    /// do, are not told.
+    /// The model's temperature: with a higher one, it chooses its words more freely. Models that
+    /// refuse a temperature, as most that reason do, are sent none.
     temperature: Option<Temperature> = None;
-    /// How long the model thinks before it answers; `null`: as its provider decides.
+    /// The effort that the model spends on reasoning before it answers; `null`: as its provider
+    /// decides.
     reasoning_effort: Option<ReasoningEffort> = None;
-    /// When the frozen prompt is rendered again.
+    /// The time when the frozen prompt is rendered again.
     refresh_prompt: PromptRefresh = PromptRefresh::Manual;
-    /// What the agent's models cost; `null`: no costs are counted.
+    /// The prices of the agent's models; `null`: no costs are counted.
     prices: Option<Prices> = None;
     system_instructions: List<String, 0, MAX_INSTRUCTIONS> = List::default();
     /// The most steps that one turn may take.
@@ -213,18 +214,18 @@ settings! {
     keep_media: KeepMedia = Limit::default();
     /// Metadata keys that a client can't set on a message.
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
-    /// What becomes of a message that comes while a turn of its session runs.
+    /// The treatment of a message that comes while a turn of its session runs.
     when_busy: WhenBusy = WhenBusy::Reject;
-    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
+    /// The receiver of a call when a turn is over. `{}`: nobody, also if a default is deployed.
     on_turn_end: Option<CallbackTarget> = None;
-    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
-    /// also where a default is deployed.
+    /// The receiver of a call when an entry, a block's text or a document has changed. `{}`:
+    /// nobody, also if a default is deployed.
     on_memory_change: Option<CallbackTarget> = None;
-    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
-    /// limits. `{}` lifts those that are deployed.
+    /// The limits of chat turns' spending. A turn beyond a limit is `rate_limited`. `null`: no
+    /// limits. `{}` lifts the deployed ones.
     limits: Option<Limits> = None;
-    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
-    /// deployed.
+    /// The rules for how long texts are kept. `null`: until they are deleted. `{}` lifts the
+    /// deployed rules.
     retention: Option<Retention> = None;
     /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
     /// `{}` lifts the schedule that is deployed.
@@ -274,7 +275,7 @@ pub struct ShownConfig {
     config: Config,
     /// The layer that each setting's value comes from.
     origins: ConfigOrigins,
-    /// What is written wrong in the deployed defaults. The Worker leaves it out.
+    /// The mistakes in the deployed defaults. The Worker leaves the wrong fields out.
     problems: Vec<DeployedProblem>,
 }
 
@@ -306,7 +307,7 @@ pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>
             MAX_INSTRUCTIONS_BYTES,
             bytes,
         )
-        .with("field", "systemInstructions"));
+        .with_field("systemInstructions"));
     }
     Ok(())
 }

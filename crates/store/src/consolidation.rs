@@ -1,6 +1,6 @@
 //! How far consolidation has come, and when it is due by itself: one value of
 //! `cf_agents_config`, written with each step. An agent that never consolidates has no row.
-//! `learning/` in the agent's crate does the work.
+//! The district `learning` does the work.
 
 use serde::{Deserialize, Serialize};
 

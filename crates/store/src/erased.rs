@@ -1,4 +1,4 @@
-//! What a purge does with the rows of a table, and the counts of a receipt.
+//! The treatment of a table's rows by a purge, and the counts of a receipt.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static 
     }
 }
 
-/// How many of each kind were erased. Counts, never content.
+/// The number of erased items of each kind. Counts, never content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -76,7 +76,7 @@ pub struct Erased {
     /// Frozen prompts. The next use renders them anew.
     pub prompts: i64,
     pub vectors: i64,
-    /// What was kept of turns beside their events.
+    /// The records of turns beside their events.
     pub turns: i64,
     /// Messages and answers that waited for a turn.
     pub waiting_messages: i64,
@@ -137,14 +137,14 @@ impl Erased {
     }
 }
 
-/// What a purge erased, and where.
+/// The counts of what a purge erased, and where.
 #[derive(Debug, Default)]
 pub struct Erasure {
     pub erased: Erased,
     pub left: LeftPages,
 }
 
-/// What a purge may have left in pages. It is cleared after the purge's transaction
+/// The texts that a purge may have left in pages. They are cleared after the purge's transaction
 /// (`store/clearing.rs`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftPages {
@@ -158,7 +158,7 @@ pub struct LeftPages {
 }
 
 impl LeftPages {
-    /// What deletions left in these tables.
+    /// The texts that deletions left in these tables.
     pub fn in_tables(tables: Vec<&'static str>) -> Self {
         Self {
             is_written: !tables.is_empty(),

@@ -20,7 +20,7 @@ use base::error::{Error, Result};
 /// The most rows of a table that the receipt of a destroyed agent counts.
 const MAX_COUNTED: i64 = 1_000_000;
 
-/// What there is to erase in the whole agent.
+/// The counts of what there is to erase in the whole agent.
 pub fn count_all(db: &dyn Database) -> Result<Erased> {
     let mut erased = Erased::default();
     for table in TABLES {
@@ -106,9 +106,9 @@ impl<'a> ErasingDatabase<'a> {
         *self.erased.borrow() != Erased::default()
     }
 
-    /// What was erased. The words of deleted rows are in the indexes until these are merged
-    /// (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
-    /// others say, so it is no part of the purge's transaction.
+    /// The counts of what was erased. The words of deleted rows are in the indexes until these are
+    /// merged (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
+    /// others say, so it is not part of the purge's transaction.
     ///
     /// A purge that erased nothing may repeat one whose object died before pages were
     /// cleared.
@@ -181,7 +181,7 @@ impl<'a> ErasingDatabase<'a> {
                 *sum += count.unwrap_or(0);
             }
         }
-        // What is overwritten no longer meets a condition on its text, and would stay.
+        // An overwritten row no longer meets a condition on its text, and would stay.
         if texts.iter().any(|text| reads(rows, text)) {
             return Err(Error::storage("a deletion by a text that it overwrites"));
         }

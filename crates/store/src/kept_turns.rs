@@ -7,9 +7,9 @@
 //! with their sessions. A bound over all sessions would let one of them delete the records
 //! of another.
 //!
-//! The list of an agent's failures has a bound instead ([`MAX_SCANNED`]). An index by time
-//! would cost each failure a row more. Where more rows are kept than a page may look at,
-//! pages take some sessions at a time, those that began last first.
+//! The list of an agent's failures has a bound instead ([`MAX_SCANNED`]). An index by time would
+//! cost each failure a row more. If more rows are kept than a page may look at, pages take some
+//! sessions at a time, those that began last first.
 
 use std::ops::Range;
 

@@ -482,7 +482,7 @@ fn find_kept_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Ca
     Ok(find_kept(db, session_id)?.calibration)
 }
 
-/// What a session's journal has of turns that have no row any more.
+/// The sums that a session's journal has of turns that have no row any more.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct KeptOfTurns {

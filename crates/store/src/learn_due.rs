@@ -1,5 +1,5 @@
-//! When a session is looked at next, by an agent that learns (`learning/` in the agent's
-//! crate). The rows outlive the object, so that no look is forgotten whatever dies.
+//! The time of each session's next look, for an agent that learns (the district `learning`). The
+//! rows outlive the object, so that no look is forgotten whatever dies.
 
 use super::learn_settings::{LearnAfter, LearnSettings};
 use base::columns::find_value;
@@ -17,7 +17,7 @@ pub const IDLE_MS: i64 = 600_000;
 /// Nobody but a caller of `learn` looks: no alarm ever comes to this time.
 pub const NEVER_MS: i64 = MAX_INTEGER;
 
-/// What asks for a look.
+/// The reason for a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// A turn has ended.

@@ -19,7 +19,7 @@ pub struct LearnFailure {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: u32,
     /// How many of them failed because the model's answer was not what it was asked for.
     #[serde(default)]
@@ -42,7 +42,7 @@ impl LearnFailure {
 
     /// When the next attempt is due. A budget says so itself.
     pub fn retry_at(&self, error: &Error) -> i64 {
-        let pause_ms = match error.details.get("retryAfter").and_then(|s| s.as_i64()) {
+        let pause_ms = match error.retry_after_s {
             Some(seconds) if error.code == Code::RateLimited => seconds.saturating_mul(1_000),
             _ => (RETRY_MS << self.attempts.saturating_sub(1).min(6)).min(MAX_RETRY_MS),
         };

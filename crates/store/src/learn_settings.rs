@@ -1,6 +1,6 @@
 //! The setting `learn`: whether the agent draws facts out of its conversations, into which
 //! block, when, and what of it counts without anybody's word. Each type checks its value
-//! when it is parsed. `learning/` in the agent's crate does the work.
+//! when it is parsed. The district `learning` does the work.
 //!
 //! Settings without `into` switch learning off, also where a default is deployed.
 
@@ -19,7 +19,7 @@ const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
 /// The most sources that `trust` names: each of them once.
 const MAX_TRUSTED: usize = 3;
 
-/// How the agent learns from its conversations.
+/// The settings of learning from conversations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -31,22 +31,22 @@ pub struct LearnSettings {
     /// The model that is asked. Left out: the agent's model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Id>,
-    /// What else the model is told, such as which facts matter.
+    /// Further instructions for the model, such as which facts matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     #[serde(default)]
     pub after: LearnAfter,
     #[serde(default)]
     pub review: LearnReview,
-    /// How many tokens models may read and write for learning in a day, which ends at
-    /// midnight UTC.
+    /// The most tokens that models may read and write for learning in a day, which ends at midnight
+    /// UTC.
     #[serde(default)]
     pub max_tokens_per_day: Limit<DEFAULT_TOKENS_PER_DAY, MAX_TOKENS_PER_DAY>,
     /// With `review: "auto"`, the sources beside the user whose facts count without
     /// anybody's word.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub trust: List<TrustedSource, 0, MAX_TRUSTED>,
-    /// When the block is put in order by itself.
+    /// The time when the block is put in order by itself.
     #[serde(default, skip_serializing_if = "LearnOrder::is_manual")]
     pub consolidate: LearnOrder,
     /// A writable block of the agent that consolidation writes anew, from the newest entries.
@@ -71,7 +71,7 @@ fn is_empty<T, const MIN: usize, const MAX: usize>(list: &List<T, MIN, MAX>) -> 
     list.0.is_empty()
 }
 
-/// When the agent looks at what was said.
+/// The time of the agent's looks at a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -79,13 +79,13 @@ pub enum LearnAfter {
     /// After each turn, and soon after an append.
     #[default]
     Turn,
-    /// When nothing was said in a conversation for ten minutes.
+    /// After nothing was said in a conversation for ten minutes.
     Idle,
     /// When `learn` is called.
     Manual,
 }
 
-/// When the block that is learnt into is put in order.
+/// The time when the block that is learnt into is put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -103,7 +103,7 @@ impl LearnOrder {
     }
 }
 
-/// What becomes of the changes that a model proposes.
+/// The treatment of the changes that a model proposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

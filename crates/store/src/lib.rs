@@ -1,6 +1,12 @@
-//! The tables: their migrations, and the small tables that no other district owns. These
-//! hold the agent's configuration, the change feed, usage, the counts against limits,
-//! calibration, the last turns, staged imports, and how far retention has come.
+//! The tables: their migrations (`schema`), the list that says of each table what happens to its
+//! rows (`tables`), and the small tables that no other district owns. These hold the agent's
+//! configuration, the change feed, usage, the counts against limits, calibration, the last turns
+//! and those that no event tells of, staged imports, and the calls that tell a service of an event
+//! (`callbacks`).
+//!
+//! The progress of work that outlasts a request is here, too: retention, learning, consolidation,
+//! the schedule of backups. A purge overwrites texts (`erased`, `erasing`) and then clears the
+//! freed pages (`clearing`).
 //!
 //! This district knows rows. It does not know what a message or a memory block is.
 

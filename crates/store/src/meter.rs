@@ -20,7 +20,7 @@ use super::limits::{HolderLimits, Limits};
 use super::usage_days::{self, DAY_MS};
 use base::columns::{FromRow, find, find_value};
 use base::database::{Database, Row, atomically};
-use base::error::{Code, Error, Result};
+use base::error::{Code, Error, ErrorKind, Result};
 use base::host::Host;
 use base::json::{self, MAX_INTEGER};
 use base::settings::Setting;
@@ -104,12 +104,16 @@ impl LimitRefusal {
             ..
         } = self;
         let whose = if self.is_agents { "agent" } else { "token" };
-        Error::new(
+        let error = Error::new(
             Code::RateLimited,
             format!("This {whose} {what} (`{field}`). Try again in {retry_after_s} s."),
         )
-        .with("retryAfter", *retry_after_s)
-        .with("field", *field)
+        .with_retry_after(*retry_after_s)
+        .with_field(*field);
+        match self.is_agents {
+            true => error,
+            false => error.of_kind(ErrorKind::TokenLimited),
+        }
     }
 }
 

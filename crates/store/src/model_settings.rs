@@ -62,7 +62,7 @@ impl<const MAX: i64> schemars::JsonSchema for Quantity<MAX> {
 
 pub type Temperature = Quantity<2>;
 
-/// How long a model thinks before it answers.
+/// The effort that a model spends on reasoning before it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -86,7 +86,7 @@ impl ReasoningEffort {
     }
 }
 
-/// When the frozen prompt is rendered again.
+/// The time when the frozen prompt is rendered again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -103,7 +103,7 @@ pub enum PromptRefresh {
 /// The price of a million tokens. The currency is the caller's choice.
 type Price = Quantity<1_000_000>;
 
-/// What a model costs.
+/// The prices of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -118,7 +118,7 @@ pub struct ModelPrice {
     pub cached_input: Option<Price>,
 }
 
-/// What the agent's models cost.
+/// The prices of the agent's models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -230,7 +230,7 @@ mod tests {
         };
         assert!(many(MAX_PRICES).check().is_ok());
         assert_eq!(
-            many(MAX_PRICES + 1).check().unwrap_err().details["field"],
+            many(MAX_PRICES + 1).check().unwrap_err().details()["field"],
             "prices.models"
         );
     }

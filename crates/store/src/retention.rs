@@ -24,7 +24,7 @@ const MAX_RUNS: i64 = 1_000;
 /// One rule: a number, `null`, or left out.
 type Rule<const MAX: i64> = Option<Option<AtMost<MAX>>>;
 
-/// How long texts are kept. A field that is left out deletes nothing by itself.
+/// The rules for how long texts are kept. A field that is left out deletes nothing by itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -42,7 +42,7 @@ pub struct Retention {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub versions_days: Rule<MAX_DAYS>,
-    /// What is left of a deleted entry or document goes so many days after its deletion.
+    /// The remains of a deleted entry or document go so many days after its deletion.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub deleted_days: Rule<MAX_DAYS>,
@@ -56,7 +56,7 @@ pub struct Retention {
     pub runs_kept: Rule<MAX_RUNS>,
 }
 
-/// How long what a block held is kept.
+/// The rules for how long a block's texts are kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -66,7 +66,7 @@ pub struct BlockRetention {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub versions_days: Rule<MAX_DAYS>,
-    /// What is left of a deleted entry or document goes so many days after its deletion.
+    /// The remains of a deleted entry or document go so many days after its deletion.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub deleted_days: Rule<MAX_DAYS>,

@@ -27,7 +27,7 @@ pub struct RetentionProgress {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetentionRun {
-    /// What is old is decided at this time, for the whole run.
+    /// The age of texts is measured from this time, for the whole run.
     pub started_at: i64,
     pub place: RunPlace,
     pub steps: i64,
@@ -40,7 +40,7 @@ pub struct RetentionRun {
     pub is_finishing: bool,
 }
 
-/// Where a run goes on: the agent's own memory first, then session after session.
+/// The place where a run goes on: the agent's own memory first, then session after session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunPlace {
@@ -73,7 +73,7 @@ pub enum RunStage {
     Over,
 }
 
-/// How many of each kind a run deleted, or a dry run would delete.
+/// The number of items of each kind that a run deleted, or that a dry run would delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -93,13 +93,13 @@ pub struct RetentionCounts {
     pub entries: KindCount,
 }
 
-/// How many of one kind, and the time of the oldest.
+/// The number of items of one kind, and the time of the oldest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct KindCount {
     pub count: i64,
-    /// When the oldest of them was last written, in milliseconds since the epoch.
+    /// The time when the oldest of them was last written, in milliseconds since the epoch.
     pub oldest_at: Option<i64>,
 }
 

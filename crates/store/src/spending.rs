@@ -27,7 +27,7 @@ pub struct TurnSpending {
     pub has_failed: bool,
 }
 
-/// What a turn spent, as callers see it.
+/// The spending of a turn, as callers see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "camelCase")]

@@ -1,5 +1,5 @@
 //! The setting `summarize`: a service binding that writes summaries in place of a model.
-//! `context/compaction/service.rs` in the agent's crate asks it.
+//! `context/compaction/service.rs` asks it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What can happen to the rows of a table: the words in which `tables.rs` says it of each.
+//! The fates of a table's rows: the words in which `tables.rs` names them for each table.
 
 use crate::erased::InPurge;
 
@@ -81,7 +81,7 @@ pub enum InFile {
 /// The rows that the file of the whole agent contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InAgentFile {
-    /// What the files of the sessions contain, see [`InFile`]; rows of the agent alike.
+    /// The rows that the files of the sessions contain, see [`InFile`]; rows of the agent alike.
     AsInSessions,
     /// The content of the rows, in lines of this type.
     Lines(&'static str),

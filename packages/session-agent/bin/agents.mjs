@@ -17,7 +17,7 @@ backup: writes the agent's file to the Worker's bucket BACKUP_BUCKET, and keeps 
 restore: imports a backup into an empty agent: the one with this key, or the agent's newest.
 verify: checks what the agent stores, changes nothing, and prints what is wrong, if anything is.`;
 
-/** Asked for what is no agent's own. It stays unused: these operations write nothing in it. */
+/** Asked for data that belongs to no agent. It stays unused: these operations write nothing in it. */
 const ASKED = "operator";
 
 const OPTIONS = {
@@ -84,7 +84,7 @@ async function erase(agent, prefix, { confirm, home: homes }, print) {
     agents.forEach(print);
     for (const name of homesLeft) left.add(name);
     for (const { agent: name } of agents) left.delete(name);
-    // Who gave no answer is asked again, as long as others go.
+    // An agent that gave no answer is asked again, as long as others go.
     const isStuck = agents.length === 0 && failed.length > 0;
     if (isStuck || (!more && failed.length === 0)) {
       print({ receipt: next, ...(left.size > 0 && { homesLeft: [...left] }) });

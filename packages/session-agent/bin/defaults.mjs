@@ -1,5 +1,5 @@
-// What every agent has by deployment: the file agent-defaults.json of a clone, and the
-// variable AGENT_DEFAULTS of any wrangler configuration, held against the operations' schemas.
+// The deployed defaults: the file agent-defaults.json of a clone, and the variable AGENT_DEFAULTS
+// of any wrangler configuration, held against the operations' schemas.
 
 import { existsSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -7,10 +7,10 @@ import { findFault } from "./schema.mjs";
 
 const VARIABLE = "AGENT_DEFAULTS";
 
-/** What the platform lets a variable hold. */
+/** The most bytes that the platform lets a variable hold. */
 const MAX_VARIABLE_BYTES = 5 * 1024;
 
-/** What is wrong with a text of defaults, as a sentence that begins with `source`. */
+/** The fault of a text of defaults, as a sentence that begins with `source`. */
 export function findTextFault(source, text, api) {
   let value;
   try {
@@ -24,9 +24,9 @@ export function findTextFault(source, text, api) {
 }
 
 /**
- * What is wrong with the variable in a wrangler configuration, in any of its environments, as
- * a sentence. Wrangler is loaded only where the variable is
- * named: it takes a second. `tooLong`: what to do with a longer text.
+ * The fault of the variable in a wrangler configuration, in any of its environments, as a sentence.
+ * Wrangler is loaded only where the variable is named: it takes a second. `tooLong`: what to do
+ * with a longer text.
  */
 export async function findVariableFault(config, { loadWrangler, readApi, tooLong }) {
   if (!existsSync(config)) return undefined;
@@ -46,7 +46,7 @@ export async function findVariableFault(config, { loadWrangler, readApi, tooLong
   return undefined;
 }
 
-/** What is wrong with these defaults; `undefined`: nothing that their schemas know of. `api` is the API's document. */
+/** The fault of these defaults; `undefined`: their schemas know of none. `api` is the API's document. */
 export function findDefaultsFault(defaults, { paths, components }) {
   const input = (operation) =>
     paths[`/agents/session-agent/{agent}/rpc/${operation}`].post.requestBody.content["application/json"].schema;
@@ -77,7 +77,7 @@ function without(schema, name) {
   return { ...schema, properties };
 }
 
-/** What no schema says. */
+/** The rules that no schema has. */
 function findDoubt({ blocks, tools }) {
   return (
     findDouble(blocks, "blocks", "label", (label) => label.toLowerCase()) ??

@@ -2,7 +2,7 @@
 // wrong. It knows the words that openapi.json uses and no others: a word that it does not
 // know refuses nothing.
 
-/** What is wrong with `value`, which stands at `path`; `undefined`: nothing. */
+/** The fault of `value`, which stands at `path`; `undefined`: none. */
 export function findFault(schema, value, path, schemas) {
   if (schema === true || schema === undefined) return undefined;
   if (schema.$ref !== undefined) {

@@ -93,7 +93,7 @@ async function exportTo(agent, file, { progress, stdout, stderr, signal, isResum
     } catch (error) {
       progress.end();
       if (signal?.aborted) return `Stopped. ${part} holds what came: run the same command with --resume to go on.`;
-      // What the agent refuses, or the disk, is said at once. All else is a break.
+      // A refusal by the agent or the disk is said at once. All else is a break.
       const isRefused = (error.status >= 400 && error.status < 500) || error.syscall !== undefined;
       breaks += 1;
       if (isRefused || breaks > MAX_BREAKS) {
@@ -112,7 +112,7 @@ const bytesOf = (path) =>
     () => 0,
   );
 
-/** Where the last whole `cursor` line of a file ends, and the place that it names. */
+/** The end of the last whole `cursor` line of a file, and the place that it names. */
 export async function lastCursor(path) {
   let [at, bytes, after] = [0, 0, undefined];
   if (!existsSync(path)) return { bytes, after };

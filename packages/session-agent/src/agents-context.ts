@@ -9,7 +9,7 @@ import type { SessionClient } from "./session.js";
 import { asAgent } from "./writer.js";
 
 export interface ContextProviderOptions<Kind extends "readonly" | "writable" | "searchable"> {
-  /** What the model does with the block. Default: `writable`. */
+  /** The model's use of the block. Default: `writable`. */
   kind?: Kind;
   /** The block's label. Default: the label that the Agents SDK gives the provider. */
   label?: string;
@@ -129,7 +129,7 @@ class Block {
   }
 }
 
-/** What a tool or a file brought is data: quoted, below its source and its day. */
+/** A text that a tool or a file brought is data: quoted, below its source and its day. */
 function shown({ source, updatedAt, content }: Found): string {
   if (source !== "tool" && source !== "import") return content;
   const day = updatedAt == null ? "at an unknown time" : new Date(updatedAt).toISOString().slice(0, 10);

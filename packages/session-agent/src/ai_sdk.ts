@@ -1,5 +1,5 @@
-// The AI SDK's shapes, made without the AI SDK: a context as messages for `streamText`,
-// and the agent's tools as its tools. What a turn said is read by ai_sdk_turn.js.
+// The AI SDK's shapes, made without the AI SDK: a context as messages for `streamText`, and the
+// agent's tools as its tools. A turn's words are read by ai_sdk_turn.js.
 
 import type { BuiltContext, ContextMessage, ListedTool, ToolOutcome } from "./operations.js";
 
@@ -40,7 +40,7 @@ export interface MemoryTool {
   execute(input: any, options?: { abortSignal?: AbortSignal }): Promise<string>;
 }
 
-/** What `getTools` lists, as tools of the AI SDK. `run(name, input, signal)` runs one of them. */
+/** The tools that `getTools` lists, as tools of the AI SDK. `run(name, input, signal)` runs one of them. */
 export function toolsOf(
   listed: ListedTool[],
   run: (name: string, input: any, signal?: AbortSignal) => Promise<ToolOutcome>,

@@ -1,4 +1,4 @@
-// What a turn of the AI SDK said, read without the AI SDK and written into a session.
+// The words of a turn of the AI SDK, read without the AI SDK and written into a session.
 //
 // Texts, calls and results are events, as a turn of chat writes them. Events have no place
 // for reasoning and files, so an answer with one of them is one message, with the parts that
@@ -26,7 +26,7 @@ export interface AiSaid {
   readonly content: string | readonly any[];
 }
 
-/** What a turn spent, in the words of `addUsage`. */
+/** The spending of a turn, in the words of `addUsage`. */
 interface Spent {
   inputTokens: number;
   outputTokens: number;
@@ -40,7 +40,7 @@ export interface Counted {
   firstInputTokens: number;
 }
 
-/** What is written: an event, which has an `action`, or a message, which has a `role`. Writing names it. */
+/** An item to write: an event, which has an `action`, or a message, which has a `role`. Writing names it. */
 export interface Item {
   id?: string;
   [field: string]: any;
@@ -61,7 +61,7 @@ export interface Place {
 }
 
 export interface Persisted {
-  /** What was written, in order. `inserted: false`: it was there already. */
+  /** The written events, in order. `inserted: false`: the event was there already. */
   events: Array<{ id: string; inserted: boolean; seq?: number }>;
   leafId: string | null;
 }
@@ -70,8 +70,9 @@ export interface Persisted {
 const NAME_DIGITS = 32;
 
 /**
- * What a turn said and spent: `{ messages, usage }`. `turn` is a result of `streamText` or
- * `generateText`, what its callbacks are given, a list of steps, or a list of messages.
+ * The messages and the spending of a turn: `{ messages, usage }`. `turn` is a result of
+ * `streamText` or `generateText`, what its callbacks are given, a list of steps, or a list of
+ * messages.
  */
 export async function readTurn(turn: AiTurn): Promise<{ messages: readonly AiSaid[]; usage?: Counted | undefined }> {
   if (isList(turn)) {
@@ -126,8 +127,8 @@ function sum(usages: any[]): Counted | undefined {
 }
 
 /**
- * What `addUsage` is told. `estimate` is what the first step's context was estimated at. Later
- * steps send more, and are taken to be estimated as well as the first.
+ * The input of `addUsage`. `estimate` is the estimate of the first step's context. Later steps send
+ * more, and are taken to be estimated as well as the first.
  */
 export function usageOf({ total, firstInputTokens }: Counted, estimate: number | undefined): Spent {
   if (!estimate || firstInputTokens <= 0) return total;
@@ -335,8 +336,8 @@ export async function nameItems(items: Item[], leafId: string | null): Promise<s
 }
 
 /**
- * Writes the items: neighbouring events together, and each message by itself after what is
- * before it. Where a write fails, a repetition goes on with it.
+ * Writes the items: neighbouring events together, and each message by itself after what is before
+ * it. If a write fails, a repetition goes on with it.
  */
 export async function writeItems(
   session: SessionClient,

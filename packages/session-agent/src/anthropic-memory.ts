@@ -113,7 +113,7 @@ function keyOf(path: string): string {
   return steps.join("/");
 }
 
-/** `%2e%2e` is no way out, either, wherever a key is decoded later. */
+/** `%2e%2e` does not lead out, either, wherever a key is decoded later. */
 function decoded(path: string): string {
   try {
     const text = decodeURIComponent(path);

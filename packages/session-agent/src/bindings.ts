@@ -1,4 +1,4 @@
-// What a client is opened on, and what a binding gives by itself, over Workers RPC.
+// The bindings on which a client is opened, and their methods over Workers RPC.
 
 import type { ErrorCode, Operations } from "./operations.js";
 
@@ -16,13 +16,13 @@ export interface NamespaceTarget {
 
 export type Target = BindingTarget | NamespaceTarget | string | URL;
 
-/** What a call says beside its operation and its input. */
+/** The options of a call beside its operation and its input. */
 export interface RpcOptions {
   /** The Worker's secret or a minted token. */
   token?: string;
   /** The caller's trace, in the form of the header of this name. Another form is ignored. */
   traceparent?: string;
-  /** What other tracers want to be passed on. It counts with the secret alone. */
+  /** The data that other tracers want to be passed on. It counts with the secret alone. */
   tracestate?: string;
 }
 

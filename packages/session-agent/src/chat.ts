@@ -13,7 +13,7 @@ export interface ChatInput {
   messages?: Array<{ [field: string]: any }>;
   trigger?: "submit-message" | "regenerate-message";
   messageId?: string;
-  /** What becomes of the message while the session answers another. Default: the agent's `whenBusy`. */
+  /** The treatment of the message while the session answers another. Default: the agent's `whenBusy`. */
   whenBusy?: "reject" | "queue" | "replace";
   model?: string;
   systemInstructions?: string[];

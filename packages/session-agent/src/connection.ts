@@ -8,7 +8,7 @@ import { policyOf, retrying } from "./retry.js";
 import type { AgentOptions, CallOptions, TraceCarrier } from "./options.js";
 import { saysNoSuchMethod, targetOf, type Ways } from "./target.js";
 
-/** What an answer that is none of ours says, at most, in an error's message. */
+/** The most characters of a foreign answer in an error's message. */
 const SHOWN_CHARACTERS = 200;
 
 const OPERATION_NAME = /^\w+$/;
@@ -87,7 +87,8 @@ export class Connection {
     }
     if (typeof answer?.value === "string") return answer.value;
     const { error, status } = answer ?? {};
-    if (typeof error?.code !== "string") throw lost(operation, new Error("what answered is no Session Agent"));
+    if (typeof error?.code !== "string")
+      throw lost(operation, new Error("something other than a Session Agent answered"));
     // A Worker from before traces refuses their options, and nothing has run. A trace is worth no call.
     if (traced.traceparent !== undefined && error.code === "invalid_request" && error.details?.field === "options") {
       this.#target.giveUpTraces();
@@ -119,7 +120,7 @@ export class Connection {
     };
     let response: Response;
     try {
-      // Where a redirect leads, neither the token nor the body may go.
+      // Neither the token nor the body may go where a redirect leads.
       response = await this.#target.fetch(`${this.#target.root}${base}${path}`, {
         ...init,
         headers,
@@ -179,7 +180,7 @@ async function refusal(response: Response, operation: string, signal: AbortSigna
     return errorFrom(error, { status: response.status, operation });
   }
   const shown = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
-  const message = `\`${operation}\` was answered with status ${response.status} by something that is no Session Agent: ${shown || "(nothing)"}`;
+  const message = `\`${operation}\` was answered with status ${response.status} by something that is not a Session Agent: ${shown || "(nothing)"}`;
   return new NetworkError(message, { status: response.status, operation });
 }
 

@@ -1,12 +1,12 @@
-// What one turn sends to a model, in memory. It is built from events, grows during the
-// turn, and is thrown away. Only what the turn added is written back.
+// The input of a model in one turn, in memory. It is built from events, grows during the turn, and
+// is thrown away. Only what the turn added is written back.
 
 import { eventToMessage, type ModelMessage, type PlainEvent } from "./events.js";
 import type { SessionEvent } from "./operations.js";
 
 export interface ContextBuilderOptions<Event = SessionEvent> {
   systemInstructions?: string[];
-  /** What a model is told of an event; `null` leaves the event out. */
+  /** The message that tells a model of an event; `null` leaves the event out. */
   eventToMessage?: (event: Event) => ModelMessage | null;
   /**
    * The leaf that the context stands on, which `persistWorkingContext` expects. Say it where
@@ -15,7 +15,7 @@ export interface ContextBuilderOptions<Event = SessionEvent> {
   leafId?: string | null;
 }
 
-/** What one turn sends to a model, in memory. */
+/** The input of a model in one turn, in memory. */
 export class WorkingContext {
   systemInstructions: string[];
   messages: ModelMessage[];

@@ -1,5 +1,5 @@
-// What a call may fail with: a class for each code of the API, and one for an agent that
-// could not be reached.
+// The errors of a call: a class for each code of the API, and one for an agent that could not be
+// reached.
 
 import type { ErrorCode } from "./operations.js";
 
@@ -33,7 +33,7 @@ export class SessionAgentError extends Error {
   }
 }
 
-/** The agent gave no answer: the connection failed, or what answered was no Session Agent. */
+/** The agent gave no answer: the connection failed, or something other than a Session Agent answered. */
 export class NetworkError extends SessionAgentError {
   constructor(message: string, more: ErrorFields = {}) {
     super(message, { ...more, code: "network_failed" });

@@ -41,7 +41,7 @@ export interface ModelMessage {
   files?: ContextFile[];
 }
 
-/** What an event records. */
+/** The kind of an event. */
 export const EventAction: {
   readonly USER_MESSAGE: "user_message";
   readonly AGENT_MESSAGE: "agent_message";
@@ -106,7 +106,7 @@ export function dehydrateEvent(event: PlainEvent | SessionEvent): StoredEvent {
   };
 }
 
-/** What a model is told of an event, or `null`: nothing. */
+/** The message that tells a model of an event. `null`: none. */
 export function eventToMessage(event: PlainEvent | SessionEvent): ModelMessage | null {
   const content = event.content ?? "";
   switch (event.action) {

@@ -44,7 +44,7 @@ export interface SessionReport {
   known: number;
   /** How many summaries were written, or would be. */
   compactions: number;
-  /** What was left out, and why. */
+  /** The items that were left out, with the reasons. */
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
@@ -70,13 +70,13 @@ export interface FactsOptions extends ImportOptions {
 export interface FactsReport {
   dryRun: boolean;
   block: BlockReport;
-  /** What was left out, and why. */
+  /** The items that were left out, with the reasons. */
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
-/** What is written into a session: its messages, each with the one that it follows. */
+/** The messages to write into a session, each with the one that it follows. */
 interface MessagesPlan extends Omit<SessionPlan, "id"> {
-  /** Where the conversation ended, if not with the last message. */
+  /** The end of the conversation, if it is not the last message. */
   leafId?: string;
 }
 
@@ -152,7 +152,7 @@ function checkItems(items: any): Item[] {
   return Array.from(items as Iterable<any>, (item, n) => {
     if (!isItem(item))
       throw new TypeError(
-        `Item ${n + 1} is no item of OpenAI's API and no message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`,
+        `Item ${n + 1} is neither an item of OpenAI's API nor a message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`,
       );
     if (!saysSomething(item))
       throw new TypeError(`Item ${n + 1} says nothing: a message has a \`content\`, and it is ${described(item)}.`);
@@ -260,7 +260,7 @@ const report = ({ dryRun = false }: ImportOptions, sessions: SessionReport[]): I
 
 /** A message as `appendMessage` takes it, or why it can't be one. */
 function check(message: any): Checked {
-  if (typeof message !== "object" || message === null) return { reason: "It is no message." };
+  if (typeof message !== "object" || message === null) return { reason: "It is not a message." };
   const { content, ...rest } = message;
   if (!ROLES.has(rest.role))
     return { reason: `Its role is ${JSON.stringify(rest.role ?? null)}, not user, assistant or system.` };

@@ -1,6 +1,6 @@
-// What ChatGPT, LangChain, mem0 and Zep export, as messages, items and entries. These
-// functions read and write nothing. Their shapes are strangers': each is looked at before it
-// is used, and what can't be taken is named with a reason.
+// Reads exports of ChatGPT, LangChain, mem0 and Zep as messages, items and entries. These functions
+// read and write nothing. Their shapes are strangers': each is looked at before it is used, and
+// what can't be taken is named with a reason.
 
 import type { BlockPlan, Checked, SessionPlan } from "./import_tables.js";
 
@@ -98,7 +98,7 @@ export function completionsOfLangChain(messages: unknown): Thing[] {
     const { kind, fields } = langChain(message);
     const role = LANGCHAIN_ROLES[kind ?? ""] ?? (kind === "generic" || kind === "chat" ? fields.role : undefined);
     if (role === undefined)
-      throw new TypeError(`Message ${n + 1} is no message of LangChain's: it is ${described(message)}.`);
+      throw new TypeError(`Message ${n + 1} is not a message of LangChain's: it is ${described(message)}.`);
     const content = plainContent(fields.content);
     if (role === "tool") return { role, tool_call_id: fields.tool_call_id ?? "", content };
     const calls = Array.isArray(fields.tool_calls) ? fields.tool_calls : [];
@@ -217,7 +217,7 @@ export function messagesOfZep(messages: unknown): Thing[] {
     );
   return list.map((message, n) => {
     if (!isObject(message) || typeof message.content !== "string")
-      throw new TypeError(`Message ${n + 1} is no message of Zep's: it is ${described(message)}.`);
+      throw new TypeError(`Message ${n + 1} is not a message of Zep's: it is ${described(message)}.`);
     const role = message.role_type ?? message.roleType ?? message.role;
     const time = timeOf(message.created_at ?? message.createdAt);
     const named =
@@ -246,13 +246,13 @@ function parsed(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new TypeError(`${name} got a text that is no JSON.`);
+    throw new TypeError(`${name} got a text that is not JSON.`);
   }
 }
 
 const SHOWN_FIELDS = 5;
 
-/** What a value is, and which function takes it. It does not say the value itself. */
+/** The kind of a value, and the function that takes it. It does not say the value itself. */
 export function described(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";

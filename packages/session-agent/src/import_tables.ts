@@ -111,13 +111,13 @@ function addMessage(
 ): void {
   const skip = (reason: string): void => {
     session.skipped.push({ id: row.id, reason });
-    // What followed it follows what it followed.
+    // Its followers now follow the row that it followed.
     session.parents.set(row.id, ancestor(row.parent_id, session));
   };
   if (row.type !== undefined && row.type !== "message") return skip(`It is of the type \`${row.type}\`.`);
   const text = `${row.content ?? row.message}${rest}`;
   const parsed = parse(text);
-  if (parsed === undefined) return skip("Its content is no JSON.");
+  if (parsed === undefined) return skip("Its content is not JSON.");
   const message = { ...restored(parsed, media, 0), id: row.id };
   const createdAt = timeOf(row.created_at);
   const { checked, reason } = check(

@@ -28,10 +28,10 @@ import type { AppendEventsInput, AppendOutcome, UiMessage } from "./operations.j
 export interface SaverOptions {
   serde?: SerializerProtocol;
   /**
-   * What becomes of a checkpoint whose parent is not the newest of its thread. `refuse`:
-   * `put` throws `LeafMovedError`. `fork`: the thread gets a second branch unseen. A fork
-   * that the program asks for, by `updateState` or by replaying a checkpoint, is always
-   * possible. Default: `refuse`.
+   * The treatment of a checkpoint whose parent is not the newest of its thread. `refuse`: `put`
+   * throws `LeafMovedError`. `fork`: the thread gets a second branch unseen. A fork that the
+   * program asks for, by `updateState` or by replaying a checkpoint, is always possible. Default:
+   * `refuse`.
    */
   staleWriters?: "refuse" | "fork";
 }
@@ -50,7 +50,7 @@ interface Namespace {
   namespace: string;
 }
 
-/** What was read of the values of several checkpoints, by the values' ids. */
+/** The values that were read for several checkpoints, by the values' ids. */
 type Values = Map<string, Promise<UiMessage | null>>;
 
 /** Ids longer than this are hashed. The API takes 200 characters. */
@@ -186,7 +186,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
       await this.#create(await writesOf(thread), { langgraph: "writes", thread });
       return await append();
     });
-    // What a task wrote stays. An error or an interrupt of a second try takes the first one's place.
+    // A task's writes stay. An error or an interrupt of a second try takes the first one's place.
     const known = outcome.events
       .slice(1)
       .flatMap(({ inserted }, n) => (inserted || WRITES_IDX_MAP[writes[n]![0]] === undefined ? [] : [events[n]!]));
@@ -363,7 +363,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
 
 const hasNamespace = (config: RunnableConfig | undefined): boolean => config?.configurable?.checkpoint_ns !== undefined;
 
-/** What a config names. */
+/** The place that a config names. */
 function placeOf({ configurable }: RunnableConfig = {}): {
   thread: string | undefined;
   namespace: string;
@@ -404,7 +404,7 @@ async function idOf(...names: Array<string | number | undefined>): Promise<strin
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** What is asked of a thread that is not there is nothing. */
+/** A thread that is not there has nothing to read. */
 async function orNothing<Answer>(read: () => Promise<Answer>): Promise<NonNullable<Answer> | undefined> {
   try {
     return (await read()) ?? undefined;

@@ -131,7 +131,7 @@ export class SessionAgentSession
       const after = mutated(before, wanted);
       const at = before.findIndex((item, n) => item !== after[n]);
       if (at < 0) return;
-      // What follows the first change is written again, on a branch.
+      // The items after the first change are written again, on a branch.
       const { event, n } = placed[at]!;
       const items = [...itemsOfEvent(event).slice(0, n), ...after.slice(at)];
       const rewritten = items.map((item) => ({ id: crypto.randomUUID(), ...eventOfItem(item) }));
@@ -190,7 +190,7 @@ export class SessionAgentSession
     );
   }
 
-  /** Where the history ends without `suffix`. `kept` are items of an event that the cut goes through. */
+  /** The end of the history without `suffix`. `kept` are items of an event that the cut goes through. */
   async #cut(suffix: Item[]): Promise<{ leafId: string | null; parentId: string | null; kept: Item[] }> {
     const { events, leafId } = await this.#path(suffix.length);
     if (suffix.length === 0) return { leafId, parentId: leafId, kept: [] };
@@ -239,7 +239,7 @@ export class SessionAgentSession
       // The branch goes on upwards, and the log does not.
       if (!page?.length) return null;
       for (const event of page.slice().reverse()) {
-        // What is not on the way up belongs to another branch.
+        // An event that is not on the way up belongs to another branch.
         if (event.id !== wanted || items >= count) continue;
         wanted = event.parentId;
         const more = itemsOfEvent(event).length;
@@ -325,8 +325,8 @@ function readMutation(given: any, n: number): Mutation {
 }
 
 /**
- * The items with the mutations. What is not changed is the same object. A mutation that says
- * what it `expected` replaces this item alone; each is held against the history as it was.
+ * The items with the mutations. An unchanged item is the same object. A mutation that says what it
+ * `expected` replaces this item alone; each is held against the history as it was.
  */
 function mutated(items: Item[], mutations: Mutation[]): Item[] {
   let after = items;

@@ -1,13 +1,13 @@
 // Items of OpenAI's Agents SDK and Responses API as events, and events as items.
 //
-// An event says in the log's own words what an item says, so that search, chat and other
-// frameworks read it. Where those words do not give the item back exactly, the event keeps
-// the whole item in its metadata.
+// An event says in the log's own words what an item says, so that search, chat and other frameworks
+// read it. If those words do not give the item back exactly, the event keeps the whole item in its
+// metadata.
 
 import { base64Of, bytesOf } from "./bytes.js";
 import type { SessionEvent, ToolCall } from "./operations.js";
 
-/** An item of any of OpenAI's APIs. What it holds is read with care. */
+/** An item of any of OpenAI's APIs. Its fields are read with care. */
 export type Item = any;
 
 /** An event to append, without its id. */
@@ -70,7 +70,7 @@ function plainEvent(item: Item, called: string = "function"): ItemEvent {
   const content = textOf(item.content) ?? "";
   if (item.role === "user") return { action: "user_message", content };
   if (item.role === "system" || item.role === "developer") return { action: "system_instruction", content };
-  // What is for the model's own provider alone says nothing to others.
+  // An item for the model's own provider alone says nothing to others.
   return { action: "agent_message", content: item.role === "assistant" ? content : "" };
 }
 
@@ -128,7 +128,7 @@ function argumentsOf(text: any): { [field: string]: any } {
   return { input: text };
 }
 
-/** JSON has no bytes, and an item may hold a file's. What only looks like bytes stands in a list. */
+/** JSON has no bytes, and an item may hold a file's. A text that only looks like bytes stands in a list. */
 function textWithBytes(value: unknown): string {
   return JSON.stringify(value, (_, inner) => {
     if (inner instanceof Uint8Array) return { [BYTES]: base64Of(inner) };
@@ -156,7 +156,7 @@ export function snapshotOf(item: Item): any {
   return copy;
 }
 
-/** Where a value stands that JSON can't carry, and what it is. It does not say the value itself. */
+/** The place and the kind of a value that JSON can't carry. It does not say the value itself. */
 export class UnsupportedValue extends TypeError {
   constructor(path: string[], what: string) {
     super(`${path.length === 0 ? "It" : `\`${path.join(".")}\``} is ${what}, which JSON does not have.`);
@@ -195,7 +195,7 @@ function copied(value: any, path: string[], above: Set<object>): any {
   return copy;
 }
 
-/** What a value is, in words. It does not say the value itself. */
+/** The kind of a value, in words. It does not say the value itself. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (typeof value === "number") return Number.isFinite(value) ? "a number" : "a number without a value";

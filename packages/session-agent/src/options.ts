@@ -1,4 +1,4 @@
-// What an agent is opened with, and what a call is given beside its input.
+// The options with which an agent is opened, and those of a call beside its input.
 
 export interface AgentOptions {
   /** The Worker's secret or a minted token, or a function that gives one for each request. */
@@ -6,9 +6,8 @@ export interface AgentOptions {
   /** How often, and after which pauses, a failed call is sent again. `false`: never. */
   retry?: RetryOptions | false;
   /**
-   * How operations go over a binding. `auto` and `call` use Workers RPC where the other end
-   * has the method `request`, and `fetch` elsewhere. What streams always uses `fetch`.
-   * Default: `auto`.
+   * How operations go over a binding. `auto` and `call` use Workers RPC where the other end has the
+   * method `request`, and `fetch` elsewhere. Streams always use `fetch`. Default: `auto`.
    */
   transport?: "auto" | "call" | "fetch";
   /**
@@ -32,7 +31,7 @@ export interface RetryOptions {
 /** A trace as Trace Context's headers say it, and as a propagator of OpenTelemetry writes it. */
 export interface TraceCarrier {
   traceparent?: string | undefined;
-  /** What other tracers want to be passed on. It counts with the secret alone. */
+  /** The data that other tracers want to be passed on. It counts with the secret alone. */
   tracestate?: string | undefined;
 }
 

@@ -75,7 +75,7 @@ const MOST_EVENTS = 1000;
 export interface ModelInputOptions extends CallOptions {
   /** Added after the agent's own instructions. */
   systemInstructions?: string[];
-  /** The most tokens of all of it. What does not fit is named in `system`. Default: no limit. */
+  /** The most tokens of all of it. Messages that do not fit are named in `system`. Default: no limit. */
   maxTokens?: number;
   /** The most events that the context is built from. Default: 50, or 1,000 with `maxTokens`. */
   limit?: number;
@@ -93,7 +93,7 @@ export interface ModelInput extends Place {
   tools: { [name: string]: MemoryTool };
   /** The last event that the messages contain. `null`: the session is empty. */
   leafId: string | null;
-  /** What all of it is estimated at, in tokens. */
+  /** The estimate of the whole input, in tokens. */
   tokensEstimate: number;
 }
 
@@ -113,7 +113,7 @@ export class SessionClient {
   readonly id: string;
   #connection: Connection;
   #operate: Operate;
-  /** Where the turn of the last `modelInput` goes, and what the input was estimated at. */
+  /** The place of the turn of the last `modelInput`, and the estimate of its input. */
   #place: (Place & { tokensEstimate: number }) | undefined;
 
   constructor(connection: Connection, id: string, operate: Operate) {
@@ -231,7 +231,7 @@ export class SessionClient {
   }
 
   /**
-   * What the AI SDK's `streamText` and `generateText` need of this session, and the place
+   * The input that the AI SDK's `streamText` and `generateText` need of this session, and the place
    * where `persist` writes the turn.
    */
   async modelInput({
@@ -242,7 +242,7 @@ export class SessionClient {
     leafId,
     ...options
   }: ModelInputOptions = {}): Promise<ModelInput> {
-    // Who says how much fits means the tokens, and not a number of events.
+    // A caller who says how much fits means the tokens, and not a number of events.
     const most = limit ?? (maxTokens === undefined ? undefined : MOST_EVENTS);
     const context = await this.buildWorkingContext(
       { systemInstructions, maxTokens, limit: most, keepMedia, leafId, memory: true },

@@ -1,5 +1,5 @@
-// Where an agent is: behind a service binding, in a namespace of objects, or at a URL.
-// Each kind gives the same ways in: `fetch`, and `request` where there is Workers RPC.
+// The way to an agent: a service binding, a namespace of objects, or a URL. Each kind gives the
+// same ways in: `fetch`, and `request` where there is Workers RPC.
 
 import type { ObjectRpcOptions, RpcAnswer, RpcOptions, Target } from "./bindings.js";
 import type { AgentOptions } from "./options.js";
@@ -81,7 +81,7 @@ export function segmentOf(text: string, what: string): string {
   if (typeof text !== "string" || text === "" || text === "." || text === "..") {
     throw new TypeError(`${what} is a text that is not empty, and neither \`.\` nor \`..\`.`);
   }
-  if (!text.isWellFormed()) throw new TypeError(`${what} holds half of a surrogate pair, which is no text.`);
+  if (!text.isWellFormed()) throw new TypeError(`${what} holds half of a surrogate pair, so it is not a valid text.`);
   return encodeURIComponent(text);
 }
 

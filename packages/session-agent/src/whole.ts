@@ -38,7 +38,7 @@ export async function exportAgent(
   return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole("exportAgent", "done"));
 }
 
-/** Brings a file in, part by part. What is there already is not written again. */
+/** Brings a file in, part by part. Sessions that are there already are not written again. */
 export async function importAgent(
   connection: Connection,
   file: ImportFile,

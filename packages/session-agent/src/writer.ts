@@ -1,4 +1,4 @@
-// Who a text comes from that a model has an adapter write.
+// The source of a text that a model has an adapter write.
 
 import { ForbiddenError } from "./errors.js";
 

@@ -1,5 +1,5 @@
-// What a program says in one call and the agent takes as several, or with a field more: a
-// block that is not there yet, an entry without a key, several messages, a whole context.
+// The calls of a program that the agent takes as several, or with a field more: a block that is not
+// there yet, an entry without a key, several messages, a whole context.
 
 import type { WorkingContext } from "./context.js";
 import { BlockNotFoundError } from "./errors.js";
@@ -72,7 +72,7 @@ export async function appendMessages(
   return await run("appendMessages", { messages: list, ...place }, options);
 }
 
-/** What the context gained since it was built or last written. Then it counts as written. */
+/** Writes the part of the context that is new since it was built or last written. Then it counts as written. */
 export async function persistWorkingContext(
   run: Run,
   input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext,

@@ -70,6 +70,10 @@ impl AgentName {
         ))
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a namespace makes ids, and has its name in `base/settings.rs`"
+    )]
     fn makes_this_id(&self, agent: &str) -> bool {
         let made = self
             .env

@@ -24,7 +24,7 @@ impl Object {
         let mut state = socket::open(agent, session_id)?;
         state.trace = trace::current().map(|trace| {
             StoredTrace::of(&Trace {
-                // What is kept with a socket is short.
+                // The data that is kept with a socket is short.
                 state: None,
                 ..(*trace).clone()
             })

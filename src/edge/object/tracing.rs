@@ -64,7 +64,7 @@ impl Object {
         }
     }
 
-    /// Where the spans of a trace go. `None`: they are not recorded.
+    /// The queue to which the spans of a trace go. `None`: they are not recorded.
     pub(super) fn spans_of(&self, trace: &Trace) -> Option<&SpanQueue> {
         self.outbound.spans().filter(|_| trace.is_sampled)
     }

@@ -207,7 +207,7 @@ fn an_invalid_token_is_not_minted() {
     ];
     for (body, field) in table {
         assert_eq!(
-            alice.call("mintToken", body).unwrap_err().details["field"],
+            alice.call("mintToken", body).unwrap_err().details()["field"],
             field
         );
     }
@@ -219,7 +219,7 @@ fn an_invalid_token_is_not_minted() {
         .call("mintToken", json!({"expiresIn": 60}))
         .unwrap_err();
     assert_eq!(
-        (error.code.name(), &error.details["binding"]),
+        (error.code.name(), &error.details()["binding"]),
         ("not_configured", &json!("SESSION_AGENT_TOKEN"))
     );
 }
@@ -288,7 +288,7 @@ fn nobody_forges_the_agent_with_a_minted_token() {
             let before = alice.db.dump();
             let error = alice.call(operation, body.clone()).unwrap_err();
             assert_eq!(error.code.name(), "forbidden", "{operation} {body}");
-            assert_eq!(error.details["field"], field, "{operation} {body}");
+            assert_eq!(error.details()["field"], field, "{operation} {body}");
             assert_eq!(alice.db.dump(), before, "{operation} {body}");
         }
         let mut alice = scoped(conversation(), Some("s"), None);

@@ -693,7 +693,7 @@ fn a_sockets_turn_says_no_more_than_its_token_allows() {
     let answer = json!({"type": "cf_agent_tool_result", "toolCallId": "c", "toolName": "t", "output": 1, "autoContinue": true, "clientTools": tools});
     let error = frame_of_a_page(&mut furnished(), &answer).unwrap_err();
     assert_eq!(
-        (error.code, &error.details["field"]),
+        (error.code, &error.details()["field"]),
         (Code::Forbidden, &json!("clientTools"))
     );
 }

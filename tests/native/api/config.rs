@@ -69,7 +69,7 @@ fn a_field_left_out_stays_and_null_goes_back_to_the_default() {
         (json!({"modle": "demo"}), "modle"),
     ] {
         assert_eq!(
-            alice.call("configureAgent", body).unwrap_err().details["field"],
+            alice.call("configureAgent", body).unwrap_err().details()["field"],
             field
         );
     }
@@ -145,7 +145,7 @@ fn an_empty_object_lacks_something_where_nothing_is_deployed() {
             .call("configureAgent", json!({setting: {}}))
             .unwrap_err();
         assert_eq!(error.code.name(), "invalid_request", "{setting}");
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
         let deployed = with_defaults(json!({setting: {}}));
         let problems = deployed.ok("getConfig", json!({}))["problems"].clone();
         assert_eq!(problems.as_array().unwrap().len(), 1, "{setting}");
@@ -247,7 +247,7 @@ fn destroy_wants_the_agents_name_and_leaves_a_working_empty_object() {
         .call("destroy", json!({"confirm": "Alice"}))
         .unwrap_err();
     assert_eq!(
-        (error.code.name(), &error.details["field"]),
+        (error.code.name(), &error.details()["field"]),
         ("invalid_request", &json!("confirm"))
     );
     assert_eq!(alice.db.dump(), before);

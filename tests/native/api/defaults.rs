@@ -282,7 +282,7 @@ fn turn(alice: &Alice) -> Result<(), Value> {
         Ok(_) => Ok(()),
         Err(error) => {
             assert_eq!(error.code.name(), "not_configured");
-            Err(error.details["binding"].clone())
+            Err(error.details()["binding"].clone())
         }
     }
 }

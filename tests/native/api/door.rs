@@ -43,8 +43,8 @@ fn every_operation_takes_a_body_up_to_its_own_limit() {
         }
         let error = send(limit + 1).expect_err(name);
         assert_eq!(error.code, Code::PayloadTooLarge, "{name}");
-        assert_eq!(error.details["limit"], limit, "{name}");
-        assert_eq!(error.details["actual"], limit + 1, "{name}");
+        assert_eq!(error.details()["limit"], limit, "{name}");
+        assert_eq!(error.details()["actual"], limit + 1, "{name}");
     }
 }
 

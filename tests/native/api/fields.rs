@@ -388,7 +388,7 @@ fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
         .extend(more.as_object().unwrap().clone());
     let agent = alice.agent(&alice.db);
     let named = |error: base::error::Error| {
-        let field = error.details.get("field").and_then(Value::as_str);
+        let field = error.field.as_deref();
         field.unwrap_or(error.code.name()).to_owned()
     };
     let work = match door {

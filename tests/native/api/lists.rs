@@ -149,7 +149,7 @@ fn every_list_stops_at_its_limit_and_is_named() {
             .call(operation, (list.body)(list.max + 1))
             .expect_err(operation);
         assert_eq!(error.code.name(), "invalid_request", "{operation}: {field}");
-        assert_eq!(error.details["field"], *field, "{operation}: {field}");
+        assert_eq!(error.details()["field"], *field, "{operation}: {field}");
         assert!(
             error.message.contains(&list.max.to_string()),
             "{operation}: {}",

@@ -490,7 +490,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Told, 
     let sent = sent.iter().map(|call| format!("{call:?}")).collect();
     let told = Told {
         body: body.map_err(|error| {
-            let details = format!("{:?}", error.details);
+            let details = format!("{:?}", error.details());
             (error.code.name().to_owned(), error.message.clone(), details)
         }),
         rows_returned,

@@ -61,7 +61,7 @@ fn nonsense_is_refused_by_name_and_writes_nothing() {
             .unwrap_err();
         let shown: String = body.chars().take(120).collect();
         assert_eq!(
-            (error.code.name(), &error.details["field"]),
+            (error.code.name(), &error.details()["field"]),
             ("invalid_request", &json!(field)),
             "{shown}"
         );
@@ -74,7 +74,7 @@ fn nonsense_is_refused_by_name_and_writes_nothing() {
     let error = alice
         .send(&alice.db, "appendEvents", b"{\"sessionId\":\"\xc3\x28\"}")
         .unwrap_err();
-    assert_eq!(error.details["field"], "body");
+    assert_eq!(error.details()["field"], "body");
     assert_eq!(alice.db.dump(), before);
     alice.say(&["still here"]);
 }
@@ -207,7 +207,7 @@ fn a_strange_cursor_is_refused_by_name_or_leads_to_a_page() {
                 continue;
             };
             let shown: String = cursor.chars().take(80).collect();
-            let told = (error.code.name(), &error.details["field"]);
+            let told = (error.code.name(), &error.details()["field"]);
             assert_eq!(
                 told,
                 ("invalid_request", &json!("cursor")),

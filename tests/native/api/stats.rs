@@ -26,6 +26,7 @@ fn tables_and_running_work_are_told() {
     assert!(stats["databaseBytes"].as_i64().unwrap() > 4096);
     assert_eq!(stats["turns"]["running"], 0);
     assert_eq!(stats["searchIndex"], "none");
+    assert_eq!(stats["memory"]["wasmBytes"], 16 << 20);
     alice.ok("search", json!({"query": "two"}));
     assert_eq!(alice.ok("getStats", json!({}))["searchIndex"], "complete");
     // The list has every table of the schema and no view.

@@ -351,7 +351,7 @@ fn a_call_is_where_the_operator_allows_it() {
             .call("configureAgent", json!({"onTurnEnd": callback}))
             .unwrap_err();
         assert_eq!(
-            (error.code.name(), &error.details["field"]),
+            (error.code.name(), &error.details()["field"]),
             (code, &json!(field)),
             "{callback}"
         );

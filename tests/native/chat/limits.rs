@@ -67,8 +67,8 @@ impl Alice {
     /// How long a refused turn has to wait, and by which limit.
     fn waits(&self, text: &str) -> (i64, String) {
         let error = self.is_limited(&json!({"id": "s", "message": user(text)}));
-        let seconds = error.details["retryAfter"].as_i64().unwrap();
-        let field = error.details["field"].as_str().unwrap().to_owned();
+        let seconds = error.details()["retryAfter"].as_i64().unwrap();
+        let field = error.details()["field"].as_str().unwrap().to_owned();
         (seconds, field)
     }
 
@@ -203,7 +203,7 @@ fn every_door_that_begins_a_turn_is_held() {
     let ran = json!({"sessionId": "t", "message": user("by runTurn")});
     let error = alice.call("runTurn", ran.clone()).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
-    assert_eq!(error.details["retryAfter"], 60);
+    assert_eq!(error.details()["retryAfter"], 60);
     let agent = alice.agent(&alice.db);
     let state = SocketState::new(id("s"), &alice.caller);
     let body = json!({"messages": [user("by socket")]}).to_string();
@@ -333,9 +333,9 @@ fn a_turn_ends_at_the_step_where_the_day_is_spent_and_keeps_what_it_has() {
     let asked = json!({"sessionId": "s", "message": user("go")});
     let error = alice.call("runTurn", asked.clone()).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
-    assert!(error.details["retryAfter"].as_i64().unwrap() > 1);
+    assert!(error.details()["retryAfter"].as_i64().unwrap() > 1);
     let shown = alice.shown();
-    assert_eq!(error.details["messageId"], shown[1]["id"]);
+    assert_eq!(error.details()["messageId"], shown[1]["id"]);
     assert_eq!(
         alice.actions(),
         ["user_message", "tool_call_request", "tool_result"]
@@ -366,7 +366,7 @@ fn a_turn_that_goes_on_after_a_clients_answer_is_the_same_turn_and_its_tokens_co
         json!({"limits": {"turnsPerMinute": 1, "tokensPerDay": 1}}),
     );
     let error = alice.is_limited(&body);
-    assert_eq!(error.details["field"], TOKENS);
+    assert_eq!(error.details()["field"], TOKENS);
     alice.ok(
         "configureAgent",
         json!({"limits": {"turnsPerMinute": 1, "tokensPerDay": 1_000}}),
@@ -374,7 +374,7 @@ fn a_turn_that_goes_on_after_a_clients_answer_is_the_same_turn_and_its_tokens_co
     alice.outbound.answer(said("In Rome."));
     assert_eq!(text_of(&alice.chat(body.clone())), "In Rome.");
     // Once it is answered, the same request is a new turn.
-    assert_eq!(alice.is_limited(&body).details["field"], PACE);
+    assert_eq!(alice.is_limited(&body).details()["field"], PACE);
 }
 
 #[test]
@@ -529,7 +529,10 @@ fn a_clock_that_goes_back_opens_no_limit() {
     for back in [1, 60_000, DAY_MS, 2 * DAY_MS] {
         alice.goes_to(3 * DAY_MS - back);
         let error = alice.is_limited(&json!({"id": "s", "message": user("two")}));
-        assert!(error.details["retryAfter"].as_i64().unwrap() > 60, "{back}");
+        assert!(
+            error.details()["retryAfter"].as_i64().unwrap() > 60,
+            "{back}"
+        );
     }
     alice.goes_to(4 * DAY_MS);
     alice.is_answered("two");
@@ -557,7 +560,7 @@ fn limits_that_are_nonsense_are_refused_and_change_nothing() {
         ] {
             let error = alice.call(operation, body).unwrap_err();
             assert_eq!(
-                (error.code.name(), &error.details["field"]),
+                (error.code.name(), &error.details()["field"]),
                 ("invalid_request", &json!(field)),
                 "{operation} {limits}"
             );
@@ -579,7 +582,7 @@ fn prices_stay_while_a_limit_needs_them() {
     let error = alice
         .call("configureAgent", json!({"prices": null}))
         .unwrap_err();
-    assert_eq!(error.details["field"], "prices");
+    assert_eq!(error.details()["field"], "prices");
     alice.ok("configureAgent", json!({"prices": null, "limits": null}));
     // A token that was minted before holds fast.
     let mut alice = alice;
@@ -590,7 +593,7 @@ fn prices_stay_while_a_limit_needs_them() {
         .err()
         .unwrap();
     assert_eq!(
-        (error.code.name(), &error.details["binding"]),
+        (error.code.name(), &error.details()["binding"]),
         ("not_configured", &json!("prices"))
     );
     assert_eq!(alice.db.dump(), before);
@@ -618,7 +621,7 @@ fn tokens_of_one_holder_share_what_they_count() {
     let error = alice
         .call("mintToken", json!({"expiresIn": 60, "holder": "ann"}))
         .unwrap_err();
-    assert_eq!(error.details["field"], "holder");
+    assert_eq!(error.details()["field"], "holder");
     for (token, text, is_let_in) in [
         (ann, "one", true),
         (ann_again, "two", false),
@@ -673,7 +676,7 @@ fn a_service_that_runs_the_turn_may_come_back_when_it_is_told() {
     run("one").unwrap();
     // The answer is given again without a turn.
     run("one").unwrap();
-    let seconds = run("two").unwrap_err().details["retryAfter"]
+    let seconds = run("two").unwrap_err().details()["retryAfter"]
         .as_i64()
         .unwrap();
     alice.host.advance(seconds * 1_000);

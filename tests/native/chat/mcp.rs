@@ -361,7 +361,7 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
             .call("defineTool", json!({"name": "gh", "mcp": URL}))
             .unwrap_err();
         assert_eq!(error.code.name(), "invalid_request");
-        assert_eq!(error.details["field"], "mcp");
+        assert_eq!(error.details()["field"], "mcp");
         assert!(error.message.contains(expected), "{}", error.message);
         assert!(alice.outbound.answers.borrow().is_empty(), "{expected}");
     }
@@ -873,7 +873,7 @@ fn a_server_may_be_at_allowed_addresses() {
         let error = alice.call("defineTool", input).unwrap_err();
         assert_eq!(error.code.name(), code, "{more}: {}", error.message);
         if !field.is_empty() {
-            assert_eq!(error.details["field"], field, "{more}");
+            assert_eq!(error.details()["field"], field, "{more}");
         }
     }
     assert_eq!(calls(), 0, "nobody was asked");

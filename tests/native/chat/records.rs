@@ -630,7 +630,7 @@ fn a_turn_that_was_stopped_before_it_said_anything_has_a_record_for_one_row() {
         (&Value::Null, &Value::Null, &json!(700))
     );
     assert_eq!(turn["askedBy"], json!({"kind": "secret"}));
-    // It is no failure, in any list or count.
+    // It is not a failure, in any list or count.
     for request in [
         json!({"failed": true}),
         json!({"failed": true, "sessionId": "s"}),

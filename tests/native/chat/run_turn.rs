@@ -96,7 +96,7 @@ fn a_message_that_was_written_otherwise_is_refused() {
     for text in ["appended", "said"] {
         let error = alice.call("runTurn", asks(text)).unwrap_err();
         assert_eq!(error.code.name(), "already_exists", "{text}");
-        assert_eq!(error.details["id"], format!("u-{text}"));
+        assert_eq!(error.details()["id"], format!("u-{text}"));
     }
     assert_eq!(alice.db.dump(), before);
 }
@@ -168,7 +168,7 @@ fn a_turn_that_failed_half_way_fails_again_and_names_what_it_said() {
     alice.outbound.answer(Ok(broken));
     let first = alice.call("runTurn", asks("hi")).unwrap_err();
     assert_eq!(first.code.name(), "model_failed");
-    assert_eq!(first.details["messageId"], alice.shown()[1]["id"]);
+    assert_eq!(first.details()["messageId"], alice.shown()[1]["id"]);
     assert_eq!(alice.call("runTurn", asks("hi")).unwrap_err(), first);
     assert_eq!(alice.asked_models(), 1);
 }
@@ -224,7 +224,7 @@ fn a_token_asks_for_no_more_than_a_chat_request_may() {
         body[field] = value;
         let error = alice.call("runTurn", body).unwrap_err();
         assert_eq!(error.code.name(), "forbidden", "{field}");
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
     }
     let alice = scoped(&["runTurn"]);
     alice.outbound.answer(said("Yes."));
@@ -267,7 +267,7 @@ fn nonsense_is_refused_and_writes_nothing() {
     ] {
         let error = alice.call("runTurn", body.clone()).unwrap_err();
         assert_eq!(error.code.name(), "invalid_request", "{body}");
-        assert_eq!(error.details["field"], field, "{body}");
+        assert_eq!(error.details()["field"], field, "{body}");
     }
     assert_eq!(alice.db.dump(), before);
 }
@@ -359,7 +359,7 @@ fn a_failure_of_a_turn_keeps_its_code_and_its_details() {
         assert_eq!(error.code.name(), *code, "{name}: {error:?}");
         for detail in *details {
             assert!(
-                error.details.contains_key(*detail),
+                error.details().contains_key(*detail),
                 "{name}: {detail} of {error:?}"
             );
         }

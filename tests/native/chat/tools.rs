@@ -118,7 +118,7 @@ fn a_definition_sets_a_tools_time_and_size_up_to_their_limits() {
             assert_eq!(outcome.is_ok(), is_taken, "{field}: {value}");
             match outcome {
                 Ok(shown) => assert_eq!(shown[field], value),
-                Err(error) => assert_eq!(error.details["field"], field),
+                Err(error) => assert_eq!(error.details()["field"], field),
             }
         }
     }

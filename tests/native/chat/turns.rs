@@ -781,7 +781,7 @@ fn a_model_that_nobody_serves_is_refused_before_anything_is_written() {
     let body = json!({"id": "s", "message": user("hi"), "model": "gpt-4"});
     let error = alice.begin(&body).err().unwrap();
     assert_eq!(error.code.name(), "invalid_request");
-    assert_eq!(error.details["field"], "model");
+    assert_eq!(error.details()["field"], "model");
     assert_eq!(
         alice.ok("getSession", json!({"sessionId": "s"})),
         Value::Null
@@ -968,7 +968,7 @@ fn a_minted_token_sets_no_model_no_system_prompt_and_no_tools_unless_it_says_so(
             let before = alice.db.dump();
             let error = alice.begin(&body).err().unwrap();
             assert_eq!(
-                (error.code.name(), &error.details["field"]),
+                (error.code.name(), &error.details()["field"]),
                 ("forbidden", &json!(field))
             );
             assert_eq!(alice.db.dump(), before, "{field}");
@@ -1075,7 +1075,7 @@ fn a_turn_without_room_is_refused_before_anything_is_written() {
         .map(drop)
         .unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
-    assert_eq!(error.details["retryAfter"], 5);
+    assert_eq!(error.details()["retryAfter"], 5);
     assert!(!alice.has_turn_rows());
     assert_eq!(alice.ok("listSessions", json!({}))["sessions"], json!([]));
     drop(others);

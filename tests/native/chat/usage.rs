@@ -189,7 +189,7 @@ fn pages_of_usage_follow_each_other() {
         let error = alice
             .call("getUsage", json!({"by": by, "cursor": cursor}))
             .unwrap_err();
-        assert_eq!(error.details["field"], "cursor");
+        assert_eq!(error.details()["field"], "cursor");
     }
     assert_eq!(
         alice.refused("getUsage", json!({"by": "day", "sessionId": "nobody"})),
@@ -297,7 +297,7 @@ fn summaries_are_asked_of_their_own_model_and_counted() {
     let error = alice
         .call("configureAgent", json!({"summaryModel": "gpt"}))
         .unwrap_err();
-    assert_eq!(error.details["field"], "summaryModel");
+    assert_eq!(error.details()["field"], "summaryModel");
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn settings_reach_the_model() {
         ),
     ] {
         let error = alice.call("configureAgent", body.clone()).unwrap_err();
-        assert_eq!(error.details["field"], field, "{body}");
+        assert_eq!(error.details()["field"], field, "{body}");
     }
 }
 

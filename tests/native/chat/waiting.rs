@@ -162,7 +162,7 @@ fn a_line_has_an_end() {
     let refused = |body: &Value| alice.begin(body).err().unwrap();
     let full = refused(&when_busy("one more", "queue"));
     assert_eq!(
-        (full.code.name(), &full.details["retryAfter"]),
+        (full.code.name(), &full.details()["retryAfter"]),
         ("rate_limited", &json!(5))
     );
     assert_eq!(alice.waiting_rows(), MAX_WAITING);

@@ -22,14 +22,14 @@ use models::TokenUsage;
 
 /// A summariser that answers `summary n`, records the prompts, and fails on demand.
 #[derive(Default)]
-struct Scripted<'a> {
-    prompts: RefCell<Vec<String>>,
-    fails: Cell<bool>,
-    meanwhile: Option<&'a dyn Fn()>,
+pub struct Scripted<'a> {
+    pub prompts: RefCell<Vec<String>>,
+    pub fails: Cell<bool>,
+    pub meanwhile: Option<&'a dyn Fn()>,
     /// The usage that each answer reports.
-    usage: TokenUsage,
+    pub usage: TokenUsage,
     /// The request that is never answered.
-    hangs_at: Option<usize>,
+    pub hangs_at: Option<usize>,
 }
 
 impl Summariser for Scripted<'_> {
@@ -63,7 +63,7 @@ fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
 }
 
-fn compact(
+pub fn compact(
     alice: &Alice,
     scripted: &Scripted<'_>,
     leaf: Option<i64>,
@@ -142,7 +142,7 @@ fn grow(
 }
 
 /// An agent whose session has the messages `m1` … `mN`. Each message's id is its number.
-fn numbered(count: usize) -> Alice {
+pub fn numbered(count: usize) -> Alice {
     let alice = Alice::with_session();
     let events: Vec<Value> = (1..=count)
         .map(

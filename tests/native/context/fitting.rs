@@ -130,12 +130,12 @@ fn a_budget_without_room_is_refused_with_the_sizes() {
     alice.say(&["hello"]);
     let error = refused(1_300);
     assert_eq!(error.code.name(), "invalid_request");
-    assert_eq!(error.details["field"], "maxTokens");
-    assert_eq!(error.details["limit"], 1_300);
-    assert_eq!(error.details["systemPrompt"], 1_300);
+    assert_eq!(error.details()["field"], "maxTokens");
+    assert_eq!(error.details()["limit"], 1_300);
+    assert_eq!(error.details()["systemPrompt"], 1_300);
     assert!(error.message.contains("1300"), "{}", error.message);
     for max_tokens in [0, 1] {
-        assert_eq!(refused(max_tokens).details["field"], "maxTokens");
+        assert_eq!(refused(max_tokens).details()["field"], "maxTokens");
     }
     build(&alice, json!({"maxTokens": 1_400}));
 }

@@ -4,6 +4,7 @@ pub mod compaction;
 pub mod estimates;
 mod fitting;
 mod for_model;
+mod meanwhile;
 mod next_request;
 mod pairs;
 mod plain;

@@ -113,7 +113,7 @@ fn contexts(alice: &Alice, ask: &Value, what: &str) -> Vec<Vec<(String, String)>
                 shapes.push(pairs(&context["messages"], &what));
             }
             // The budget is too small for the newest messages.
-            Err(error) => assert_eq!(error.details["field"], "maxTokens", "{what}: {error:?}"),
+            Err(error) => assert_eq!(error.details()["field"], "maxTokens", "{what}: {error:?}"),
         }
     }
     shapes

@@ -198,7 +198,7 @@ fn an_item_that_is_not_a_message_is_refused_by_its_place() {
                 json!({"sessionId": "s", "messages": messages}),
             )
             .unwrap_err();
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
     }
     assert_eq!(
         alice
@@ -207,7 +207,7 @@ fn an_item_that_is_not_a_message_is_refused_by_its_place() {
                 json!({"sessionId": "s", "messages": []})
             )
             .unwrap_err()
-            .details["field"],
+            .details()["field"],
         "messages"
     );
     assert!(alice.events().is_empty());
@@ -352,7 +352,7 @@ fn files_that_no_model_could_be_sent_are_refused_by_their_place() {
                 json!({"sessionId": "s", "messages": [message]}),
             )
             .unwrap_err();
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
     }
     assert!(alice.events().is_empty());
 }

@@ -252,7 +252,7 @@ fn a_search_asks_the_agents_of_one_beginning_alone() {
         (json!({"prefix": "user:"}), "query"),
     ] {
         let error = town.call("user:2:a", "searchAgents", input).unwrap_err();
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
     }
 }
 
@@ -269,7 +269,7 @@ fn a_user_is_erased_with_all_agents_and_the_home_that_they_share() {
             json!({"prefix": "user:42:", "confirm": "user:42"}),
         )
         .unwrap_err();
-    assert_eq!(refused.details["field"], "confirm");
+    assert_eq!(refused.details()["field"], "confirm");
     let erased = town.ok(
         "operator",
         "eraseAgents",
@@ -322,7 +322,7 @@ fn more_agents_than_one_request_destroys_have_one_receipt_at_the_end() {
         forged["agents"]["count"] = wrong;
         let asked = json!({"prefix": prefix, "confirm": prefix, "receipt": forged});
         let error = town.call("operator", "eraseAgents", asked).unwrap_err();
-        assert_eq!(error.details["field"], "receipt");
+        assert_eq!(error.details()["field"], "receipt");
     }
     body["receipt"] = first["receipt"].clone();
     let last = town.ok("operator", "eraseAgents", body);
@@ -374,7 +374,7 @@ fn without_the_binding_all_of_it_is_not_configured() {
     ] {
         let error = town.call("a", operation, input).unwrap_err();
         assert_eq!(error.code, Code::NotConfigured, "{operation}");
-        assert_eq!(error.details["binding"], Value::from("DIRECTORY"));
+        assert_eq!(error.details()["binding"], Value::from("DIRECTORY"));
     }
     town.ok("a", "destroy", json!({"confirm": "a"}));
 }

@@ -340,7 +340,7 @@ fn what_somebody_writes_into_the_block_is_put_in_order_too() {
     alice.model_says(ORDER);
     assert!(alice.alarm().has_learnt);
     assert_eq!(state(&alice).0, 1);
-    // What the consolidation wrote is no reason for another, nor is taking it back.
+    // The consolidation's own writes are not a reason for another, nor is taking them back.
     assert_eq!(alice.alarm().next_at, None);
     let proposals = alice.proposals();
     alice.ok("revertProposal", json!({"id": proposals[0]["id"]}));

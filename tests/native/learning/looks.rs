@@ -333,7 +333,7 @@ fn a_days_tokens_are_a_bound() {
     alice.say(&["three"]);
     let error = alice.call("learn", json!({"sessionId": "s"})).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
-    assert_eq!(error.details["field"], "learn.maxTokensPerDay");
+    assert_eq!(error.details()["field"], "learn.maxTokensPerDay");
     assert!(
         error.message.contains("`learn.maxTokensPerDay`"),
         "{}",
@@ -341,7 +341,7 @@ fn a_days_tokens_are_a_bound() {
     );
     assert_eq!(alice.times_asked(), 2);
     // The look waits for the next day.
-    let retry_after = error.details["retryAfter"].as_i64().unwrap();
+    let retry_after = error.details()["retryAfter"].as_i64().unwrap();
     let next_at = alice.alarm().next_at.unwrap();
     assert_eq!(next_at, alice.host.now_ms() + retry_after * 1_000);
     alice.host.advance(retry_after * 1_000);
@@ -576,7 +576,7 @@ fn in_another_language_a_denial_counts_and_all_else_that_ends_a_fact_waits() {
         let found = alice.ok("searchContext", json!({"label": "facts", "query": "Hund"}));
         assert_eq!(found["results"], json!([]), "{said}");
     }
-    // A fact is no evidence for its denial, nor the other way round.
+    // A fact is not evidence for its denial, nor the other way round.
     let alice = Alice::trusting();
     alice.say(&["Ich bin nicht allergisch gegen Nüsse."]);
     alice.model_proposes(json!([adds("a", "Ich bin allergisch gegen Nüsse.", "e1")]));

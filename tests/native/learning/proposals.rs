@@ -36,7 +36,7 @@ fn a_proposal_is_approved_as_a_whole_and_taken_back() {
     let error = alice
         .call("decideProposal", json!({"id": id, "reject": true}))
         .unwrap_err();
-    assert_eq!(error.details["field"], "id");
+    assert_eq!(error.details()["field"], "id");
     let reverted = alice.ok("revertProposal", json!({"id": id}));
     assert_eq!(reverted["status"], "reverted");
     assert_eq!(alice.facts(), json!({}));
@@ -96,7 +96,7 @@ fn a_text_that_was_written_since_is_neither_overwritten_nor_taken_back() {
         .call("decideProposal", json!({"id": id, "approve": true}))
         .unwrap_err();
     assert_eq!(error.code.name(), "version_conflict");
-    assert_eq!(error.details["index"], 1);
+    assert_eq!(error.details()["index"], 1);
     assert_eq!(alice.facts(), before, "all of it or nothing");
     alice.ok(
         "decideProposal",
@@ -116,6 +116,93 @@ fn a_text_that_was_written_since_is_neither_overwritten_nor_taken_back() {
         alice.facts(),
         json!({"cat": "The user's cat is called Kit.", "home": "The user lives in Oslo."})
     );
+}
+
+/// Deletes `tea`, and has what it left forgotten.
+type Forgetting = fn(&Alice);
+
+fn by_retention(alice: &Alice) {
+    alice.ok("deleteEntry", json!({"label": "facts", "key": "tea"}));
+    alice.host.advance(8 * 24 * 60 * 60 * 1000);
+    let applied = alice.ok("applyRetention", json!({}));
+    assert_eq!(applied["gone"]["deleted"]["count"], 1, "{applied}");
+}
+
+fn by_a_thousand_deletions(alice: &Alice) {
+    alice.ok("deleteEntry", json!({"label": "facts", "key": "tea"}));
+    for n in 0..1_000 {
+        alice.host.advance(1);
+        let key = format!("k{n}");
+        let entry = json!({"label": "facts", "key": key, "content": "it rains"});
+        alice.ok("setEntry", entry);
+        alice.ok("deleteEntry", json!({"label": "facts", "key": key}));
+    }
+    let left = alice.ok("getBlockVersions", json!({"label": "facts", "key": "tea"}));
+    assert_eq!(left["versions"], json!([]));
+}
+
+#[test]
+fn a_text_whose_versions_begin_again_is_neither_overwritten_nor_taken_back() {
+    for forget in [by_retention as Forgetting, by_a_thousand_deletions] {
+        let alice = Alice::learner(json!({}));
+        alice.ok("configureAgent", json!({"retention": {"deletedDays": 7}}));
+        let propose = |change: Value| {
+            alice.say(&["I like tea."]);
+            alice.host.advance(5_000);
+            alice.model_proposes(json!([change]));
+            alice.learn()["proposals"][0]["id"].clone()
+        };
+        let applied = propose(adds("tea", "The user likes tea.", "e1"));
+        alice.ok("decideProposal", json!({"id": applied, "approve": true}));
+        let waiting = propose(json!({
+            "action": "replace", "key": "tea", "content": "The user loves tea.", "events": ["e1"]
+        }));
+        forget(&alice);
+        let entry = json!({"label": "facts", "key": "tea", "content": "Tea is theirs."});
+        alice.ok("setEntry", entry);
+        let stands = alice.ok("getEntry", json!({"label": "facts", "key": "tea"}));
+        assert_eq!(stands["version"], 1);
+        let error = alice
+            .call("decideProposal", json!({"id": waiting, "approve": true}))
+            .unwrap_err();
+        assert_eq!(error.code.name(), "version_conflict");
+        let reverted = alice.ok("revertProposal", json!({"id": applied}));
+        let change = &reverted["changes"][0];
+        assert_eq!(
+            (&change["status"], &change["outdated"]),
+            (&json!("applied"), &json!(true))
+        );
+        assert!(change["reason"].as_str().unwrap().contains("written since"));
+        assert_eq!(alice.facts(), json!({"tea": "Tea is theirs."}));
+    }
+}
+
+#[test]
+fn what_was_learnt_after_a_deletion_is_applied_and_taken_back() {
+    for is_written_again in [false, true] {
+        let alice = Alice::learner(json!({}));
+        alice.ok("configureAgent", json!({"retention": {"deletedDays": 7}}));
+        let set = json!({"label": "facts", "key": "tea", "content": "The user hates tea."});
+        alice.ok("setEntry", set.clone());
+        alice.ok("deleteEntry", json!({"label": "facts", "key": "tea"}));
+        let mut change = adds("tea", "The user likes tea.", "e1");
+        if is_written_again {
+            alice.ok("setEntry", set);
+            change["action"] = json!("replace");
+        }
+        let before = alice.facts();
+        alice.say(&["I like tea."]);
+        alice.model_proposes(json!([change]));
+        let id = alice.learn()["proposals"][0]["id"].clone();
+        alice.host.advance(8 * 24 * 60 * 60 * 1000);
+        let applied = alice.ok("applyRetention", json!({}));
+        assert_eq!(applied["gone"]["deleted"]["count"], 1, "{applied}");
+        alice.ok("decideProposal", json!({"id": id, "approve": true}));
+        assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
+        let reverted = alice.ok("revertProposal", json!({"id": id}));
+        assert_eq!(reverted["status"], "reverted");
+        assert_eq!(alice.facts(), before);
+    }
 }
 
 #[test]

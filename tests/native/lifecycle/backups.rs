@@ -137,7 +137,7 @@ fn without_a_bucket_the_binding_is_named() {
     ] {
         let error = alice.call(operation, body).unwrap_err();
         assert_eq!(error.code.name(), "not_configured");
-        assert_eq!(error.details["binding"], "BACKUP_BUCKET");
+        assert_eq!(error.details()["binding"], "BACKUP_BUCKET");
     }
 }
 
@@ -215,7 +215,7 @@ fn a_key_that_no_backup_has_is_refused_and_nothing_is_written() {
     ] {
         let error = bob.call("restoreBackup", json!({"key": key})).unwrap_err();
         assert_eq!(error.code.name(), "invalid_request", "{key}");
-        assert_eq!(error.details["field"], "key", "{key}");
+        assert_eq!(error.details()["field"], "key", "{key}");
     }
     assert!(bob.db.dump() == before);
 }

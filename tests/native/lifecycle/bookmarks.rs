@@ -17,7 +17,7 @@ fn without_the_platforms_recovery_a_sentence_says_so() {
     ] {
         let error = alice.call(operation, body).unwrap_err();
         assert_eq!(error.code.name(), "not_configured", "{operation}");
-        assert_eq!(error.details["binding"], "point-in-time recovery");
+        assert_eq!(error.details()["binding"], "point-in-time recovery");
         assert!(error.message.contains("deployed Worker"));
     }
     assert_eq!(*alice.starter.restarts.borrow(), 0);
@@ -66,7 +66,7 @@ fn a_wrong_confirmation_a_time_too_long_ago_and_no_bookmark_change_nothing() {
     for (operation, body, field) in wrong {
         let error = alice.call(operation, body).unwrap_err();
         assert_eq!(error.code.name(), "invalid_request");
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
     }
     assert!(alice.recovery.restored.borrow().is_empty());
     assert_eq!(*alice.starter.restarts.borrow(), 0);

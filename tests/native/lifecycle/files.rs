@@ -147,8 +147,8 @@ fn no_import_or_answer_makes_a_call_that_waits_in_a_file() {
     assert_eq!(
         (
             error.code.name(),
-            &error.details["line"],
-            &error.details["field"]
+            &error.details()["line"],
+            &error.details()["field"]
         ),
         ("forbidden", &json!(3), &json!("action"))
     );

@@ -8,6 +8,7 @@ pub mod kept;
 pub mod rearranged;
 pub mod retention;
 pub mod retention_by_hand;
+mod retention_meanwhile;
 pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;

@@ -365,8 +365,8 @@ fn try_file(name: &str, file: &str) -> bool {
         return true;
     };
     assert!(error.code.status() < 500, "{name}: {error:?}");
-    assert!(error.details.contains_key("line"), "{name}: {error:?}");
-    assert!(error.details.contains_key("field"), "{name}: {error:?}");
+    assert!(error.details().contains_key("line"), "{name}: {error:?}");
+    assert!(error.details().contains_key("field"), "{name}: {error:?}");
     assert_eq!(bob.rows(), before, "{name}");
     false
 }

@@ -149,7 +149,7 @@ fn what_would_delete_more_than_it_names_is_refused() {
         ),
     ] {
         let error = alice.call("applyRetention", body.clone()).unwrap_err();
-        assert_eq!(error.details["field"], field, "{body}");
+        assert_eq!(error.details()["field"], field, "{body}");
     }
     let unknown = json!({"dryRun": true, "sessionId": "nobody"});
     assert_eq!(

@@ -166,7 +166,7 @@ pub fn refused(outcome: Result<Imported, Error>) -> (&'static str, Value) {
     let error = outcome.unwrap_err();
     (
         error.code.name(),
-        error.details.get("line").cloned().unwrap_or_default(),
+        error.details().get("line").cloned().unwrap_or_default(),
     )
 }
 
@@ -396,7 +396,7 @@ fn a_line_beyond_the_limit_is_refused_before_it_is_read() {
         .find_map(|_| import.push(&bob.db, &bob.host, &piece).err())
         .unwrap();
     assert_eq!(
-        (error.code.name(), &error.details["line"]),
+        (error.code.name(), &error.details()["line"]),
         ("payload_too_large", &json!(1))
     );
 }

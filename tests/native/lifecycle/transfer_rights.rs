@@ -503,8 +503,8 @@ fn a_blocks_place_counts_with_the_secret_and_trust() {
             assert_eq!(
                 (
                     error.code.name(),
-                    &error.details["line"],
-                    &error.details["field"]
+                    &error.details()["line"],
+                    &error.details()["field"]
                 ),
                 ("forbidden", &json!(2), &json!("source"))
             );
@@ -601,11 +601,7 @@ fn who_may_not_read_a_session_learns_nothing_by_importing_into_it() {
                 .iter()
                 .map(|file| {
                     let error = alice.import_warily("s", file).unwrap_err();
-                    (
-                        error.code.name(),
-                        error.message.clone(),
-                        error.details.clone(),
-                    )
+                    (error.code.name(), error.message.clone(), error.details())
                 })
                 .collect();
             assert_eq!(told[0].0, "already_exists");

@@ -161,7 +161,7 @@ fn a_service_that_is_not_bound_is_refused_as_in_a_request() {
         let before = bob.db.dump();
         let error = bob.import_agent(&settings(&config)).unwrap_err();
         assert_eq!(error.code.name(), "not_configured", "{setting}");
-        assert_eq!(error.details["field"], setting);
+        assert_eq!(error.details()["field"], setting);
         assert!(bob.db.dump() == before);
         assert_eq!(bob.refused("configureAgent", config), "not_configured");
     }
@@ -249,7 +249,7 @@ fn an_export_goes_on_behind_each_cursor() {
     }
     assert!(within >= 2, "cursors within the long session: {within}");
     let error = alice.agent_pages(Some("1.2...nowhere")).err().unwrap();
-    assert_eq!(error.details["field"], "after");
+    assert_eq!(error.details()["field"], "after");
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_newer_format_and_a_broken_file_are_refused_with_their_line() {
     let before = bob.db.dump();
     let error = bob.import_agent(&newer).unwrap_err();
     assert_eq!(
-        (&error.details["field"], &error.details["line"]),
+        (&error.details()["field"], &error.details()["line"]),
         (&json!("format"), &json!(1))
     );
     assert!(error.message.contains("a newer one"), "{}", error.message);
@@ -390,7 +390,7 @@ fn a_newer_format_and_a_broken_file_are_refused_with_their_line() {
         (file.lines().skip(1).collect::<Vec<_>>().join("\n"), 1),
     ] {
         let error = Alice::default().import_agent(&wrong).unwrap_err();
-        assert_eq!(error.details["line"], json!(line), "{}", error.message);
+        assert_eq!(error.details()["line"], json!(line), "{}", error.message);
     }
 }
 
@@ -443,7 +443,7 @@ fn a_wary_import_leaves_prompts_out_and_refuses_sources() {
     let file = make(true).export_agent();
     let bob = empty();
     let error = bob.import_agent_in(&bob.db, &file, 100, false).unwrap_err();
-    assert_eq!(error.details["field"], "source");
+    assert_eq!(error.details()["field"], "source");
 }
 
 #[test]
@@ -486,4 +486,45 @@ fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
     let bob = Alice::default();
     assert_eq!(bob.import_agent(&file).unwrap().imported, 1);
     assert!(bob.export_agent() == alice.export_agent());
+}
+
+#[test]
+fn an_export_that_broke_off_within_a_session_leaves_out_what_came_since() {
+    let alice = small();
+    let text = "x".repeat(60_000);
+    let events: Vec<Value> = (0..40)
+        .map(|_| json!({"action": "user_message", "content": text}))
+        .collect();
+    for batch in events.chunks(10) {
+        alice.ok("appendEvents", json!({"sessionId": "s", "events": batch}));
+    }
+    let whole = alice.export_agent();
+    let (mut cursors, mut at) = (Vec::new(), 0);
+    for line in whole.split_inclusive('\n') {
+        at += line.len();
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["type"] == "cursor" {
+            cursors.push((at, line["after"].as_str().unwrap().to_owned()));
+        }
+    }
+    // The last one stands behind the session.
+    cursors.pop();
+    assert!(!cursors.is_empty());
+    // An event that is deleted again leaves a change, and another one is chosen as the leaf.
+    let gone = alice.say(&["gone"]);
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": gone}));
+    let newer = alice.say(&["newer", "newest"]);
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": newer[0]}));
+    for (at, after) in cursors {
+        let rest = alice.agent_pages(Some(&after)).unwrap().concat();
+        let file = format!("{}{rest}", &whole[..at]);
+        assert!(file == whole, "after {after}");
+        let bob = Alice::default();
+        assert_eq!(
+            bob.import_agent(&file).unwrap().imported,
+            1,
+            "after {after}"
+        );
+        assert_eq!(bob.import_agent(&file).unwrap().skipped, 1, "after {after}");
+    }
 }

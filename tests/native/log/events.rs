@@ -343,12 +343,12 @@ fn an_unknown_parent_is_an_error_and_writes_nothing() {
         )
         .unwrap_err();
     assert_eq!(
-        (error.code.name(), &error.details["field"]),
+        (error.code.name(), &error.details()["field"]),
         ("message_not_found", &json!("parentId"))
     );
     let later = json!({"sessionId": "s", "events": [user("2"), {"action": "user_message", "content": "3", "parentId": "e9-0123456789abcdef"}]});
     assert_eq!(
-        alice.call("appendEvents", later).unwrap_err().details["field"],
+        alice.call("appendEvents", later).unwrap_err().details()["field"],
         "events[1].parentId"
     );
     // An event of another session can't be a parent.
@@ -385,8 +385,8 @@ fn an_expected_leaf_that_moved_writes_nothing() {
             .call("appendEvents", append(expected.clone(), "c"))
             .unwrap_err();
         assert_eq!(error.code.name(), "leaf_moved");
-        assert_eq!(error.details["leafId"], "b");
-        assert_eq!(error.details["expectedLeafId"], expected);
+        assert_eq!(error.details()["leafId"], "b");
+        assert_eq!(error.details()["expectedLeafId"], expected);
     }
     // The answer to `b` was lost, so the client sends `b` again: no conflict.
     let retried = alice.ok("appendEvents", append(json!("a"), "b"));
@@ -558,7 +558,7 @@ fn an_event_over_the_largest_is_refused_by_its_place() {
         .call("appendEvents", json!({"sessionId": "s", "events": events}))
         .unwrap_err();
     assert_eq!(error.code.name(), "payload_too_large");
-    assert_eq!(error.details["field"], "events[1]");
+    assert_eq!(error.details()["field"], "events[1]");
     assert_eq!(alice.db.dump(), before);
 }
 
@@ -671,7 +671,7 @@ fn a_damaged_event_names_itself_and_spares_the_others() {
             .call("loadEvents", json!({"sessionId": "s"}))
             .unwrap_err();
         assert_eq!(
-            (error.code.name(), &error.details["id"]),
+            (error.code.name(), &error.details()["id"]),
             ("corrupt_row", &json!(said[1]))
         );
         assert_eq!(
@@ -759,7 +759,7 @@ fn tool_fields_belong_to_tool_events() {
             .call("appendEvents", json!({"sessionId": "s", "events": [event]}))
             .unwrap_err();
         assert_eq!(
-            (error.code.name(), &error.details["field"]),
+            (error.code.name(), &error.details()["field"]),
             ("invalid_request", &json!(field))
         );
     }

@@ -238,7 +238,7 @@ fn a_message_whose_media_is_damaged_is_named_and_can_be_deleted() {
         alice.db.run(damage, &[]).unwrap();
         let read = json!({"sessionId": "s", "messageId": "m"});
         assert_eq!(alice.refused("getMessage", read), "corrupt_row");
-        assert_eq!(alice.export("s").unwrap_err().details["id"], "m");
+        assert_eq!(alice.export("s").unwrap_err().details()["id"], "m");
         alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["m"]}));
         assert_eq!(
             alice.ok("getHistory", json!({"sessionId": "s"}))["messages"],

@@ -39,7 +39,7 @@ fn a_session_at_its_last_number_takes_no_more_and_harms_no_neighbour() {
             let body = json!({"sessionId": id, "events": [event]});
             let error = alice.call("appendEvents", body).unwrap_err();
             assert_eq!(
-                (error.code.name(), &error.details["limit"]),
+                (error.code.name(), &error.details()["limit"]),
                 ("payload_too_large", &json!(MAX_SEQ))
             );
             let message = json!({"role": "user", "parts": [{"type": "text", "text": "x"}]});
@@ -154,7 +154,7 @@ fn every_number_of_a_file_is_bounded() {
                 match bob.import("s", &(all.join("\n") + "\n")) {
                     Err(error) => {
                         assert_eq!(error.code.name(), "invalid_request", "{what}");
-                        assert!(error.details["field"].is_string(), "{what} {error:?}");
+                        assert!(error.details()["field"].is_string(), "{what} {error:?}");
                         *refused
                             .entry(format!("{} {path}", line["type"]))
                             .or_insert(0) += 1;

@@ -52,7 +52,7 @@ fn a_parent_session_must_exist() {
         .call("createSession", json!({"parentSessionId": "t"}))
         .unwrap_err();
     assert_eq!(error.code.name(), "session_not_found");
-    assert_eq!(error.details["field"], "parentSessionId");
+    assert_eq!(error.details()["field"], "parentSessionId");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_cursor_of_nobodys_is_refused() {
         let error = alice
             .call("listSessions", json!({"cursor": cursor}))
             .unwrap_err();
-        assert_eq!(error.details["field"], "cursor", "{cursor}");
+        assert_eq!(error.details()["field"], "cursor", "{cursor}");
     }
 }
 
@@ -253,7 +253,7 @@ fn a_damaged_session_names_itself_and_spares_the_others() {
         .call("getSession", json!({"sessionId": "s"}))
         .unwrap_err();
     assert_eq!(
-        (error.code.name(), &error.details["id"]),
+        (error.code.name(), &error.details()["id"]),
         ("corrupt_row", &json!("s"))
     );
     assert_eq!(alice.ok("getSession", json!({"sessionId": "t"}))["id"], "t");

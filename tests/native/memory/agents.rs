@@ -296,7 +296,7 @@ fn two_agents_share_a_users_memory() {
         )
         .unwrap_err();
     assert_eq!(
-        (error.code.name(), &error.details["version"]),
+        (error.code.name(), &error.details()["version"]),
         ("version_conflict", &json!(2))
     );
     let error = town
@@ -416,7 +416,7 @@ fn agents_that_name_each_other_find_out() {
         .call("alice", "setBlock", json!({"label": "m", "content": "x"}))
         .unwrap_err();
     assert_eq!(
-        (error.code.name(), &error.details["field"]),
+        (error.code.name(), &error.details()["field"]),
         ("invalid_request", &json!("source"))
     );
     assert!(

@@ -110,7 +110,7 @@ fn a_write_over_the_budget_says_the_sizes_and_writes_nothing() {
     assert_eq!(error.code.name(), "block_over_budget");
     assert_eq!(error.code.status(), 422);
     assert_eq!(
-        (&error.details["tokens"], &error.details["maxTokens"]),
+        (&error.details()["tokens"], &error.details()["maxTokens"]),
         (&json!(101), &json!(100))
     );
     assert_eq!(alice.db.dump(), before);
@@ -163,7 +163,7 @@ fn versions_say_who_wrote_what_and_lead_back() {
     let error = alice
         .call("revertBlock", json!({"label": "memory", "version": 9}))
         .unwrap_err();
-    assert_eq!(error.details["field"], "version");
+    assert_eq!(error.details()["field"], "version");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_write_that_knew_another_version_is_refused() {
         (error.code.name(), error.code.status()),
         ("version_conflict", 409)
     );
-    assert_eq!(error.details["version"], 1);
+    assert_eq!(error.details()["version"], 1);
     assert_eq!(set("b", 1).unwrap()["version"], 2);
 }
 
@@ -285,7 +285,7 @@ fn a_kind_that_would_hide_what_is_there_is_refused() {
         let error = alice
             .call("defineBlock", json!({"label": label, "kind": kind}))
             .unwrap_err();
-        assert_eq!(error.details["field"], "kind");
+        assert_eq!(error.details()["field"], "kind");
         assert!(error.message.contains("purge"), "{}", error.message);
         assert_eq!(alice.db.dump(), before);
     }

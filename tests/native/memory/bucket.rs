@@ -229,7 +229,7 @@ fn skills_of_a_bucket_are_listed_without_their_prefix() {
         "a\nb",
         &"x".repeat(513),
     ] {
-        assert_eq!(load(key).unwrap_err().details["field"], "key", "{key}");
+        assert_eq!(load(key).unwrap_err().details()["field"], "key", "{key}");
     }
     // A document that exists is overwritten in place; a new document gets its own object.
     alice.ok(
@@ -329,7 +329,7 @@ fn a_document_that_is_not_text_or_too_long_is_said_to_be() {
     alice.outbound.binaries.borrow_mut().extend([binary]);
     let named = json!({"sessionId": "s", "label": "skills", "key": "binary"});
     let error = alice.call("loadSkill", named).unwrap_err();
-    assert_eq!(error.details["field"], "key");
+    assert_eq!(error.details()["field"], "key");
     assert!(error.message.contains("not UTF-8"), "{}", error.message);
     for key in ["long", "huge"] {
         let error = alice
@@ -351,7 +351,7 @@ fn a_document_that_is_not_text_or_too_long_is_said_to_be() {
         )
         .unwrap_err();
     assert_eq!(
-        (error.code.name(), &error.details["limit"]),
+        (error.code.name(), &error.details()["limit"]),
         ("payload_too_large", &json!(262_144))
     );
 }

@@ -308,7 +308,7 @@ fn several_blocks_make_one_ranking_that_names_the_block_of_each_result() {
     let none = alice
         .call("searchContext", json!({"query": "tea"}))
         .unwrap_err();
-    assert_eq!(none.details["field"], "label");
+    assert_eq!(none.details()["field"], "label");
     let many: Vec<String> = (0..9).map(|number| format!("b{number}")).collect();
     let many = json!({"labels": many, "query": "tea"});
     assert_eq!(alice.refused("searchContext", many), "invalid_request");

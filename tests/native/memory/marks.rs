@@ -311,7 +311,7 @@ fn a_file_lends_its_texts_the_trust_of_its_sender() {
             entry["source"].as_str().unwrap().to_owned()
         };
         assert_eq!(["o", "t", "u"].map(read), sources);
-        // The same file again is no conflict.
+        // The same file again does not conflict.
         import(&other).unwrap();
     }
 }

@@ -326,7 +326,7 @@ fn a_block_that_lives_elsewhere_is_removed_with_the_secret_alone() {
         ] {
             let error = alice.call("removeBlock", body).unwrap_err();
             assert_eq!(
-                (error.code.name(), &error.details["field"]),
+                (error.code.name(), &error.details()["field"]),
                 ("forbidden", &json!("source"))
             );
         }

@@ -179,7 +179,7 @@ fn nonsense_is_refused_by_its_field_and_writes_nothing() {
     for (operation, body, field) in table {
         let error = alice.call(operation, body.clone()).unwrap_err();
         assert_eq!(
-            (error.code.name(), &error.details["field"]),
+            (error.code.name(), &error.details()["field"]),
             ("invalid_request", &json!(field)),
             "{operation} {body}: {}",
             error.message
@@ -301,7 +301,7 @@ fn there_is_room_for_a_hundred_blocks_and_no_more() {
             json!({"label": "one more", "kind": "writable"}),
         )
         .unwrap_err();
-    assert_eq!(error.details["field"], "label");
+    assert_eq!(error.details()["field"], "label");
     // A block that exists can be defined again.
     alice.ok("defineBlock", json!({"label": "b5", "kind": "readonly"}));
 }

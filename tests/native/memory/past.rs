@@ -597,7 +597,7 @@ fn nonsense_about_time_is_refused_and_writes_nothing() {
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         let error = alice.call("setEntry", body).unwrap_err();
-        assert_eq!(error.details["field"], field, "{more}");
+        assert_eq!(error.details()["field"], field, "{more}");
     }
     alice.ok("defineBlock", json!({"label": "text", "kind": "writable"}));
     let text = json!({"label": "text", "key": "a"});

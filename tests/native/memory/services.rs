@@ -23,7 +23,7 @@ fn a_missing_binding_is_named() {
             (
                 error.code.name(),
                 error.code.status(),
-                &error.details["binding"]
+                &error.details()["binding"]
             ),
             ("not_configured", 501, &json!(binding))
         );

@@ -136,7 +136,7 @@ fn a_hostile_name_reaches_nobodys_memory() {
                 "invalid_request",
                 "{operation} of {name}"
             );
-            assert_eq!(error.details["field"], "source");
+            assert_eq!(error.details()["field"], "source");
         }
         // The prompt is there all the same, and the model reads why its tool failed.
         let prompt = town.ok(name, "renderPrompt", json!({}));
@@ -233,7 +233,7 @@ fn a_source_that_leads_nowhere_is_refused_unless_it_is_a_template() {
         town.call("coder", "defineBlock", block)
     };
     let error = define(json!({"agent": "coder"}), json!("s")).unwrap_err();
-    assert_eq!(error.details["field"], "source");
+    assert_eq!(error.details()["field"], "source");
     let block = define(json!({"agent": "user:{2}"}), Value::Null).unwrap();
     assert_eq!(
         block["unavailable"],

@@ -314,7 +314,7 @@ fn a_call_is_where_the_operator_allows_it() {
         let body = json!({"onMemoryChange": target});
         let error = alice.call("configureAgent", body).unwrap_err();
         assert_eq!(
-            (error.code.name(), &error.details["field"]),
+            (error.code.name(), &error.details()["field"]),
             (code, &json!(field))
         );
     }

@@ -72,18 +72,18 @@ fn one_wrong_message_or_another_leaf_leaves_nothing_written() {
     };
     let error = refused(json!({"messages": [message("b", "user"), message("c", "tool")]}));
     assert_eq!(error.code.name(), "invalid_request");
-    assert_eq!(error.details["field"], "messages[1].role");
+    assert_eq!(error.details()["field"], "messages[1].role");
     assert!(error.message.contains("`messages[1].role`"), "{error:?}");
     let long = "x".repeat((4 << 20) + 1);
     let error = refused(
         json!({"messages": [message("b", "user"), {"role": "user", "parts": [{"type": "text", "text": long}]}]}),
     );
     assert_eq!(error.code.name(), "payload_too_large");
-    assert_eq!(error.details["field"], "messages[1]");
+    assert_eq!(error.details()["field"], "messages[1]");
     let error = refused(json!({"messages": [message("b", "user")], "expectedLeafId": null}));
     assert_eq!(error.code.name(), "leaf_moved");
     let error = refused(json!({"messages": [message("b", "user")], "parentId": "nobody"}));
-    assert_eq!(error.details["field"], "parentId");
+    assert_eq!(error.details()["field"], "parentId");
     assert_eq!(
         refused(json!({"messages": []})).code.name(),
         "invalid_request"

@@ -35,9 +35,9 @@ fn a_long_run_is_not_a_single_message_and_the_error_says_how_it_is_read() {
     let read = json!({"sessionId": "s", "messageId": id});
     let error = alice.call("getMessage", read).unwrap_err();
     assert_eq!(error.code.name(), "payload_too_large");
-    assert_eq!(error.details["limit"], MAX_ANSWER_BYTES);
-    assert!(error.details["actual"].as_u64().unwrap() > 11 * MIB as u64);
-    let (after, before) = (&error.details["afterSeq"], &error.details["beforeSeq"]);
+    assert_eq!(error.details()["limit"], MAX_ANSWER_BYTES);
+    assert!(error.details()["actual"].as_u64().unwrap() > 11 * MIB as u64);
+    let (after, before) = (&error.details()["afterSeq"], &error.details()["beforeSeq"]);
     let events = alice.ok(
         "loadEvents",
         json!({"sessionId": "s", "afterSeq": after, "beforeSeq": before, "limit": 3}),
@@ -116,7 +116,7 @@ fn a_page_of_long_events_says_how_many_fit() {
         let ask = |limit: u64| json!({"sessionId": "s", "limit": limit, "tail": tail});
         let error = alice.call("loadEvents", ask(1_000)).unwrap_err();
         assert_eq!(error.code.name(), "payload_too_large");
-        let fitting = error.details["limitThatFits"].as_u64().unwrap();
+        let fitting = error.details()["limitThatFits"].as_u64().unwrap();
         assert!((3..=5).contains(&fitting), "{fitting}");
         let events = alice.ok("loadEvents", ask(fitting));
         assert_eq!(events.as_array().unwrap().len() as u64, fitting);
@@ -258,7 +258,7 @@ fn documents_that_a_session_loads_are_bounded_together() {
     }
     let (n, error) = refused.unwrap();
     assert_eq!(n, 16, "sixteen of 256 KiB are 4 MiB");
-    assert_eq!(error.details["field"], "key");
+    assert_eq!(error.details()["field"], "key");
     assert!(error.message.contains("Unload"), "{}", error.message);
 }
 

@@ -232,7 +232,7 @@ fn a_damaged_message_is_named_and_spares_the_others() {
             .call("getHistory", json!({"sessionId": "s"}))
             .unwrap_err();
         assert_eq!(
-            (error.code.name(), &error.details["id"]),
+            (error.code.name(), &error.details()["id"]),
             ("corrupt_row", &json!("m2")),
             "{damage:?}"
         );

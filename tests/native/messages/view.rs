@@ -236,7 +236,7 @@ fn a_cursor_outlives_the_deletion_of_either_of_its_ends() {
             alice
                 .call("getHistory", json!({"sessionId": "s", "before": cursor}))
                 .unwrap_err()
-                .details["field"],
+                .details()["field"],
             "before"
         );
     }

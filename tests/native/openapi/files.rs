@@ -32,7 +32,7 @@ pub fn import(schemas: &mut SchemaGenerator) -> Value {
         "requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
         "responses": {
             "200": {
-                "description": "What became of it.",
+                "description": "The result of the import.",
                 "content": {"application/json": {"schema": schemas.subschema_for::<Imported>()}}
             },
             "default": refusal()
@@ -79,7 +79,7 @@ pub fn import_agent(schemas: &mut SchemaGenerator) -> Value {
         "requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
         "responses": {
             "200": {
-                "description": "What became of it.",
+                "description": "The result of the import.",
                 "content": {"application/json": {"schema": schemas.subschema_for::<ImportedAgent>()}}
             },
             "default": refusal()

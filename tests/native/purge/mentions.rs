@@ -348,7 +348,7 @@ fn what_is_asked_wrongly_is_refused_and_named() {
         (json!({"query": "abc", "limit": 101}), "limit"),
     ] {
         let error = alice.call("findMentions", body).unwrap_err();
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
     }
     for (place, field) in [
         (json!({"kind": "event", "sessionId": "s"}), "places[0].id"),
@@ -357,7 +357,7 @@ fn what_is_asked_wrongly_is_refused_and_named() {
         (json!({"kind": "block", "label": "kb"}), "places[0].version"),
     ] {
         let error = alice.call("erase", json!({"places": [place]})).unwrap_err();
-        assert_eq!(error.details["field"], field);
+        assert_eq!(error.details()["field"], field);
     }
 }
 

@@ -172,7 +172,7 @@ fn when_all_is_purged_no_table_holds_its_text() {
         }
     }
     let mut sum = 0;
-    // What the sessions' own columns hold now is no answer that the contract knows.
+    // The contract knows no answer for the values that the sessions' own columns hold now.
     let listed = alice.db.rows("SELECT id FROM cf_agents_sessions", &[]);
     let listed = listed.unwrap().into_iter();
     let mut sessions: Vec<String> = listed.map(|row| row.text(0).unwrap().to_owned()).collect();

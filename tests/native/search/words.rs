@@ -167,21 +167,21 @@ fn filters_narrow_what_is_found() {
         "session_not_found"
     );
     assert_eq!(
-        alice.call("search", json!({})).unwrap_err().details["field"],
+        alice.call("search", json!({})).unwrap_err().details()["field"],
         "query"
     );
     assert_eq!(
         alice
             .call("search", json!({"query": "a", "roles": ["nobody"]}))
             .unwrap_err()
-            .details["field"],
+            .details()["field"],
         "roles[0]"
     );
     assert_eq!(
         alice
             .call("search", json!({"query": "a", "limit": 101}))
             .unwrap_err()
-            .details["field"],
+            .details()["field"],
         "limit"
     );
 }
@@ -383,7 +383,7 @@ fn a_search_has_a_query_or_up_to_eight() {
             if let Some(label) = label {
                 body["label"] = label.into();
             }
-            alice.call(operation, body).unwrap_err().details["field"].clone()
+            alice.call(operation, body).unwrap_err().details()["field"].clone()
         };
         assert_eq!(field(json!({})), "query");
         assert_eq!(field(json!({"query": "a", "queries": ["b"]})), "queries");

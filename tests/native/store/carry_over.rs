@@ -174,7 +174,7 @@ fn metadata_of_another_shape_stays_metadata_and_damage_is_told() {
         alice
             .call("loadEvents", json!({"sessionId": "s"}))
             .unwrap_err()
-            .details["id"],
+            .details()["id"],
         "b"
     );
     assert_eq!(

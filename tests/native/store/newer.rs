@@ -15,8 +15,8 @@ fn rows_of_a_newer_version_are_refused_by_a_sentence_and_left_as_they_are() {
     for _ in 0..2 {
         let error = migrate(&db, &FixedHost::default()).unwrap_err();
         assert_eq!(error.code.name(), "storage_failed");
-        assert_eq!(error.details["stored"], newer);
-        assert_eq!(error.details["known"], newest());
+        assert_eq!(error.details()["stored"], newer);
+        assert_eq!(error.details()["known"], newest());
         assert!(error.message.contains("newer version"), "{}", error.message);
         assert!(!error.message.contains("cf_agents"), "{}", error.message);
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use base::error::{Code, Error};
+use base::error::{BODY, Code, Error};
 use base::json::{self, JsonObject, RawValue, Tree, json, nullable};
 use chat::tools::mcp::wire::is_request_id;
 
@@ -74,11 +74,9 @@ impl RpcMessage {
             ));
         }
         let envelope: Envelope = json::parse(body).map_err(|error| {
-            let is_syntax = error.details.get("field").is_some_and(|at| at == "body");
-            let code = if is_syntax {
-                PARSE_ERROR
-            } else {
-                INVALID_REQUEST
+            let code = match error.field.as_deref() {
+                Some(BODY) => PARSE_ERROR,
+                _ => INVALID_REQUEST,
             };
             RpcError::new(code, error.into_message())
         })?;
@@ -189,7 +187,7 @@ impl From<Error> for RpcError {
             Code::StorageFailed | Code::CorruptRow => INTERNAL_ERROR,
             _ => REFUSED,
         };
-        let mut data = error.details.clone();
+        let mut data = error.details();
         data.insert("code".to_owned(), error.code.name().into());
         let status = error.code.status();
         Self {

@@ -120,7 +120,7 @@ fn check_learn(learn: &LearnSettings) -> Result<()> {
     if bytes > MAX_LEARN_INSTRUCTIONS_BYTES {
         let most = MAX_LEARN_INSTRUCTIONS_BYTES;
         let error = Error::payload_too_large("`learn.instructions`", most, bytes);
-        return Err(error.with("field", "learn.instructions"));
+        return Err(error.with_field("learn.instructions"));
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ pub struct AppendMessages {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct AppendedMessages {
-    /// What became of each message, in the order of the request.
+    /// The outcome of each message, in the order of the request.
     messages: Vec<AppendedEvent>,
     leaf_id: Option<String>,
 }
@@ -110,7 +110,7 @@ impl RunAtOnce for AppendMessages {
 
 /// The error with its field as the request has it: `messages[2].role` for `message.role`.
 fn renamed(mut error: Error, from: &str, to: &str) -> Error {
-    let named = error.details.get("field").and_then(|named| named.as_str());
+    let named = error.field.as_deref();
     let Some(rest) = named.and_then(|named| named.strip_prefix(from)) else {
         return error;
     };
@@ -118,5 +118,5 @@ fn renamed(mut error: Error, from: &str, to: &str) -> Error {
     error.message = error
         .message
         .replacen(&format!("`{from}"), &format!("`{to}"), 1);
-    error.with("field", named)
+    error.with_field(named)
 }

@@ -37,7 +37,7 @@ const TIME_DIGITS: usize = 15;
 
 const SUFFIX: &str = ".ndjson";
 
-/// Where a backup is written to.
+/// The place to which a backup is written.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -55,7 +55,7 @@ pub struct Backup {
     /// `r2` alone.
     #[serde(default)]
     to: BackupPlace,
-    /// How many of this agent's backups stay in the bucket, the newest. Left out: all.
+    /// The number of this agent's newest backups that stay in the bucket. Left out: all.
     keep: Option<Limit<7, 1000>>,
 }
 
@@ -68,9 +68,9 @@ pub struct WrittenBackup {
     key: String,
     bytes: i64,
     sessions: i64,
-    /// When the backup began.
+    /// The time when the backup began.
     pub at: i64,
-    /// How many older backups were deleted.
+    /// The number of older backups that were deleted.
     deleted: i64,
 }
 
@@ -251,9 +251,9 @@ pub struct ListBackups {}
 #[serde(rename_all = "camelCase")]
 pub struct BackupList {
     backups: Vec<ListedBackup>,
-    /// When the next one begins by the schedule; `null`: the agent has none.
+    /// The time when the next scheduled backup begins; `null`: the agent has no schedule.
     next_at: Option<i64>,
-    /// Why the last one on the schedule is not there, as a sentence. Absent: it is there.
+    /// The reason why the last scheduled backup failed, as a sentence. Absent: it did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(default))]
     failure: Option<String>,
@@ -264,7 +264,7 @@ pub struct BackupList {
 pub struct ListedBackup {
     key: String,
     bytes: i64,
-    /// When the backup began.
+    /// The time when the backup began.
     at: i64,
 }
 

@@ -42,7 +42,7 @@ const MAX_SERVER_NAME_BYTES: usize = 32;
 pub struct DefineTool {
     /// 1 to 64 letters, digits, `_` or `-`; of a server 1 to 32.
     name: String,
-    /// What the tool does. A server describes its tools itself.
+    /// The description of the tool. A server describes its tools itself.
     description: Option<String>,
     /// JSON Schema of an object. Left out: any object.
     parameters: Option<JsonObject>,
@@ -59,14 +59,14 @@ pub struct DefineTool {
     /// tool's origin for this secret.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// How long a call may take, in milliseconds. Left out: 30 seconds of silence and 5
-    /// minutes in all.
+    /// The longest time that a call may take, in milliseconds. Left out: 30 seconds of silence and
+    /// 5 minutes in all.
     timeout_ms: Option<Limit<30_000, MAX_TIMEOUT_MS>>,
     /// The most bytes of an answer. Left out: 256 KiB.
     max_output_bytes: Option<Limit<262_144, MAX_TOOL_OUTPUT_BYTES>>,
 }
 
-/// What was registered.
+/// The tool that was registered.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -115,7 +115,7 @@ impl DefineTool {
             ));
         }
         let too_long = |field: &str, max: usize, actual: usize| {
-            Error::payload_too_large(&format!("`{field}`"), max, actual).with("field", field)
+            Error::payload_too_large(&format!("`{field}`"), max, actual).with_field(field)
         };
         let description = self
             .description

@@ -47,11 +47,11 @@ pub struct ConfigureCompaction {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Count>"))]
     compact_after: Option<Option<Count>>,
-    /// How many of the first messages are never summarised; 3, unless set.
+    /// The number of the first messages that are never summarised; 3, unless set.
     protect_head: Option<Count>,
-    /// How many tokens of the newest messages stay as they are; 20,000, unless set.
+    /// The tokens of the newest messages that stay as they are; 20,000, unless set.
     tail_token_budget: Option<Count>,
-    /// How many of the newest messages stay at any length; 2, unless set.
+    /// The number of the newest messages that stay at any length; 2, unless set.
     min_tail_messages: Option<Count>,
 }
 

@@ -79,7 +79,7 @@ impl RunWaiting for ListAgents {
 pub struct SearchAgents {
     /// The beginning of the agents' names, for instance `user:42:`.
     prefix: String,
-    /// What to look for. Give this or `queries`.
+    /// The words to look for. Give this or `queries`.
     query: Option<String>,
     /// Several questions: each is looked for by itself, and the results make one ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]

@@ -19,14 +19,13 @@ use lifecycle::receipt::{ErasedNames, Issuer, Receipt};
 /// The most further homes that one request names.
 const MAX_HOMES: usize = 8;
 
-/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one
-/// request. Where the prefix ends with a colon, the agent of the name before the colon goes,
-/// too, after the last of them: it is the home of what these agents share. `homes` names
-/// others.
+/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one request. If
+/// the prefix ends with a colon, the agent of the name before the colon goes, too, after the last
+/// of them: it is the home of the texts that these agents share. `homes` names others.
 ///
-/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again with
-/// the answer's `receipt`: the next receipt counts what this one counts. What lives in a bucket
-/// or behind a service stays there.
+/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again with the
+/// answer's `receipt`: the next receipt counts what this one counts. Texts in a bucket or behind a
+/// service stay there.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -43,7 +42,7 @@ pub struct EraseAgents {
     receipt: Option<Receipt>,
 }
 
-/// What became of the agents.
+/// The result of `eraseAgents`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -72,7 +71,7 @@ impl Operation for EraseAgents {
 /// The work of one request.
 struct AgentErasure<'a> {
     agent: &'a Agent<'a>,
-    /// What was destroyed, in these requests and in those before.
+    /// The counts of what was destroyed, in these requests and in those before.
     receipt: Receipt,
     agents: Vec<Value>,
     failed: Vec<String>,
@@ -161,7 +160,7 @@ impl AgentErasure<'_> {
                 Ok(destroyed) => {
                     let told = json::encode(&destroyed)?;
                     let told = json::decode_tree(&told);
-                    let told = told.map_err(|_| Error::storage("a receipt is no JSON"))?;
+                    let told = told.map_err(|_| Error::storage("a receipt is not JSON"))?;
                     let name = self.agent.name.to_owned();
                     let is_home = self
                         .receipt

@@ -47,11 +47,11 @@ pub struct Learn {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Learnt {
-    /// How many looks found something said.
+    /// The number of looks that found something said.
     looks: i64,
-    /// How many events they were about.
+    /// The number of events that they were about.
     events: i64,
-    /// What came of them.
+    /// The proposals that they made.
     proposals: Vec<Proposal>,
     complete: bool,
 }
@@ -82,9 +82,9 @@ impl RunWaiting for Learn {
 /// Puts a block of facts in order: merges entries that say the same, retires those that a
 /// newer one contradicts, and writes a profile anew.
 ///
-/// A call takes one step, which shows a model up to 100 entries, the newest first; `complete`
-/// says whether the block is done. What comes of a step is a proposal, which
-/// `revertProposal` takes back. The merged entries stay as earlier facts.
+/// A call takes one step, which shows a model up to 100 entries, the newest first; `complete` says
+/// whether the block is done. The result of a step is a proposal, which `revertProposal` takes
+/// back. The merged entries stay as earlier facts.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -100,7 +100,7 @@ pub struct Consolidate {
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Consolidated {
-    /// What came of the step. `null`: nothing is to be changed.
+    /// The proposal that the step made. `null`: nothing is to be changed.
     proposal: Option<Proposal>,
     complete: bool,
 }
@@ -152,7 +152,7 @@ pub struct GetProposals {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct ProposalPage {
     proposals: Vec<Proposal>,
-    /// Where the page ended. `null` on the last page.
+    /// The place where the page ended. `null` on the last page.
     cursor: Option<String>,
 }
 

@@ -63,10 +63,10 @@ impl RunWaiting for DefineBlock {
 
 /// Removes a block.
 ///
-/// The block's text is kept for a block of the same label, unless `purge` is true. With
-/// `purge`, its text is in no table afterwards, with entries, documents and versions, and
-/// the answer is a receipt. What a home elsewhere holds stays, since others may share it.
-/// To remove a block that has a `source`, a caller needs the Worker's secret.
+/// The block's text is kept for a block of the same label, unless `purge` is true. With `purge`,
+/// its text is in no table afterwards, with entries, documents and versions, and the answer is a
+/// receipt. Texts in a home elsewhere stay, since others may share them. To remove a block that has
+/// a `source`, a caller needs the Worker's secret.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -215,7 +215,7 @@ pub struct SetBlock {
     /// The version that the caller expects; at another the call fails with
     /// `version_conflict`.
     expected_version: Option<Count>,
-    /// Why the text changes; kept with the version.
+    /// The reason why the text changes; kept with the version.
     reason: Option<String>,
     /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
     /// further call.
@@ -445,7 +445,7 @@ pub struct ClearBlocks {
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Cleared {
-    /// How many blocks held another text.
+    /// The number of blocks that held another text.
     cleared: i64,
 }
 

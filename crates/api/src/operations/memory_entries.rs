@@ -54,15 +54,15 @@ pub struct SetEntry {
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_SUPERSEDED)))]
     supersedes: Vec<String>,
-    /// What you write on the entry to find it again: an object of at most 4 KiB. Left out: it
+    /// Data that you write on the entry to find it again: an object of at most 4 KiB. Left out: it
     /// stays as it is; `null`: it goes.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Metadata>"))]
     metadata: Option<Option<Metadata>>,
     /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
     tags: Option<Tags>,
-    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
-    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
+    /// say `operator`, and says `agent` only with `allow.agentMessages`.
     source: Option<Origin>,
     /// The ids of the events that the text comes from.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
@@ -112,8 +112,8 @@ impl RunWaiting for SetEntry {
     }
 }
 
-/// Deletes an entry of a searchable block. What the entry replaced holds again, unless
-/// another entry replaced it, too.
+/// Deletes an entry of a searchable block. An entry that it replaced holds again, unless another
+/// entry replaced that one, too.
 ///
 /// Its texts stay readable as earlier versions: `versionsKept` says how many, and
 /// `versionsUntil` until when. With `purge` they go, too, and the answer is a receipt.
@@ -258,7 +258,7 @@ pub struct SearchContext {
     )]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_SEARCHED_BLOCKS)))]
     labels: Option<Vec<Label>>,
-    /// What to look for. Give this or `queries`.
+    /// The words to look for. Give this or `queries`.
     query: Option<String>,
     /// Several questions: each is looked for by itself, and the results make one ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
@@ -306,10 +306,10 @@ impl SearchContext {
 pub struct FoundEntries {
     /// Best first.
     results: Vec<FoundEntry>,
-    /// What matches and holds no longer: its time is over, or another entry replaced it.
+    /// Facts that match and hold no longer: their time is over, or another entry replaced them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<PastEntry>,
-    /// How vector search contributed, where there is an embedding model.
+    /// The contribution of vectors to the search, if there is an embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorReport>,
 }

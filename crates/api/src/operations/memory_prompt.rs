@@ -124,7 +124,7 @@ pub struct RefreshPrompts {}
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshedPrompts {
-    /// How many prompts were frozen.
+    /// The number of prompts that were frozen.
     refreshed: i64,
     has_more: bool,
 }

@@ -39,15 +39,15 @@ pub struct PutSkill {
     key: String,
     content: String,
     description: Option<String>,
-    /// What you write on the document to find it again: an object of at most 4 KiB. Left out: it
-    /// stays as it is; `null`: it goes.
+    /// Data that you write on the document to find it again: an object of at most 4 KiB. Left out:
+    /// it stays as it is; `null`: it goes.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Metadata>"))]
     metadata: Option<Option<Metadata>>,
     /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
     tags: Option<Tags>,
-    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
-    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
+    /// say `operator`, and says `agent` only with `allow.agentMessages`.
     source: Option<Origin>,
     /// The ids of the events that the text comes from.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
@@ -238,7 +238,7 @@ pub struct LoadedDocument {
     /// quoted, as data.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<Origin>,
-    /// When such a text was written.
+    /// The time when such a text was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<i64>,
 }

@@ -113,7 +113,7 @@ impl RunWaiting for CallTool {
             .as_ref()
             .map_or("", |arguments| arguments.get());
         let outcome = run(&toolbox, &self.name, arguments).await?;
-        // What `forget` has left. If the answer fails, a later one takes it along.
+        // Pages that `forget` has left. If the answer fails, a later one takes it along.
         let reply = Reply::json(&outcome)?;
         Ok(reply.purged(agent.turns.pages.take_left()))
     }

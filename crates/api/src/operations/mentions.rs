@@ -17,9 +17,9 @@ use lifecycle::receipt::Receipt;
 /// Finds all places where a text stands, or all that comes from events: events, summaries,
 /// blocks, entries, documents, their versions, copies and frozen prompts.
 ///
-/// A request looks at a bounded part of the agent. Ask again with the answer's `cursor`
-/// until it is `null`; a page may be empty. What a home outside this agent holds is not
-/// looked at, nor what a running turn has not written yet.
+/// A request looks at a bounded part of the agent. Ask again with the answer's `cursor` until it is
+/// `null`; a page may be empty. The request does not look at texts in a home outside this agent,
+/// nor at texts that a running turn has not written yet.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -101,7 +101,7 @@ pub struct Erase {
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct WasErased {
-    /// How many of the places were there. An event that has several places counts once.
+    /// The number of the places that were there. An event that has several places counts once.
     found: usize,
     #[serde(flatten)]
     receipt: Receipt,

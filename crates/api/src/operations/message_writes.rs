@@ -106,8 +106,8 @@ fn appended_reply(inserted: bool, message: &Message) -> Reply {
     Reply::text([head, &message.json, "}"].concat())
 }
 
-/// Who speaks in a request, and the metadata keys that this speaker may not set. A caller who
-/// may not write the agent's messages may not set the fields of a server either.
+/// The speaker in a request, and the metadata keys that this speaker may not set. A caller who may
+/// not write the agent's messages may not set the fields of a server either.
 pub(super) struct Speaker {
     source: MessageSource,
     reserved: Vec<Id>,

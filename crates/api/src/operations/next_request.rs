@@ -1,6 +1,6 @@
-//! The request that the session's next turn would send to its model, to the letter. Nothing
-//! is sent, and looking writes nothing: no prompt is frozen, and no server is asked for its
-//! tools. What a client adds to its turn is missing: its message, instructions and tools.
+//! The request that the session's next turn would send to its model, to the letter. Nothing is
+//! sent, and looking writes nothing: no prompt is frozen, and no server is asked for its tools. The
+//! client's own parts of a turn are missing: its message, instructions and tools.
 
 use super::chat_tools::ListTools;
 use super::memory_tools::toolbox;

@@ -40,7 +40,7 @@ pub fn issue(
     issuer.issue(operation, erased, home)
 }
 
-/// What became of an entry or a document.
+/// The result of deleting an entry or a document.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct ItemGone {
@@ -66,7 +66,7 @@ impl ItemGone {
         }
     }
 
-    /// What a deletion without `purge` leaves, and until when.
+    /// The texts that a deletion without `purge` leaves, and until when.
     pub fn deleted(mut item: ItemDeleted, until: Option<i64>) -> Result<Reply> {
         if item.versions_kept.is_some() {
             item.versions_until = item.versions_until.or(until);

@@ -41,7 +41,7 @@ pub struct ApplyRetention {
 #[serde(rename_all = "camelCase")]
 pub struct RetentionApplied {
     dry_run: bool,
-    /// What this step deleted, or what would be deleted.
+    /// The counts of items that this step deleted, or would delete.
     gone: RetentionCounts,
     /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
     /// the least.
@@ -52,7 +52,7 @@ pub struct RetentionApplied {
     cursor: Option<String>,
     /// The last run that came to its end.
     last_run: Option<LastRetentionRun>,
-    /// When the next run begins by itself; `null`: no rule is set.
+    /// The time when the next run begins by itself; `null`: no rule is set.
     next_run_at: Option<i64>,
 }
 

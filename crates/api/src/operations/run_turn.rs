@@ -58,8 +58,8 @@ pub struct RunTurn {
     )]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_CLIENT_TOOLS)))]
     tools: Option<Vec<JsonObject>>,
-    /// What to do if a turn of the session runs. Default: what the agent's configuration
-    /// says. `replace` needs a token that may run `cancelTurn`.
+    /// The treatment of the message if a turn of the session runs. Default: what the agent's
+    /// configuration says. `replace` needs a token that may run `cancelTurn`.
     when_busy: Option<WhenBusy>,
     /// The `deliveryId` of the call of `onTurnEnd` or `onMemoryChange` that this request
     /// answers. Nobody is told of this turn's end or of what it writes to memory. An id that
@@ -76,7 +76,7 @@ pub struct RanTurn {
     message: Option<Box<RawValue>>,
     usage: TurnUsage,
     finish_reason: TurnFinish,
-    /// How often the model was asked.
+    /// The number of requests to the model.
     steps: usize,
 }
 

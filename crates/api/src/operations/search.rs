@@ -29,7 +29,7 @@ use search::request::SearchRequest as Wanted;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {
-    /// What to look for. Give this or `queries`.
+    /// The words to look for. Give this or `queries`.
     query: Option<String>,
     /// Several questions: each is looked for by itself, and the results make one ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
@@ -60,7 +60,7 @@ pub struct Results {
     /// can't be found yet. Building continues by itself; search again later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pending: bool,
-    /// How vector search contributed, where the agent has it switched on.
+    /// The contribution of vectors to the search, if the agent has them switched on.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorReport>,
 }

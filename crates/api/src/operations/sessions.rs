@@ -38,8 +38,8 @@ pub struct CreateSession {
     #[serde(default)]
     tags: Tags,
     parent_session_id: Option<Id>,
-    /// How long the session's texts are kept. A field that is left out is as the agent's
-    /// configuration says; `null` in a field lifts the agent's rule here.
+    /// The rules for how long the session's texts are kept. A field that is left out is as the
+    /// agent's configuration says; `null` in a field lifts the agent's rule here.
     retention: Option<Retention>,
     /// Whether retention deletes nothing of this session.
     pinned: Option<bool>,
@@ -185,8 +185,8 @@ pub struct UpdateSession {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Tags>"))]
     tags: Option<Option<Tags>>,
-    /// How long the session's texts are kept. A field that is left out is as the agent's
-    /// configuration says; `null` in a field lifts the agent's rule here.
+    /// The rules for how long the session's texts are kept. A field that is left out is as the
+    /// agent's configuration says; `null` in a field lifts the agent's rule here.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Retention>"))]
     retention: Option<Option<Retention>>,
@@ -242,7 +242,7 @@ pub struct DeleteSession {
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
 pub struct WasDeleted {
-    /// `false`: there was no such session.
+    /// `false`: the session did not exist.
     deleted: bool,
     /// With `purge`: what was erased.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -290,9 +290,9 @@ pub struct AddUsage {
     output_tokens: Option<Count>,
     /// The input tokens that the provider read from its cache.
     cached_input_tokens: Option<Count>,
-    /// What `inputTokens` were estimated at: the `tokensEstimate` of the context that was
-    /// sent, or the sum of those that were sent. The session's later estimates come closer to
-    /// what the provider counts. Left out: nothing is learnt.
+    /// The estimate of `inputTokens`: the `tokensEstimate` of the context that was sent, or the sum
+    /// of those that were sent. The session's later estimates come closer to what the provider
+    /// counts. Left out: nothing is learnt.
     context_tokens: Option<Count>,
     /// The model that was asked, for `getUsage`.
     model: Option<Id>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Caller, Effect, Needs};
-use base::allocator::usage;
+use base::allocator::allocated;
 use base::budget::{ByteBudget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
 use base::columns::{find_value, load, load_values};
 use base::database::Database;
@@ -58,7 +58,7 @@ pub struct Stats {
     /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
     /// `onMemoryChange`).
     callbacks: CallbackStats,
-    /// What waits to be learnt, and what fails. `getProposals` shows what was learnt.
+    /// The learning that is due, and its failures. `getProposals` shows what was learnt.
     learning: LearningStats,
     limits: LimitStats,
 }
@@ -71,9 +71,10 @@ struct LearningStats {
     waiting: i64,
     /// The looks that failed last and are tried again, newest first: 20 at most.
     failures: Vec<FailedLook>,
-    /// When the next step of consolidation is due by itself. `null`: none is.
+    /// The time when the next step of consolidation is due by itself. `null`: no step is due.
     consolidation_due_at: Option<i64>,
-    /// Why the last step of consolidation that was due by itself failed. `null`: it did not.
+    /// The reason why the last step of consolidation that was due by itself failed. `null`: it did
+    /// not fail.
     consolidation_error: Option<LearnError>,
 }
 
@@ -87,7 +88,7 @@ struct FailedLook {
     error: LearnError,
 }
 
-/// Why learning failed.
+/// The reason why learning failed.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -95,7 +96,7 @@ struct LearnError {
     code: String,
     message: String,
     at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     attempts: u32,
 }
 
@@ -191,7 +192,7 @@ struct LimitStats {
     body_bytes: usize,
     /// The longest body of chats and of operations that write events.
     events_body_bytes: usize,
-    /// How many turns of one agent may run at once.
+    /// The most turns of one agent that may run at once.
     running_turns: usize,
 }
 
@@ -231,16 +232,16 @@ impl Operation for GetStats {
 
 impl RunAtOnce for GetStats {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let usage = usage();
+        let allocated = allocated();
         let turns = held(&TURNS);
         Reply::json(&Stats {
             database_bytes: agent.db.size_bytes()?,
             tables: count_tables(agent.db)?,
             events_at_most: count_events_at_most(agent.db)?,
             memory: MemoryStats {
-                wasm_bytes: usage.memory_bytes,
-                in_use_bytes: usage.in_use_bytes,
-                in_use_peak_bytes: usage.in_use_peak_bytes,
+                wasm_bytes: agent.host.memory_bytes(),
+                in_use_bytes: allocated.in_use_bytes,
+                in_use_peak_bytes: allocated.in_use_peak_bytes,
             },
             turns: Turns {
                 running: agent.turns.running(),

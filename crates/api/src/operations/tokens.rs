@@ -37,10 +37,10 @@ pub struct MintToken {
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
-    /// What the turns of the token's holder may spend. The agent's own `limits` hold as
-    /// well, so a token's can only be tighter.
+    /// The limits for the turns of the token's holder. The agent's own `limits` hold as well, so a
+    /// token's can only be tighter.
     limits: Option<Limits>,
-    /// Who holds the token, in your own words, such as `user-42`: the tokens of one holder
+    /// The holder of the token, in your own words, such as `user-42`: the tokens of one holder
     /// share what `limits` count. Left out: the token counts by itself.
     holder: Option<Id>,
     /// The token's lifetime in seconds.
@@ -123,8 +123,7 @@ impl RunAtOnce for MintToken {
         if token.len() > MAX_TOKEN_BYTES {
             let actual = token.len();
             return Err(
-                Error::payload_too_large("The token", MAX_TOKEN_BYTES, actual)
-                    .with("field", "allow"),
+                Error::payload_too_large("The token", MAX_TOKEN_BYTES, actual).with_field("allow"),
             );
         }
         Reply::json(&Minted {

@@ -1,4 +1,4 @@
-//! What became of turns: when they ran, what they were made of, and why they failed.
+//! The records of turns: when they ran, what they were made of, and why they failed.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +18,10 @@ use log::sessions::session_exists;
 /// times, the parts of the context, what was spent, and why it failed. No word of a message,
 /// an argument or an output is in it. A running turn is not listed.
 ///
-/// A page looks at 1,000 events at most, so it may be short, or empty, and still have a
-/// `cursor`. A session keeps the records of its 16 newest failed turns, also where nothing was
-/// said, and of the 16 newest others that ended without a word. Where an agent keeps more than
-/// 16,384 such records, its list takes 1,024 sessions at a time, those that began last first.
+/// A page looks at 1,000 events at most, so it may be short, or empty, and still have a `cursor`. A
+/// session keeps the records of its 16 newest failed turns, also where nothing was said, and of the
+/// 16 newest others that ended without a word. If an agent keeps more than 16,384 such records, its
+/// list takes 1,024 sessions at a time, those that began last first.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

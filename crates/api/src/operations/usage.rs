@@ -16,7 +16,7 @@ use store::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
 /// models.
 const MAX_READ: usize = 5_000;
 
-/// How usage is grouped.
+/// The grouping of usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -68,19 +68,19 @@ struct UsageEntry {
     /// The first event of the turn's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     event_id: Option<String>,
-    /// When the turn ended.
+    /// The time when the turn ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<i64>,
-    /// When the day began.
+    /// The time when the day began.
     #[serde(skip_serializing_if = "Option::is_none")]
     day: Option<i64>,
     /// The model, by turn and by model; `null`: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Option<String>>,
-    /// How many turns ended, by day and by model.
+    /// The number of turns that ended, by day and by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<i64>,
-    /// How many of these turns failed, by day and by model.
+    /// The number of these turns that failed, by day and by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_turns: Option<i64>,
     /// Whether the turn failed, by turn. A turn that failed before it said anything has no

@@ -74,11 +74,11 @@ pub struct BuildWorkingContext {
     /// In how many of the newest messages files are sent. Older files are named. Left
     /// out: the agent's `keepMedia`.
     keep_media: Option<KeepMedia>,
-    /// Gives in `modelInput` what the session's next turn would send, and in `tools` all of
-    /// its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
-    /// and `format` count then; `format` left out is that of the agent's own model, with
-    /// the model's name. What the client adds to its turn is missing, and nothing is
-    /// frozen. Needs what `listTools` needs.
+    /// Gives in `modelInput` the request that the session's next turn would send, and in `tools`
+    /// all of its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
+    /// and `format` count then; `format` left out is that of the agent's own model, with the
+    /// model's name. The parts that the client adds to its turn are missing, and nothing is frozen.
+    /// Needs the rights of `listTools`.
     #[serde(default)]
     as_turn: bool,
 }

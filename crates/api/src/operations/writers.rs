@@ -1,4 +1,4 @@
-//! Who writes to memory by an operation.
+//! The writer to memory, if an operation writes.
 
 use crate::operation::Agent;
 use base::ids::Id;

@@ -18,7 +18,7 @@ use base::json::Count;
 use chat::tools::rows::load_removed;
 use context::compaction::configure::load_agents;
 use context::compaction::settings::OwnSettings;
-use lifecycle::transfer::export::{EventsPlace, Export};
+use lifecycle::transfer::export::{EventsPlace, Export, ExportEnd};
 use lifecycle::transfer::lines::{SettingsPart, count, render};
 use lifecycle::transfer::memory::export::MemoryExport;
 use lifecycle::transfer::{PAGE_BYTES, PagedFile};
@@ -84,7 +84,11 @@ impl AgentCursor {
             ..
         } = self;
         let place = match self.events {
-            Some(EventsPlace { seq, events }) => format!("{seq}.{events}"),
+            Some(EventsPlace { seq, events, end }) => {
+                let end =
+                    end.map_or_else(String::new, |end| format!("-{}-{}", end.seq, end.cursor));
+                format!("{seq}.{events}{end}")
+            }
             None => ".".to_owned(),
         };
         let id = self.session_id.as_str();
@@ -108,10 +112,21 @@ impl AgentCursor {
         let (sessions, created_at) = (number(next()?)?, time(next()?)?);
         let events = match (next()?, next()?) {
             ("", "") => None,
-            (seq, events) => Some(EventsPlace {
-                seq: time(seq)?,
-                events: time(events)?,
-            }),
+            (seq, events) => {
+                let (events, end) = match events.split_once('-') {
+                    None => (events, None),
+                    Some((events, end)) => {
+                        let (seq, cursor) = end.split_once('-')?;
+                        let (seq, cursor) = (time(seq)?, time(cursor)?);
+                        (events, Some(ExportEnd { seq, cursor }))
+                    }
+                };
+                Some(EventsPlace {
+                    seq: time(seq)?,
+                    events: time(events)?,
+                    end,
+                })
+            }
         };
         Some(Self {
             sessions,
@@ -307,7 +322,7 @@ impl AgentExport {
 }
 
 impl PagedFile for AgentExport {
-    /// The next lines. What stands before the sessions never shares a page with them.
+    /// The next lines. The lines before the sessions never share a page with them.
     fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
         if matches!(self.section, AgentSection::Over) {
             return Ok(None);
@@ -367,13 +382,16 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_as_it_was_written() {
-        for events in [
-            None,
-            Some(EventsPlace {
-                seq: 1200,
-                events: 1100,
-            }),
-        ] {
+        let place = |end| EventsPlace {
+            seq: 1200,
+            events: 1100,
+            end,
+        };
+        let end = ExportEnd {
+            seq: 1300,
+            cursor: 1_363_148_803,
+        };
+        for events in [None, Some(place(None)), Some(place(Some(end)))] {
             let cursor = AgentCursor {
                 sessions: 3,
                 session_id: Id::parse("a.b .c".to_owned()).unwrap(),
@@ -390,9 +408,11 @@ mod tests {
             "-1.2.3.4.s",
             "1.x.3.4.s",
             "1.2..4.s",
+            "1.2.3.4-5.s",
+            "1.2.3.4-5-6-7.s",
         ] {
             assert_eq!(
-                AgentCursor::parse(bad).unwrap_err().details["field"],
+                AgentCursor::parse(bad).unwrap_err().details()["field"],
                 "after"
             );
         }

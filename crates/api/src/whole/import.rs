@@ -56,15 +56,15 @@ const MAX_USAGE_LINES: usize = 20_000;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedAgent {
-    /// How many sessions the file holds.
+    /// The number of sessions in the file.
     pub sessions: i64,
-    /// How many sessions this import wrote.
+    /// The number of sessions that this import wrote.
     pub imported: i64,
-    /// How many sessions were there already.
+    /// The number of sessions that were there already.
     pub skipped: i64,
     /// The number of the sessions' events.
     pub events: i64,
-    /// What the file contains and this import left out.
+    /// The parts of the file that this import left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     pub left_out: Vec<LeftOut>,
@@ -75,7 +75,7 @@ pub struct ImportedAgent {
     pub tools_without_headers: Vec<String>,
 }
 
-/// What becomes of the next line.
+/// The treatment of the next line.
 enum AgentImportState {
     Empty,
     /// The agent's own lines are written.
@@ -101,8 +101,8 @@ pub struct AgentImport<'a> {
     tools: usize,
     servers: usize,
     proposals: usize,
-    /// What this import has written under [`RESTORING`], until all of the agent's own lines
-    /// are there.
+    /// The mark that this import has written under [`RESTORING`], until all of the agent's own
+    /// lines are there.
     mark: Option<String>,
     /// Whether the agent's sessions are known to be those of the file.
     sessions_are_known: bool,
@@ -512,8 +512,8 @@ impl FileImport for AgentImport<'_> {
         self.lines.kept_bytes()
     }
 
-    /// Deletes the rows of the session that has begun, and the agent's own rows if not all of
-    /// their lines came. What is whole stays.
+    /// Deletes the rows of the session that has begun, and the agent's own rows if not all of their
+    /// lines came. Whole sessions stay.
     fn give_up(&mut self, db: &dyn Database) -> Result<()> {
         if let Some(mark) = self.mark.take() {
             mark::take_back(db, &mark)?;

@@ -74,7 +74,7 @@ impl AgentLine {
     }
 }
 
-/// What the agent was told of itself, without the deployed defaults.
+/// The agent's own settings, without the deployed defaults.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SettingsIn {
@@ -206,7 +206,7 @@ pub struct GoneLine {
 pub struct DoneLine {
     #[serde(rename = "type")]
     pub kind: AgentLineKind,
-    /// How many sessions the file holds.
+    /// The number of sessions in the file.
     pub sessions: Count,
 }
 

@@ -1,5 +1,5 @@
 //! Imports into an agent that is not empty: compares the agent's own lines with those that
-//! an export would write now. The same lines are no conflict; others are.
+//! an export would write now. Equal lines don't conflict; others do.
 
 use super::export::AgentExport;
 use super::lines::ToolLine;

@@ -3,7 +3,7 @@
 
 use super::pieces::{JsonPiece, pieces};
 use super::string::{Letters, letters};
-use crate::error::{Error, Result};
+use crate::error::{BODY, Error, Result};
 
 /// The most characters of a caller's own field name that an error repeats.
 pub const MAX_QUOTED_CHARS: usize = 64;
@@ -16,8 +16,8 @@ pub const MAX_DEPTH: usize = 100;
 /// ways. The error names the top-level field that has the fault.
 pub fn check_text(text: &str) -> Result<()> {
     let mut depth = 0_usize;
-    let mut field = "body";
-    let mut last = "body";
+    let mut field = BODY;
+    let mut last = BODY;
     for piece in pieces(text) {
         match piece {
             JsonPiece::Open => {
@@ -44,7 +44,7 @@ pub fn check_text(text: &str) -> Result<()> {
             // A string before a colon is a name.
             JsonPiece::Colon if depth == 1 => {
                 let is_short = last.len() <= MAX_QUOTED_CHARS && last.is_ascii();
-                field = if is_short { last } else { "body" };
+                field = if is_short { last } else { BODY };
             }
             JsonPiece::Colon | JsonPiece::Comma | JsonPiece::Scalar(_) => {}
         }

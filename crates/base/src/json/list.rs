@@ -150,7 +150,7 @@ mod tests {
 
     fn parse(body: &str) -> Result<Sample, (String, String)> {
         crate::json::parse::<Sample>(body.as_bytes()).map_err(|error| {
-            let field = error.details["field"].as_str().unwrap().to_owned();
+            let field = error.details()["field"].as_str().unwrap().to_owned();
             (field, error.into_message())
         })
     }

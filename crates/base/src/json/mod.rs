@@ -29,7 +29,7 @@ pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullab
 pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 
-use crate::error::{Error, Result};
+use crate::error::{BODY, Error, Result};
 #[cfg(test)]
 use checks::MAX_DEPTH;
 pub use pieces::{JsonPiece, pieces};
@@ -50,14 +50,14 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 /// The text of a body that holds an object. An empty body holds an empty one.
 fn readable(body: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(body)
-        .map_err(|_| Error::invalid("body", "The body is not valid UTF-8."))?;
+        .map_err(|_| Error::invalid(BODY, "The body is not valid UTF-8."))?;
     if text.trim_ascii().is_empty() {
         return Ok("{}");
     }
     if !text.trim_ascii_start().starts_with('{') {
         // Broken JSON is told apart from JSON of the wrong kind.
         decode::<IgnoredAny>(text).map_err(|error| error.refusal(text))?;
-        return Err(Error::invalid("body", "The body must be a JSON object."));
+        return Err(Error::invalid(BODY, "The body must be a JSON object."));
     }
     check_text(text)?;
     Ok(text)
@@ -193,7 +193,7 @@ mod tests {
         let error = parse::<Sample>(body.as_bytes()).unwrap_err();
         assert_eq!(error.code.name(), "invalid_request");
         (
-            error.details["field"].as_str().unwrap().to_owned(),
+            error.details()["field"].as_str().unwrap().to_owned(),
             error.into_message(),
         )
     }
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(
             parse::<Sample>(b"{\"sessionId\":\"\xff\"}")
                 .unwrap_err()
-                .details["field"],
+                .details()["field"],
             "body"
         );
         for (body, field) in [

@@ -3,7 +3,7 @@
 use super::cursor::find_fault;
 use super::near::find_nearest;
 use super::problem::{Problem, ReadError, Refused, join};
-use crate::error::Error;
+use crate::error::{BODY, Error};
 
 impl ReadError {
     /// The error for the sender of the text: it names the field, and tells its
@@ -11,7 +11,7 @@ impl ReadError {
     pub fn refusal(self, text: &str) -> Error {
         let Refused { path, problem } = *self.0;
         let must = |sentence: String| {
-            let field = if path.is_empty() { "body" } else { &path };
+            let field = if path.is_empty() { BODY } else { &path };
             Error::invalid(field, format!("`{field}` {sentence}."))
         };
         match problem {
@@ -55,7 +55,7 @@ fn syntax(text: &str, read: usize) -> Error {
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = read - line_start.map_or(0, |at| at + 1);
     Error::invalid(
-        "body",
+        BODY,
         format!("The body is not valid JSON: line {line}, column {column}."),
     )
 }

@@ -62,4 +62,8 @@ impl Host for FixedHost {
             *byte = (x >> 32) as u8;
         }
     }
+
+    fn memory_bytes(&self) -> usize {
+        16 << 20
+    }
 }

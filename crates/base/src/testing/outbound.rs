@@ -269,7 +269,7 @@ impl Outbound for Script {
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         if let Endpoint::Directory { .. } = call.place {
-            // Whoever asks, and for whatever names, there is one agent.
+            // There is one agent, whoever asks and for whatever names.
             let page = serde_json::json!({
                 "agents": [{"name": "alice", "createdAt": 0}],
                 "more": false,

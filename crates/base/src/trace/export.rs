@@ -116,7 +116,7 @@ pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn H
         if host.now_ms() < queue.rests_until_ms.get() {
             continue;
         }
-        // The request is no part of the trace that it tells of.
+        // The request is not part of the trace that it reports.
         let sent = run_in(None, send(outbound, &address, &batch, queue.dropped())).await;
         match sent {
             Ok(()) => queue.failures.set(0),

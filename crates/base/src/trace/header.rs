@@ -23,7 +23,7 @@ pub struct CallerSpan {
     pub state: Option<Rc<str>>,
 }
 
-/// Reads the headers. What is not in the strict form is as if it were not there.
+/// Reads the headers. A header that is not in the strict form counts as absent.
 pub fn parse_parent(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<CallerSpan> {
     let text = traceparent.filter(|text| text.len() == TRACEPARENT_BYTES)?;
     let mut parts = text.split('-');

@@ -2,9 +2,9 @@
 //! Trace Context. The trace follows the task, as its owner does (`base/owner.rs`): a turn
 //! calls models, tools and homes from many places, and each call carries the trace.
 //!
-//! Whoever sends a request says which trace it is in. So a trace is data: strict digits, and
-//! nothing that anything else depends on. Without a trace in the request, and without a
-//! receiver of spans, there is no trace.
+//! The sender of a request says which trace it is in. So a trace is data: strict digits, and
+//! nothing that anything else depends on. Without a trace in the request, and without a receiver of
+//! spans, there is no trace.
 
 pub mod calls;
 pub mod export;
@@ -37,7 +37,7 @@ pub struct Trace {
     /// The span above this one, here or at the caller.
     pub parent: Option<SpanId>,
     pub is_sampled: bool,
-    /// What other tracers want to be passed on.
+    /// The data that other tracers want to be passed on.
     pub state: Option<Rc<str>>,
 }
 
@@ -127,7 +127,7 @@ impl StoredTrace {
         }
     }
 
-    /// `None`: what was stored is no trace.
+    /// `None`: the stored text is not a trace.
     pub fn find_trace(&self) -> Option<Trace> {
         let stored = parse_parent(Some(&self.traceparent), self.tracestate.as_deref())?;
         Some(Trace {

@@ -18,7 +18,7 @@ const MAX_TEXT_BYTES: usize = 1 << 10;
 /// The most attributes of one span.
 const MAX_ATTRIBUTES: usize = 32;
 
-/// What a span is to its caller, by OpenTelemetry's numbers.
+/// The kind of a span, by OpenTelemetry's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     Internal = 1,
@@ -74,7 +74,7 @@ impl Span {
         self
     }
 
-    /// What was said or kept, of at most so many bytes. Only a setting lets it out.
+    /// A text that was said or kept, cut to so many bytes. Only a setting lets it out.
     pub fn content(mut self, name: &'static str, text: &str, most: usize) -> Self {
         let end = text.floor_char_boundary(most);
         let text = text.get(..end).unwrap_or_default().to_owned();

@@ -46,11 +46,13 @@ impl ToolAddress {
         }
     }
 
-    /// Checks that something may be at this address, and may have its secrets.
+    /// Checks that something may be at this address, and may have its secrets. `field`: the
+    /// request's name for a URL.
     pub fn check_reach(
         &self,
         outbound: &dyn Outbound,
         headers: &ToolHeaders,
+        field: &str,
     ) -> Result<ResolvedHeaders> {
         match self {
             ToolAddress::Service { binding, .. } => {
@@ -60,7 +62,7 @@ impl ToolAddress {
                 headers.resolve(outbound, None)
             }
             ToolAddress::Url(url) => {
-                check_url(outbound, url)?;
+                check_url(outbound, url, field)?;
                 headers.resolve(outbound, Some(url))
             }
         }
@@ -91,13 +93,16 @@ impl ToolLimits {
     }
 }
 
-/// Whether the operator of this Worker allows tools at this URL.
-pub fn check_url(outbound: &dyn Outbound, url: &str) -> Result<()> {
-    let refused = |message: String| Error::new(Code::Forbidden, message).with("field", "url");
+/// Whether the operator of this Worker allows tools at this URL. `field`: its name in the
+/// request.
+pub fn check_url(outbound: &dyn Outbound, url: &str, field: &str) -> Result<()> {
+    let refused = |message: String| Error::new(Code::Forbidden, message).with_field(field);
     let Some(origin) = origin_of(url) else {
         return Err(Error::invalid(
-            "url",
-            "`url` must be an `https:` address without user or fragment; `http:` only of this machine.",
+            field,
+            format!(
+                "`{field}` must be an `https:` address without user or fragment; `http:` only of this machine."
+            ),
         ));
     };
     let allowed = outbound

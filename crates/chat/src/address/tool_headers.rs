@@ -309,7 +309,7 @@ fn refused(message: impl Into<String>) -> Error {
 }
 
 fn forbidden(message: String) -> Error {
-    Error::new(Code::Forbidden, message).with("field", FIELD)
+    Error::new(Code::Forbidden, message).with_field(FIELD)
 }
 
 fn own(name: &str) -> Error {
@@ -425,7 +425,7 @@ mod tests {
             let outcome = headers(name, value);
             assert_eq!(outcome.is_ok(), is_taken, "{name}: {value}");
             if let Err(error) = outcome {
-                assert_eq!(error.details["field"], "headers", "{name}");
+                assert_eq!(error.details()["field"], "headers", "{name}");
             }
         }
     }

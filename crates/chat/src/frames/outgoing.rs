@@ -204,7 +204,7 @@ pub fn render_rpc_error(id: &str, error: &Error) -> String {
         "success": false,
         "error": error.message,
         "code": error.code.name(),
-        "details": error.details,
+        "details": error.details(),
     }))
 }
 

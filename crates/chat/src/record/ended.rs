@@ -21,7 +21,7 @@ pub struct EndedRecord {
     pub turn: TurnRecord,
 }
 
-/// What a turn told beside its record, and the record: the value of `ends_turn`, and of a
+/// The facts that a turn tells beside its record, and the record: the value of `ends_turn`, and of a
 /// kept turn's row.
 #[derive(Serialize)]
 pub struct ToldWithRecord<'a, T> {

@@ -30,7 +30,7 @@ pub fn load_failed_of_one(
     })
 }
 
-/// Where a page of the failures of all sessions begins.
+/// The place where a page of the failures of all sessions begins.
 #[derive(Debug, Default, PartialEq)]
 struct FailuresCursor {
     /// The page looks at sessions with lower numbers. `None`: at all sessions, because few
@@ -71,8 +71,8 @@ impl FailuresCursor {
     }
 }
 
-/// The failed turns of all sessions, newest first. Where many turns are kept, a page looks
-/// at some sessions, those that began last first, and may be empty.
+/// The failed turns of all sessions, newest first. If many turns are kept, a page looks at some
+/// sessions, those that began last first, and may be empty.
 pub fn load_failed_of_all(
     db: &dyn Database,
     cursor: Option<&str>,

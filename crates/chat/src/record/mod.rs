@@ -1,8 +1,8 @@
-//! What a turn did, and when: its requests to models, its tools' calls, the parts of its
-//! context, its failure. A turn collects its record while it runs, with its state, so that
-//! the record survives a death. The event that ends the turn keeps the record in
-//! `ends_turn`, which the turn writes anyway: no import brings such a column, and no fork
-//! copies it. A turn that failed, or that no event ended, has a row (`store/kept_turns.rs`).
+//! The record of a turn, with times: its requests to models, its tools' calls, the parts of its
+//! context, its failure. A turn collects its record while it runs, with its state, so that the
+//! record survives a death. The event that ends the turn keeps the record in `ends_turn`, which the
+//! turn writes anyway: no import brings such a column, and no fork copies it. A turn that failed,
+//! or that no event ended, has a row (`store/kept_turns.rs`).
 //!
 //! The rule this folder protects: a record holds names, numbers and sentences of this
 //! Worker's own. No word of a message, an argument or an output is in it.
@@ -32,7 +32,7 @@ const MAX_COMPACTIONS: usize = 16;
 /// The most bytes of a failure's sentence.
 const MAX_SENTENCE_BYTES: usize = 1 << 10;
 
-/// Why a turn ended.
+/// The reason why a turn ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -91,7 +91,7 @@ pub struct TurnRecord {
     pub compactions: Vec<CompactionRecord>,
 }
 
-/// Who asked for a turn. Never a token itself.
+/// The caller who asked for a turn. Never a token itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -102,7 +102,7 @@ pub struct AskedBy {
     pub holder: Option<String>,
 }
 
-/// Why something failed: a code of this Worker's errors, and a sentence.
+/// The reason of a failure: a code of this Worker's errors, and a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -148,13 +148,14 @@ pub struct StepRecord {
     pub cost: f64,
     /// `null`: the answer broke off.
     pub finish_reason: Option<TurnFinish>,
-    /// Why the request failed. A request that was refused for its length is tried once more.
+    /// The reason why the request failed. A request that was refused for its length is tried once
+    /// more.
     pub failure: Option<RecordedFailure>,
-    /// What the request was made of. `null`: the step ended before it was.
+    /// The parts of the request. `null`: the step ended before the request was made.
     pub context: Option<ContextRecord>,
     /// The calls that the answer asked for, in order.
     pub tools: Vec<ToolRecord>,
-    /// How many calls have no entry.
+    /// The number of calls that have no entry.
     pub omitted_tools: usize,
 }
 
@@ -174,7 +175,7 @@ pub struct ContextRecord {
     pub sent_messages: i64,
     /// About how many older messages were neither sent nor part of a summary that was.
     pub left_out_messages: i64,
-    /// How many messages were sent shortened.
+    /// The number of messages that were sent shortened.
     pub shortened_messages: i64,
 }
 
@@ -207,7 +208,7 @@ pub struct ToolRecord {
     pub started_at: Option<i64>,
     /// `null`: the call was not made, or was cut off.
     pub duration_ms: Option<i64>,
-    /// Why the call failed: a sentence without its output. `null`: it did not.
+    /// The reason why the call failed: a sentence without its output. `null`: it did not fail.
     pub error: Option<String>,
 }
 
@@ -221,7 +222,7 @@ pub struct CompactionRecord {
     /// Estimated tokens of the conversation. `null`: nothing was compacted.
     pub tokens_before: Option<i64>,
     pub tokens_after: Option<i64>,
-    /// Why there is no summary, or none by a model.
+    /// The reason why there is no summary, or none by a model.
     pub failure: Option<RecordedFailure>,
 }
 

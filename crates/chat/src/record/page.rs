@@ -86,7 +86,7 @@ impl SessionTurns {
         let ended = match &found {
             NextTurn::Turn(end) => Some(end.seq),
             NextTurn::Nothing => None,
-            // What is above is known.
+            // The turns above are known.
             NextTurn::Pause => Some(self.walk.place() - 1),
         };
         // The event that ended a failed turn tells of it already.
@@ -228,7 +228,7 @@ pub(super) fn bad_cursor() -> Error {
     )
 }
 
-/// Where a page over all sessions ended.
+/// The place where a page over all sessions ended.
 #[derive(Debug, Default, PartialEq)]
 struct AllSessionsCursor {
     /// When the first page was asked for.

@@ -49,14 +49,14 @@ pub struct ShownTurn {
     /// The model that was asked last. `null`: none was.
     pub model: Option<String>,
     pub finish_reason: TurnFinish,
-    /// Why the turn failed. `null`: it did not, or an older build ended it.
+    /// The reason why the turn failed. `null`: it did not fail, or an older build ended it.
     pub failure: Option<RecordedFailure>,
-    /// How often the object died in the turn and took it up again.
+    /// The number of times that the object died in the turn and took it up again.
     pub recoveries: i64,
     pub usage: TurnUsage,
     /// The requests to models, in order.
     pub steps: Vec<StepRecord>,
-    /// How many of the oldest steps have no entry.
+    /// The number of the oldest steps that have no entry.
     pub omitted_steps: usize,
     /// Compactions that made room within the turn.
     pub compactions: Vec<CompactionRecord>,

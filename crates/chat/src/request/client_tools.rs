@@ -37,7 +37,7 @@ pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefin
     if bytes > MAX_TOOLS_BYTES {
         return Err(
             Error::payload_too_large(&format!("`{field}`"), MAX_TOOLS_BYTES, bytes)
-                .with("field", field),
+                .with_field(field),
         );
     }
     let given = match tools.get().as_bytes().first() {
@@ -194,7 +194,11 @@ mod tests {
             (r#"[{"name":"a","parameters":"{}"}]"#, "tools[0]"),
             (long.as_str(), "tools[0].name"),
         ] {
-            assert_eq!(parse(tools).unwrap_err().details["field"], field, "{tools}");
+            assert_eq!(
+                parse(tools).unwrap_err().details()["field"],
+                field,
+                "{tools}"
+            );
         }
     }
 
@@ -211,7 +215,7 @@ mod tests {
             MAX_CLIENT_TOOLS
         );
         assert_eq!(
-            parse(&many(MAX_CLIENT_TOOLS + 1)).unwrap_err().details["field"],
+            parse(&many(MAX_CLIENT_TOOLS + 1)).unwrap_err().details()["field"],
             "tools"
         );
         let wide = format!(

@@ -7,7 +7,7 @@ fn parse(body: &str) -> Result<ChatRequest> {
 fn field(body: &str) -> String {
     let error = parse(body).unwrap_err();
     assert_eq!(error.code.name(), "invalid_request", "{body}");
-    error.details["field"].as_str().unwrap().to_owned()
+    error.details()["field"].as_str().unwrap().to_owned()
 }
 
 fn ids(request: &ChatRequest) -> Vec<&str> {
@@ -57,7 +57,7 @@ fn instructions_are_one_or_several() {
     );
     let error = parse(&long).unwrap_err();
     assert_eq!(error.code.name(), "payload_too_large");
-    assert_eq!(error.details["field"], "systemInstructions");
+    assert_eq!(error.details()["field"], "systemInstructions");
 }
 
 #[test]

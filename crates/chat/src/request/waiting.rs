@@ -194,7 +194,7 @@ fn line_is_full() -> Error {
         Code::RateLimited,
         format!("{MAX_WAITING} messages wait for this session's turn already, which is the limit. Send this message again when some are answered."),
     )
-    .with("retryAfter", 5)
+    .with_retry_after(5)
 }
 
 /// The requests that wait, in the order in which they are answered.

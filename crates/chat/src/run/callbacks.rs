@@ -2,9 +2,9 @@
 //! (`onMemoryChange`). `store/callbacks.rs` keeps their rows. A call is tried until the service
 //! answers 2xx, at most `MAX_ATTEMPTS` times, and then kept as failed.
 //!
-//! Each call is signed as the Standard Webhooks specification says, with a key that is
-//! derived from the Worker's secret. What is told is read when the call is made, so a
-//! message or a text that was deleted meanwhile is not told.
+//! Each call is signed as the Standard Webhooks specification says, with a key that is derived from
+//! the Worker's secret. The content of a call is read when the call is made, so a message or a text
+//! that was deleted meanwhile is not told.
 
 mod memory_change;
 mod message;

@@ -100,7 +100,7 @@ fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Resul
     match request.when_busy {
         Some(WhenBusy::Replace) => may_stop
             .map(|()| WhenBusy::Replace)
-            .map_err(|error| error.with("field", "whenBusy")),
+            .map_err(|error| error.with_field("whenBusy")),
         Some(when_busy) => Ok(when_busy),
         // The caller did not choose this setting. So a caller who may not stop the turn
         // is refused as if the agent replaced none.

@@ -56,7 +56,7 @@ pub struct RunningTurns {
     pub callbacks: CallbacksUnderWay,
     /// The look at what was said that is under way.
     pub learning: LearningTracker,
-    /// What is known of pages that purges left texts in.
+    /// The knowledge of pages in which purges left texts.
     pub pages: PageClearing,
     /// The restore of a backup that is under way.
     pub restores: RestoreTracker,
@@ -184,7 +184,7 @@ impl RunningTurns {
             Code::RateLimited,
             format!("This agent has {MAX_TURNS} turns running, which is the limit. Try again when some have ended."),
         )
-        .with("retryAfter", 5))
+        .with_retry_after(5))
     }
 
     /// Registers the turn of a session. The table of turns makes sure that it is the

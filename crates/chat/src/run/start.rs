@@ -98,5 +98,5 @@ fn not_allowed(field: &str, allowance: &str) -> Error {
         Code::Forbidden,
         format!("This token does not allow `{field}`: leave it out, or have a token minted whose `allow.{allowance}` says so."),
     )
-    .with("field", field)
+    .with_field(field)
 }

@@ -240,7 +240,7 @@ impl TurnSpans<'_> {
         found.map(|step| step.calls.as_slice())
     }
 
-    /// What the model said in a step, as the conventions write messages.
+    /// The model's words in a step, as the conventions write messages.
     fn find_said(&self, step: &StepRecord) -> Option<String> {
         // The record has an entry for each request, and the turn a step for each answer.
         let answers = self.turn.record.steps.iter();

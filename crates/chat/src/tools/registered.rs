@@ -27,7 +27,7 @@ pub const MAX_TOOLS: i64 = 128;
 /// but a gateway between us and the tool may repeat it.
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
-/// Where the class is asked whether the user must approve a call: see `OwnToolbox` in
+/// The path at which the class is asked whether the user must approve a call: see `OwnToolbox` in
 /// packages/session-agent/src/worker/tools.ts.
 const APPROVAL_PATH: &str = "approval";
 
@@ -57,7 +57,7 @@ pub struct RegisteredTool {
 impl RegisteredTool {
     /// Checks that this tool may be where it is, and may have its secrets.
     pub fn check_reach(&self, outbound: &dyn Outbound) -> Result<ResolvedHeaders> {
-        self.at.check_reach(outbound, &self.headers)
+        self.at.check_reach(outbound, &self.headers, "url")
     }
 
     /// A hash of the tool's address and headers, and of its server's description. The

@@ -101,10 +101,10 @@ pub struct ShownServer {
     pub max_output_bytes: Option<i64>,
     /// The revision of the protocol that the server speaks.
     pub revision: String,
-    /// When the server was last asked for its list, in milliseconds since the epoch.
+    /// The time when the server was last asked for its list, in milliseconds since the epoch.
     pub asked_at: i64,
-    /// Why the server gave no list when it was last asked. Its tools are those of the list
-    /// before.
+    /// The reason why the server gave no list when it was last asked. Its tools are those of the
+    /// list before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The server's tools, in the answer of `defineTool`.

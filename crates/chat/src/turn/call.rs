@@ -90,7 +90,7 @@ impl CallState {
         matches!(self, Self::Done { .. } | Self::Failed { .. })
     }
 
-    /// What a turn's record says of a failure. A tool's own words stay in its result.
+    /// The sentence of a failure in a turn's record. A tool's own words stay in its result.
     pub fn find_recorded_error(&self, was_made: bool) -> Option<String> {
         let Self::Failed { error } = self else {
             return None;

@@ -40,7 +40,7 @@ use log::tool::ToolCall;
 use models::message::ContextMessage;
 use models::{FinishReason, TokenUsage, ToolDefinition};
 
-/// Bytes of [`Kept`] in one turn, which is stored in one row. What comes later is not kept.
+/// Bytes of [`Kept`] in one turn, which is stored in one row. Data that comes later is not kept.
 const MAX_TURN_KEPT_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ pub struct TurnStep {
     /// The step's calls are in the log already: they waited for the user's approval.
     pub is_logged: bool,
     pub finish_reason: Option<FinishReason>,
-    /// What the provider wants back with the answer.
+    /// The data that the provider wants back with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
 }
@@ -603,7 +603,7 @@ mod tests {
         let mut turn = turn();
         answer(&mut turn, "", &["class", "server", "class"]);
         assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
-        // What was not settled when the object died is asked again.
+        // Calls that were not settled when the object died are asked again.
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();
@@ -611,7 +611,7 @@ mod tests {
         turn.newest_calls()[0].settle(false);
         turn.newest_calls()[2].settle(true);
         assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
-        // What was settled stays so.
+        // Settled calls stay settled.
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();

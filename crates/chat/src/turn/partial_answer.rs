@@ -14,7 +14,7 @@ pub struct PartialAnswer {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<AskedCall>,
-    /// What the provider wants back with the answer: a JSON object.
+    /// The data that the provider wants back with the answer: a JSON object.
     pub kept: Option<String>,
     pub usage: TokenUsage,
     /// Tokens of the model's input, by our own estimate. `fixed` are those that do not

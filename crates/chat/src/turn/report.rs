@@ -55,8 +55,8 @@ impl ReportedFailure {
 
 /// An error's details as they are kept; `None`: there are none.
 fn details_of(error: &Error) -> Option<Box<RawValue>> {
-    let details = Some(&error.details).filter(|details| !details.is_empty())?;
-    let json = json::text(&Value::Object(details.clone()));
+    let details = Some(error.details()).filter(|details| !details.is_empty())?;
+    let json = json::text(&Value::Object(details));
     json::raw(json)
         .ok()
         .filter(|json| json.get().len() <= MAX_DETAILS_BYTES)
@@ -69,7 +69,7 @@ pub struct TurnReport {
     pub spent: TurnSpending,
     #[serde(default)]
     pub finish_reason: TurnFinish,
-    /// How often the model was asked.
+    /// The number of requests to the model.
     #[serde(default)]
     pub steps: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,10 +137,10 @@ impl TurnReport {
         let mut error = Error::new(code, failure.message.clone());
         let details = failure.details.as_ref().map(|json| json.get());
         if let Some(Ok(Value::Object(details))) = details.map(json::decode_tree) {
-            error.details = details;
+            error = error.with_details(details);
         }
         Err(match failure.retry_after {
-            Some(seconds) => error.with("retryAfter", seconds),
+            Some(seconds) => error.with_retry_after(seconds),
             None => error,
         })
     }
@@ -188,7 +188,7 @@ mod tests {
     fn every_failure_is_told_later_as_it_was() {
         for code in Code::ALL {
             let plain = Error::new(*code, format!("It is {}.", code.name()));
-            let detailed = plain.clone().with("id", "e-1").with("retryAfter", 7);
+            let detailed = plain.clone().with("id", "e-1").with_retry_after(7);
             let nested = plain
                 .clone()
                 .with("fields", json!({"a": [1, "\u{1}", null]}));
@@ -197,14 +197,14 @@ mod tests {
             }
         }
         let long = Error::new(Code::ModelFailed, "x").with("long", "x".repeat(MAX_DETAILS_BYTES));
-        assert!(told(&long).details.is_empty());
+        assert!(told(&long).details().is_empty());
     }
 
     #[test]
     fn details_that_older_builds_stored_are_still_told() {
         let stored = r#"{"inputTokens":1,"outputTokens":0,"failure":{"code":"rate_limited","message":"Later.","retryAfter":9}}"#;
         let report: TurnReport = json::decode(stored).unwrap();
-        let error = Error::new(Code::RateLimited, "Later.").with("retryAfter", 9);
+        let error = Error::new(Code::RateLimited, "Later.").with_retry_after(9);
         assert_eq!(report.check(), Err(error));
     }
 }

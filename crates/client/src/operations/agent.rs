@@ -83,12 +83,12 @@ pub struct MintToken {
     /// Default: `{}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Allow>,
-    /// Who holds the token, in your own words, such as `user-42`: the tokens of one holder
+    /// The holder of the token, in your own words, such as `user-42`: the tokens of one holder
     /// share what `limits` count. Left out: the token counts by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// What the turns of the token's holder may spend. The agent's own `limits` hold as
-    /// well, so a token's can only be tighter.
+    /// The limits for the turns of the token's holder. The agent's own `limits` hold as well, so a
+    /// token's can only be tighter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// Operations that the token may run besides its preset's; `chat` allows chat turns.
@@ -171,8 +171,7 @@ impl Operation for Destroy {
     const READS: bool = false;
 }
 
-/// What a token allows beyond its operations. Each permission is off unless it is
-/// given.
+/// The permissions of a token beyond its operations. Each permission is off unless it is given.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -226,7 +225,7 @@ pub struct CallbackStats {
     pub failed: Vec<FailedCallback>,
 }
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -248,8 +247,7 @@ pub struct Destroyed {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// With `purge`: the other agents that keep blocks of this one. They are still there.
@@ -269,12 +267,12 @@ pub struct Destroyed {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct FailedCallback {
-    /// The delivery's id, which every try had. Who has no secret is shown its beginning
-    /// alone, which no request can use.
+    /// The delivery's id, which every try had. A caller without the secret is shown only its
+    /// beginning, which no request can use.
     pub id: String,
     pub attempts: i64,
     pub failed_at: i64,
-    /// Why the last try failed.
+    /// The reason why the last try failed.
     pub reason: String,
     /// Of a turn, or of a block of this session. Absent: a block of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,7 +288,7 @@ pub struct FailedLook {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: i64,
 }
 
@@ -300,7 +298,7 @@ pub struct FailedLook {
 #[serde(rename_all = "camelCase")]
 pub struct ForeignPage {
     pub rows: Vec<ForeignRow>,
-    /// Where the next page begins. `null`: this page is the last.
+    /// The place where the next page begins. `null`: this page is the last.
     pub cursor: Option<String>,
 }
 
@@ -315,7 +313,7 @@ pub struct ForeignRow {
 }
 
 words! {
-    /// How complete the search index is.
+    /// The completeness of the search index.
     pub enum IndexState {
         /// Nobody has searched yet, so there is no index.
         None = "none",
@@ -326,7 +324,7 @@ words! {
     }
 }
 
-/// Why learning failed.
+/// The reason why learning failed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -334,7 +332,7 @@ pub struct LearnError {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: i64,
 }
 
@@ -347,9 +345,10 @@ pub struct LearningStats {
     pub waiting: i64,
     /// The looks that failed last and are tried again, newest first: 20 at most.
     pub failures: Vec<FailedLook>,
-    /// When the next step of consolidation is due by itself. `null`: none is.
+    /// The time when the next step of consolidation is due by itself. `null`: no step is due.
     pub consolidation_due_at: Option<i64>,
-    /// Why the last step of consolidation that was due by itself failed. `null`: it did not.
+    /// The reason why the last step of consolidation that was due by itself failed. `null`: it did
+    /// not fail.
     pub consolidation_error: Option<LearnError>,
 }
 
@@ -364,7 +363,7 @@ pub struct LimitStats {
     pub body_bytes: i64,
     /// The longest body of chats and of operations that write events.
     pub events_body_bytes: i64,
-    /// How many turns of one agent may run at once.
+    /// The most turns of one agent that may run at once.
     pub running_turns: i64,
 }
 
@@ -428,7 +427,7 @@ pub struct Stats {
     /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
     /// `onMemoryChange`).
     pub callbacks: CallbackStats,
-    /// What waits to be learnt, and what fails. `getProposals` shows what was learnt.
+    /// The learning that is due, and its failures. `getProposals` shows what was learnt.
     pub learning: LearningStats,
     pub limits: LimitStats,
 }

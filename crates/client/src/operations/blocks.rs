@@ -30,7 +30,7 @@ pub struct DefineBlock {
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
-    /// What callers write on the block to find it again. At most 4 KiB.
+    /// Data that callers write on the block to find it again. At most 4 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     /// Whether the model may write the block with its tools. Operations always may.
@@ -38,8 +38,8 @@ pub struct DefineBlock {
     /// placeholders of this agent's name name; else `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_writes: Option<bool>,
-    /// How long what the block held is kept. A field that is left out is as the session or
-    /// the agent says. Setting it needs the Worker's secret.
+    /// The rules for how long the block's texts are kept. A field that is left out is as the
+    /// session or the agent says. Setting it needs the Worker's secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
     /// The session that the block belongs to. Default: the block belongs to the agent.
@@ -50,8 +50,8 @@ pub struct DefineBlock {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// What running conversations learn of a change. Default: `remind` if another agent keeps
-    /// the content, since others write it, too; else `wait`.
+    /// The way in which running conversations learn of a change. Default: `remind` if another agent
+    /// keeps the content, since others write it, too; else `wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_changed: Option<WhenChanged>,
 }
@@ -100,8 +100,8 @@ impl Operation for DefineBlock {
 ///
 /// The block's text is kept for a block of the same label, unless `purge` is true. With `purge`,
 /// its text is in no table afterwards, with entries, documents and versions, and the answer is a
-/// receipt. What a home elsewhere holds stays, since others may share it. To remove a block that
-/// has a `source`, a caller needs the Worker's secret.
+/// receipt. Texts in a home elsewhere stay, since others may share them. To remove a block that has
+/// a `source`, a caller needs the Worker's secret.
 ///
 /// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
 /// names it.
@@ -232,7 +232,7 @@ pub struct SetBlock {
     /// `version_conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<i64>,
-    /// Why the text changes; kept with the version.
+    /// The reason why the text changes; kept with the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The session that the block belongs to. Left out: the agent.
@@ -287,7 +287,7 @@ pub struct AppendToBlock {
     /// `version_conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<i64>,
-    /// Why the text changes; kept with the version.
+    /// The reason why the text changes; kept with the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The session that the block belongs to. Left out: the agent.

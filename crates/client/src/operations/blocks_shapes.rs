@@ -25,7 +25,7 @@ pub struct Block {
     /// Counts the writes of the block's text. 0: the text was never written.
     pub version: i64,
     pub scope: BlockScope,
-    /// Where the content lives. `null`: in this agent.
+    /// The home of the content. `null`: this agent.
     pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
     /// Whether the model may write the block with its tools.
@@ -33,15 +33,15 @@ pub struct Block {
     pub model_writes: bool,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
-    /// What callers wrote on the block.
+    /// The data that callers wrote on the block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// How long what the block held is kept, where the block has rules of its own.
+    /// The block's own rules for how long its texts are kept, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Why the content is missing: the block's home did not provide it.
+    /// The reason why the content is missing: the block's home did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
@@ -68,12 +68,12 @@ words! {
     }
 }
 
-/// How long what a block held is kept.
+/// The rules for how long a block's texts are kept.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BlockRetention {
-    /// What is left of a deleted entry or document goes so many days after its deletion.
+    /// The remains of a deleted entry or document go so many days after its deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_days: Option<i64>,
     /// An entry is deleted, with its versions, so many days after it was last written.
@@ -99,8 +99,8 @@ setters! {
     versions_days: i64;
 }
 
-/// Where a block's content lives outside this agent: exactly one of `r2`,
-/// `r2Prefix`, `agent` and `service`.
+/// The home of a block's content outside this agent: exactly one of `r2`, `r2Prefix`, `agent` and
+/// `service`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -145,7 +145,7 @@ setters! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Cleared {
-    /// How many blocks held another text.
+    /// The number of blocks that held another text.
     pub cleared: i64,
 }
 
@@ -174,10 +174,10 @@ pub struct Version {
     /// The events that the text of an entry or a document comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// What stood on the entry or the document.
+    /// The data that callers wrote on the entry or the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// Who the text of an entry or a document comes from.
+    /// The source of an entry's or a document's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,7 +218,7 @@ pub struct Versions {
     pub versions: Vec<Version>,
 }
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -241,8 +241,7 @@ pub struct WasRemoved {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.
@@ -255,7 +254,7 @@ pub struct WasRemoved {
 }
 
 words! {
-    /// What happens in a conversation when a block changes after the prompt was frozen.
+    /// The reaction of a conversation to a block that changes after the prompt was frozen.
     pub enum WhenChanged {
         /// The prompt keeps the old content until it is refreshed.
         Wait = "wait",

@@ -27,15 +27,15 @@ pub struct ConfigureCompaction {
         skip_serializing_if = "Option::is_none"
     )]
     pub compact_after: Option<Option<i64>>,
-    /// How many of the newest messages stay at any length; 2, unless set.
+    /// The number of the newest messages that stay at any length; 2, unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_tail_messages: Option<i64>,
-    /// How many of the first messages are never summarised; 3, unless set.
+    /// The number of the first messages that are never summarised; 3, unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protect_head: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// How many tokens of the newest messages stay as they are; 20,000, unless set.
+    /// The tokens of the newest messages that stay as they are; 20,000, unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail_token_budget: Option<i64>,
 }

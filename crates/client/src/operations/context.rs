@@ -22,11 +22,11 @@ use crate::operation::Operation;
 #[serde(rename_all = "camelCase")]
 pub struct BuildWorkingContext {
     pub session_id: String,
-    /// Gives in `modelInput` what the session's next turn would send, and in `tools` all of
-    /// its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
-    /// and `format` count then; `format` left out is that of the agent's own model, with
-    /// the model's name. What the client adds to its turn is missing, and nothing is
-    /// frozen. Needs what `listTools` needs.
+    /// Gives in `modelInput` the request that the session's next turn would send, and in `tools`
+    /// all of its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
+    /// and `format` count then; `format` left out is that of the agent's own model, with the
+    /// model's name. The parts that the client adds to its turn are missing, and nothing is frozen.
+    /// Needs the rights of `listTools`.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_turn: Option<bool>,

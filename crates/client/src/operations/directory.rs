@@ -67,7 +67,7 @@ pub struct SearchAgents {
     /// Several questions: each is looked for by itself, and the results make one ranking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Vec<String>>,
-    /// What to look for. Give this or `queries`.
+    /// The words to look for. Give this or `queries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only messages of these roles.
@@ -112,13 +112,13 @@ impl Operation for SearchAgents {
     const READS: bool = false;
 }
 
-/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one request.
-/// Where the prefix ends with a colon, the agent of the name before the colon goes, too, after the
-/// last of them: it is the home of what these agents share. `homes` names others.
+/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one request. If
+/// the prefix ends with a colon, the agent of the name before the colon goes, too, after the last
+/// of them: it is the home of the texts that these agents share. `homes` names others.
 ///
 /// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again with the
-/// answer's `receipt`: the next receipt counts what this one counts. What lives in a bucket or
-/// behind a service stays there.
+/// answer's `receipt`: the next receipt counts what this one counts. Texts in a bucket or behind a
+/// service stay there.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -172,7 +172,7 @@ pub struct AgentPage {
     pub cursor: Option<String>,
 }
 
-/// What became of the agents.
+/// The result of `eraseAgents`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -213,6 +213,6 @@ pub struct FoundInAgents {
 #[serde(rename_all = "camelCase")]
 pub struct ListedAgent {
     pub name: String,
-    /// When the directory first heard of the agent.
+    /// The time when the directory first heard of the agent.
     pub created_at: i64,
 }

@@ -28,7 +28,7 @@ pub struct SetEntry {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// What you write on the entry to find it again: an object of at most 4 KiB. Left out: it
+    /// Data that you write on the entry to find it again: an object of at most 4 KiB. Left out: it
     /// stays as it is; `null`: it goes.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -40,8 +40,8 @@ pub struct SetEntry {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
-    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
+    /// say `operator`, and says `agent` only with `allow.agentMessages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The keys of the entries that this one replaces. A search finds those only in the
@@ -108,8 +108,8 @@ impl Operation for SetEntry {
     const READS: bool = false;
 }
 
-/// Deletes an entry of a searchable block. What the entry replaced holds again, unless another
-/// entry replaced it, too.
+/// Deletes an entry of a searchable block. An entry that it replaced holds again, unless another
+/// entry replaced that one, too.
 ///
 /// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
 /// until when. With `purge` they go, too, and the answer is a receipt.
@@ -273,7 +273,7 @@ pub struct SearchContext {
     /// Several questions: each is looked for by itself, and the results make one ranking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Vec<String>>,
-    /// What to look for. Give this or `queries`.
+    /// The words to look for. Give this or `queries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// The session that the block belongs to. Left out: the agent.
@@ -309,7 +309,7 @@ impl Operation for SearchContext {
     const READS: bool = true;
 }
 
-/// When a fact holds. Times are in milliseconds since the epoch.
+/// The span of time in which a fact holds. Times are in milliseconds since the epoch.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -319,12 +319,12 @@ pub struct Entry {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
-    /// Who the text comes from.
+    /// The source of the text.
     pub source: Origin,
     /// The ids of the events that the text comes from.
     /// Default: `[]`.
     pub events: Vec<String>,
-    /// What callers wrote on the entry.
+    /// The data that callers wrote on the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -355,16 +355,16 @@ pub struct EntryDetails {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
-    /// Who the text comes from.
+    /// The source of the text.
     pub source: Origin,
     /// The ids of the events that the text comes from.
     /// Default: `[]`.
     pub events: Vec<String>,
     /// Counts the entry's texts, the first being 1.
     pub version: i64,
-    /// How many of its earlier texts `getBlockVersions` shows.
+    /// The number of its earlier texts that `getBlockVersions` shows.
     pub versions_kept: i64,
-    /// What callers wrote on the entry.
+    /// The data that callers wrote on the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -391,7 +391,7 @@ pub struct EntryDetails {
 #[serde(rename_all = "camelCase")]
 pub struct EntryPage {
     pub entries: Vec<Entry>,
-    /// Where the page ended. `null` on the last page.
+    /// The place where the page ended. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -402,10 +402,10 @@ pub struct EntryPage {
 pub struct FoundEntries {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// What matches and holds no longer: its time is over, or another entry replaced it.
+    /// Facts that match and hold no longer: their time is over, or another entry replaced them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub past: Option<Vec<PastEntry>>,
-    /// How vector search contributed, where there is an embedding model.
+    /// The contribution of vectors to the search, if there is an embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vectors: Option<VectorReport>,
 }
@@ -431,10 +431,10 @@ pub struct FoundEntry {
     /// The block that the entry is in, if several were searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What callers wrote on the entry.
+    /// The data that callers wrote on the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// Who the text comes from. Absent: a service keeps the entry.
+    /// The source of the text. Absent: a service keeps the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -447,7 +447,7 @@ pub struct FoundEntry {
     pub supersedes: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// When the text was written. Absent: a service keeps the entry.
+    /// The time when the text was written. Absent: a service keeps the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
     /// Since when the fact holds, as the writer said.

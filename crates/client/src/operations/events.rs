@@ -169,7 +169,7 @@ impl Operation for DeleteEvents {
 }
 
 words! {
-    /// What an event records.
+    /// The kind of an event.
     pub enum Action {
         UserMessage = "user_message",
         AgentMessage = "agent_message",
@@ -180,7 +180,7 @@ words! {
     }
 }
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -202,8 +202,7 @@ pub struct Deleted {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.

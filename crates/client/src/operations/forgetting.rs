@@ -12,8 +12,8 @@ use crate::operation::Operation;
 /// entries, documents, their versions, copies and frozen prompts.
 ///
 /// A request looks at a bounded part of the agent. Ask again with the answer's `cursor` until it is
-/// `null`; a page may be empty. What a home outside this agent holds is not looked at, nor what a
-/// running turn has not written yet.
+/// `null`; a page may be empty. The request does not look at texts in a home outside this agent,
+/// nor at texts that a running turn has not written yet.
 ///
 /// A token that is narrowed to a session sees that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -126,7 +126,7 @@ pub struct MentionPlace {
     /// The session that the place belongs to. Absent or `null`: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// What stands around it, as it is stored. `erase` ignores it.
+    /// The text around it, as it is stored. `erase` ignores it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +164,7 @@ setters! {
 #[serde(rename_all = "camelCase")]
 pub struct Mentions {
     pub places: Vec<MentionPlace>,
-    /// Where the next request goes on, also after a page without places. `null`: all was
+    /// The place where the next request goes on, also after a page without places. `null`: all was
     /// looked at.
     pub cursor: Option<String>,
 }
@@ -211,12 +211,12 @@ pub struct ReceiptCheck {
     pub signed: bool,
 }
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct WasErased {
-    /// How many of the places were there. An event that has several places counts once.
+    /// The number of the places that were there. An event that has several places counts once.
     pub found: i64,
     pub erased: Erased,
     /// The agent's name.
@@ -232,8 +232,7 @@ pub struct WasErased {
     /// were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.

@@ -72,7 +72,7 @@ impl Operation for ApplyRetention {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// How many of this agent's backups stay in the bucket, the newest. Left out: all.
+    /// The number of this agent's newest backups that stay in the bucket. Left out: all.
     /// Default: `7`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<i64>,

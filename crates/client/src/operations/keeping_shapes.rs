@@ -12,15 +12,15 @@ use super::shapes::LeftOut;
 #[serde(rename_all = "camelCase")]
 pub struct BackupList {
     pub backups: Vec<ListedBackup>,
-    /// When the next one begins by the schedule; `null`: the agent has none.
+    /// The time when the next scheduled backup begins; `null`: the agent has no schedule.
     pub next_at: Option<i64>,
-    /// Why the last one on the schedule is not there, as a sentence. Absent: it is there.
+    /// The reason why the last scheduled backup failed, as a sentence. Absent: it did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
 words! {
-    /// Where a backup is written to.
+    /// The place to which a backup is written.
     pub enum BackupPlace {
         R2 = "r2",
     }
@@ -76,7 +76,7 @@ pub struct Finding {
 }
 
 words! {
-    /// What is wrong. The codes are stable.
+    /// The rule that a row breaks. The codes are stable.
     pub enum FindingCode {
         /// The rows' session is not there. Said of the first of them.
         RowsWithoutSession = "rows_without_session",
@@ -131,7 +131,7 @@ words! {
         BlockDamaged = "block_damaged",
         /// The version's number is below 1.
         VersionNumberWrong = "version_number_wrong",
-        /// What an entry, a document or a version says of its writer is not the JSON that it must
+        /// The note of an entry's, a document's or a version's writer is not the JSON that it must
         /// be.
         NoteDamaged = "note_damaged",
         /// The version stands where another version belongs.
@@ -169,15 +169,15 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedAgent {
-    /// How many sessions the file holds.
+    /// The number of sessions in the file.
     pub sessions: i64,
-    /// How many sessions this import wrote.
+    /// The number of sessions that this import wrote.
     pub imported: i64,
-    /// How many sessions were there already.
+    /// The number of sessions that were there already.
     pub skipped: i64,
     /// The number of the sessions' events.
     pub events: i64,
-    /// What the file contains and this import left out.
+    /// The parts of the file that this import left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Vec<LeftOut>>,
     /// The tools with a header whose value the file does not hold. A call of such a tool
@@ -186,14 +186,14 @@ pub struct ImportedAgent {
     pub tools_without_headers: Option<Vec<String>>,
 }
 
-/// How many of one kind, and the time of the oldest.
+/// The number of items of one kind, and the time of the oldest.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct KindCount {
     /// Default: `0`.
     pub count: i64,
-    /// When the oldest of them was last written, in milliseconds since the epoch.
+    /// The time when the oldest of them was last written, in milliseconds since the epoch.
     pub oldest_at: Option<i64>,
 }
 
@@ -225,7 +225,7 @@ pub struct LastRetentionRun {
 pub struct ListedBackup {
     pub key: String,
     pub bytes: i64,
-    /// When the backup began.
+    /// The time when the backup began.
     pub at: i64,
 }
 
@@ -235,21 +235,21 @@ pub struct ListedBackup {
 #[serde(rename_all = "camelCase")]
 pub struct RetentionApplied {
     pub dry_run: bool,
-    /// What this step deleted, or what would be deleted.
+    /// The counts of items that this step deleted, or would delete.
     pub gone: RetentionCounts,
     /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
     /// the least.
     pub complete: bool,
     /// The last run that came to its end.
     pub last_run: Option<LastRetentionRun>,
-    /// When the next run begins by itself; `null`: no rule is set.
+    /// The time when the next run begins by itself; `null`: no rule is set.
     pub next_run_at: Option<i64>,
     /// With `sessionId`: where the next call begins. `null`: all was looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// How many of each kind a run deleted, or a dry run would delete.
+/// The number of items of each kind that a run deleted, or that a dry run would delete.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -281,11 +281,11 @@ pub struct RetentionCounts {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Verified {
-    /// What is wrong. Empty: nothing among the rows that this request checked.
+    /// The faults among the rows that this request checked. Empty: there are none.
     pub findings: Vec<Finding>,
-    /// How many rows this request checked.
+    /// The number of rows that this request checked.
     pub checked: i64,
-    /// Where the next request goes on. `null`: all is checked.
+    /// The place where the next request goes on. `null`: all is checked.
     pub cursor: Option<String>,
 }
 
@@ -298,8 +298,8 @@ pub struct WrittenBackup {
     pub key: String,
     pub bytes: i64,
     pub sessions: i64,
-    /// When the backup began.
+    /// The time when the backup began.
     pub at: i64,
-    /// How many older backups were deleted.
+    /// The number of older backups that were deleted.
     pub deleted: i64,
 }

@@ -9,7 +9,7 @@ use super::shapes::{Erased, ErasedNames, HomeReceipt};
 use crate::Object;
 
 words! {
-    /// Who a text comes from.
+    /// The source of a text.
     pub enum Origin {
         /// A user, or a caller with a minted token.
         User = "user",
@@ -19,12 +19,12 @@ words! {
         Tool = "tool",
         /// A file, or another system.
         Import = "import",
-        /// Who holds the secret.
+        /// The holder of the secret.
         Operator = "operator",
     }
 }
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -43,8 +43,7 @@ pub struct Receipt {
     /// were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
@@ -91,12 +90,12 @@ pub struct ReportedError {
     pub message: String,
 }
 
-/// How long texts are kept. A field that is left out deletes nothing by itself.
+/// The rules for how long texts are kept. A field that is left out deletes nothing by itself.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Retention {
-    /// What is left of a deleted entry or document goes so many days after its deletion.
+    /// The remains of a deleted entry or document go so many days after its deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_days: Option<i64>,
     /// An entry is deleted, with its versions, so many days after it was last written.
@@ -197,7 +196,7 @@ impl ToolCall {
 }
 
 words! {
-    /// Why a turn ended.
+    /// The reason why a turn ended.
     pub enum TurnFinish {
         ContentFilter = "content-filter",
         Other = "other",
@@ -215,7 +214,7 @@ words! {
     }
 }
 
-/// What a turn spent, as callers see it.
+/// The spending of a turn, as callers see it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -257,14 +256,14 @@ words! {
     }
 }
 
-/// How vectors took part in a search.
+/// The contribution of vectors to a search.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct VectorReport {
     /// Some texts have no vector yet. The next searches make the missing vectors.
     pub pending: bool,
-    /// Why vectors took no part in the search, or only some of them did.
+    /// The reason why vectors took no part in the search, or only some of them did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReportedError>,
 }

@@ -45,7 +45,7 @@ impl Operation for Learn {
 /// contradicts, and writes a profile anew.
 ///
 /// A call takes one step, which shows a model up to 100 entries, the newest first; `complete` says
-/// whether the block is done. What comes of a step is a proposal, which `revertProposal` takes
+/// whether the block is done. The result of a step is a proposal, which `revertProposal` takes
 /// back. The merged entries stay as earlier facts.
 ///
 /// Not for a token that is narrowed to a session. A minted token runs it only if it names it.
@@ -201,7 +201,7 @@ impl Operation for RevertProposal {
 }
 
 words! {
-    /// What a change does.
+    /// The action of a change.
     pub enum ChangeAction {
         /// Writes a new entry.
         Add = "add",
@@ -217,7 +217,7 @@ words! {
 }
 
 words! {
-    /// What became of a change.
+    /// The state of a change.
     pub enum ChangeStatus {
         Pending = "pending",
         Applied = "applied",
@@ -233,13 +233,13 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Consolidated {
-    /// What came of the step. `null`: nothing is to be changed.
+    /// The proposal that the step made. `null`: nothing is to be changed.
     pub proposal: Option<Proposal>,
     pub complete: bool,
 }
 
 words! {
-    /// Who decided on a proposal.
+    /// The one who decided on a proposal.
     pub enum DecidedBy {
         /// The rules of trust, when it was learnt.
         Trust = "trust",
@@ -296,11 +296,11 @@ pub struct EvidenceEvent {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Learnt {
-    /// How many looks found something said.
+    /// The number of looks that found something said.
     pub looks: i64,
-    /// How many events they were about.
+    /// The number of events that they were about.
     pub events: i64,
-    /// What came of them.
+    /// The proposals that they made.
     pub proposals: Vec<Proposal>,
     pub complete: bool,
 }
@@ -317,7 +317,7 @@ pub struct MemoryChange {
     pub label: String,
     /// The events that it comes from.
     pub events: Vec<EvidenceEvent>,
-    /// Who it comes from: the least trusted of those whose words bear it out.
+    /// The source of the change: the least trusted of those whose words bear it out.
     pub source: Origin,
     pub status: ChangeStatus,
     /// The version that it was made for; 0: there was none.
@@ -330,7 +330,11 @@ pub struct MemoryChange {
     /// The entry that it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Why it waits, or why it was not taken back.
+    /// Whether the entry was deleted and its versions were forgotten since, so that a later
+    /// text has one of their numbers. Such a change is neither applied nor taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outdated: Option<bool>,
+    /// The reason why the change waits, or why it was not taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The entries that this one replaces.
@@ -360,13 +364,13 @@ pub struct Proposal {
     pub created_at: i64,
     pub decided_at: Option<i64>,
     pub decided_by: Option<DecidedBy>,
-    /// How many changes of the model's answer broke a rule, and are not here.
+    /// The number of changes in the model's answer that broke a rule and are left out.
     pub refused: i64,
     pub changes: Vec<MemoryChange>,
 }
 
 words! {
-    /// What a proposal comes from.
+    /// The origin of a proposal.
     pub enum ProposalKind {
         /// A conversation.
         Learn = "learn",
@@ -381,12 +385,12 @@ words! {
 #[serde(rename_all = "camelCase")]
 pub struct ProposalPage {
     pub proposals: Vec<Proposal>,
-    /// Where the page ended. `null` on the last page.
+    /// The place where the page ended. `null` on the last page.
     pub cursor: Option<String>,
 }
 
 words! {
-    /// What became of a proposal, as a whole.
+    /// The state of a proposal, as a whole.
     pub enum ProposalStatus {
         /// At least one change waits for a decision.
         Pending = "pending",
@@ -394,7 +398,7 @@ words! {
         Applied = "applied",
         /// No change was applied.
         Rejected = "rejected",
-        /// What was applied was taken back.
+        /// The changes were applied and then taken back.
         Reverted = "reverted",
     }
 }

@@ -408,12 +408,12 @@ pub struct AppendedMessage {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AppendedMessages {
-    /// What became of each message, in the order of the request.
+    /// The outcome of each message, in the order of the request.
     pub messages: Vec<AppendedEvent>,
     pub leaf_id: Option<String>,
 }
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -435,8 +435,7 @@ pub struct DeletedMessages {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.
@@ -461,7 +460,7 @@ pub struct HistoryPage {
 }
 
 words! {
-    /// Who sent a message. A `client` may not set the fields that only a server knows.
+    /// The sender of a message. A `client` may not set the fields that only a server knows.
     pub enum MessageSource {
         Client = "client",
         Server = "server",

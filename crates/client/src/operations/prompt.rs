@@ -179,7 +179,7 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshedPrompts {
-    /// How many prompts were frozen.
+    /// The number of prompts that were frozen.
     pub refreshed: i64,
     pub has_more: bool,
 }

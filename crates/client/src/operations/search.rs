@@ -26,7 +26,7 @@ pub struct Search {
     /// Several questions: each is looked for by itself, and the results make one ranking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Vec<String>>,
-    /// What to look for. Give this or `queries`.
+    /// The words to look for. Give this or `queries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only messages of these roles.
@@ -85,8 +85,8 @@ pub struct Hit {
     pub created_at: i64,
     /// About 240 characters of the event's text, unchanged except for `…` at a cut.
     pub snippet: String,
-    /// Where the found words are in the snippet: the start and end of each word, in
-    /// UTF-16 units, as JavaScript counts.
+    /// The places of the found words in the snippet: the start and end of each word, in UTF-16
+    /// units, as JavaScript counts.
     pub highlights: Vec<[i64; 2]>,
     /// Compares the results of one search. Scores of different searches cannot be
     /// compared.
@@ -125,7 +125,7 @@ pub struct Results {
     /// can't be found yet. Building continues by itself; search again later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<bool>,
-    /// How vector search contributed, where the agent has it switched on.
+    /// The contribution of vectors to the search, if the agent has them switched on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vectors: Option<VectorReport>,
 }

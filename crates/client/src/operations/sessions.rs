@@ -33,8 +33,8 @@ pub struct CreateSession {
     /// Whether retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// How long the session's texts are kept. A field that is left out is as the agent's
-    /// configuration says; `null` in a field lifts the agent's rule here.
+    /// The rules for how long the session's texts are kept. A field that is left out is as the
+    /// agent's configuration says; `null` in a field lifts the agent's rule here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
     /// At most 32 short lines, by which `listSessions` and `search` find the session.
@@ -160,8 +160,8 @@ pub struct UpdateSession {
     /// Whether retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// How long the session's texts are kept. A field that is left out is as the agent's
-    /// configuration says; `null` in a field lifts the agent's rule here.
+    /// The rules for how long the session's texts are kept. A field that is left out is as the
+    /// agent's configuration says; `null` in a field lifts the agent's rule here.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -305,9 +305,9 @@ pub struct AddUsage {
     /// The input tokens that the provider read from its cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<i64>,
-    /// What `inputTokens` were estimated at: the `tokensEstimate` of the context that was
-    /// sent, or the sum of those that were sent. The session's later estimates come closer to
-    /// what the provider counts. Left out: nothing is learnt.
+    /// The estimate of `inputTokens`: the `tokensEstimate` of the context that was sent, or the sum
+    /// of those that were sent. The session's later estimates come closer to what the provider
+    /// counts. Left out: nothing is learnt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<i64>,
     /// The cost, in a currency of the caller's choice.
@@ -421,8 +421,8 @@ impl Operation for GetUsage {
 /// argument or an output is in it. A running turn is not listed.  A page looks at 1,000 events at
 /// most, so it may be short, or empty, and still have a `cursor`. A session keeps the records of
 /// its 16 newest failed turns, also where nothing was said, and of the 16 newest others that ended
-/// without a word. Where an agent keeps more than 16,384 such records, its list takes 1,024
-/// sessions at a time, those that began last first.
+/// without a word. If an agent keeps more than 16,384 such records, its list takes 1,024 sessions
+/// at a time, those that began last first.
 ///
 /// A token that is narrowed to a session runs it on that session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -8,7 +8,7 @@ use super::later_shapes::{Retention, TurnFinish, TurnUsage};
 use super::shapes::{Erased, ErasedNames, HomeReceipt};
 use crate::Object;
 
-/// Who asked for a turn. Never a token itself.
+/// The caller who asked for a turn. Never a token itself.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -39,7 +39,7 @@ pub struct CompactionRecord {
     /// Estimated tokens of the conversation. `null`: nothing was compacted.
     pub tokens_before: Option<i64>,
     pub tokens_after: Option<i64>,
-    /// Why there is no summary, or none by a model.
+    /// The reason why there is no summary, or none by a model.
     pub failure: Option<RecordedFailure>,
 }
 
@@ -59,11 +59,11 @@ pub struct ContextRecord {
     pub sent_messages: i64,
     /// About how many older messages were neither sent nor part of a summary that was.
     pub left_out_messages: i64,
-    /// How many messages were sent shortened.
+    /// The number of messages that were sent shortened.
     pub shortened_messages: i64,
 }
 
-/// Why the last attempt to compact failed. Removed when an attempt succeeds.
+/// The reason why the last attempt to compact failed. Removed when an attempt succeeds.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -71,13 +71,13 @@ pub struct LastCompactionError {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: i64,
     /// The newest event's `seq` at the time of the failure.
     pub seq: i64,
 }
 
-/// Why the last attempt to learn failed. Removed when an attempt succeeds.
+/// The reason why the last attempt to learn failed. Removed when an attempt succeeds.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -85,11 +85,11 @@ pub struct LastLearningError {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// How many attempts have failed in a row.
+    /// The number of attempts that have failed in a row.
     pub attempts: i64,
 }
 
-/// Why something failed: a code of this Worker's errors, and a sentence.
+/// The reason of a failure: a code of this Worker's errors, and a sentence.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -125,7 +125,7 @@ pub struct Session {
     /// Present where it is `true`: retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// How long the session's texts are kept, where the session has rules of its own.
+    /// The session's own rules for how long its texts are kept, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
     /// Present where there are any.
@@ -180,14 +180,14 @@ pub struct ShownTurn {
     /// The model that was asked last. `null`: none was.
     pub model: Option<String>,
     pub finish_reason: TurnFinish,
-    /// Why the turn failed. `null`: it did not, or an older build ended it.
+    /// The reason why the turn failed. `null`: it did not fail, or an older build ended it.
     pub failure: Option<RecordedFailure>,
-    /// How often the object died in the turn and took it up again.
+    /// The number of times that the object died in the turn and took it up again.
     pub recoveries: i64,
     pub usage: TurnUsage,
     /// The requests to models, in order.
     pub steps: Vec<StepRecord>,
-    /// How many of the oldest steps have no entry.
+    /// The number of the oldest steps that have no entry.
     pub omitted_steps: i64,
     /// Compactions that made room within the turn.
     pub compactions: Vec<CompactionRecord>,
@@ -216,13 +216,14 @@ pub struct StepRecord {
     pub cost: f64,
     /// `null`: the answer broke off.
     pub finish_reason: Option<TurnFinish>,
-    /// Why the request failed. A request that was refused for its length is tried once more.
+    /// The reason why the request failed. A request that was refused for its length is tried once
+    /// more.
     pub failure: Option<RecordedFailure>,
-    /// What the request was made of. `null`: the step ended before it was.
+    /// The parts of the request. `null`: the step ended before the request was made.
     pub context: Option<ContextRecord>,
     /// The calls that the answer asked for, in order.
     pub tools: Vec<ToolRecord>,
-    /// How many calls have no entry.
+    /// The number of calls that have no entry.
     pub omitted_tools: i64,
 }
 
@@ -253,7 +254,7 @@ pub struct ToolRecord {
     pub started_at: Option<i64>,
     /// `null`: the call was not made, or was cut off.
     pub duration_ms: Option<i64>,
-    /// Why the call failed: a sentence without its output. `null`: it did not.
+    /// The reason why the call failed: a sentence without its output. `null`: it did not fail.
     pub error: Option<String>,
 }
 
@@ -278,16 +279,16 @@ pub struct UsageEntry {
     pub cached_input_tokens: i64,
     /// By the agent's `prices`, and as reported.
     pub cost: f64,
-    /// When the day began.
+    /// The time when the day began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day: Option<i64>,
-    /// When the turn ended.
+    /// The time when the turn ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<i64>,
     /// The first event of the turn's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// How many of these turns failed, by day and by model.
+    /// The number of these turns that failed, by day and by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_turns: Option<i64>,
     /// Whether the turn failed, by turn. A turn that failed before it said anything has no
@@ -300,13 +301,13 @@ pub struct UsageEntry {
     /// The turn's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// How many turns ended, by day and by model.
+    /// The number of turns that ended, by day and by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<i64>,
 }
 
 words! {
-    /// How usage is grouped.
+    /// The grouping of usage.
     pub enum UsageGrouping {
         /// Each turn that ended with an answer, newest first.
         Turn = "turn",
@@ -327,12 +328,12 @@ pub struct UsagePage {
     pub cursor: Option<String>,
 }
 
-/// What a deletion with `purge` adds to its answer.
+/// The receipt that a deletion with `purge` adds to its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct WasDeleted {
-    /// `false`: there was no such session.
+    /// `false`: the session did not exist.
     pub deleted: bool,
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -350,8 +351,7 @@ pub struct WasDeleted {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.

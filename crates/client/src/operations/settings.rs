@@ -47,8 +47,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub learn: Option<Option<LearnSettingsInput>>,
-    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
-    /// limits. `{}` lifts those that are deployed.
+    /// The limits of chat turns' spending. A turn beyond a limit is `rate_limited`. `null`: no
+    /// limits. `{}` lifts the deployed ones.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -92,8 +92,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub model: Option<Option<String>>,
-    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
-    /// also where a default is deployed.
+    /// The receiver of a call when an entry, a block's text or a document has changed. `{}`:
+    /// nobody, also if a default is deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -101,7 +101,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub on_memory_change: Option<Option<CallbackTarget>>,
-    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
+    /// The receiver of a call when a turn is over. `{}`: nobody, also if a default is deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -109,7 +109,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub on_turn_end: Option<Option<CallbackTarget>>,
-    /// What the agent's models cost; `null`: no costs are counted.
+    /// The prices of the agent's models; `null`: no costs are counted.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -117,7 +117,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub prices: Option<Option<Prices>>,
-    /// How long the model thinks before it answers; `null`: as its provider decides.
+    /// The effort that the model spends on reasoning before it answers; `null`: as its provider
+    /// decides.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -125,7 +126,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub reasoning_effort: Option<Option<ReasoningEffort>>,
-    /// When the frozen prompt is rendered again.
+    /// The time when the frozen prompt is rendered again.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -141,8 +142,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub reserved_metadata_keys: Option<Option<Vec<String>>>,
-    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
-    /// deployed.
+    /// The rules for how long texts are kept. `null`: until they are deleted. `{}` lifts the
+    /// deployed rules.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -182,8 +183,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub system_instructions: Option<Option<Vec<String>>>,
-    /// How freely the model chooses its words. Models that refuse it, as most that reason
-    /// do, are not told.
+    /// The model's temperature: with a higher one, it chooses its words more freely. Models that
+    /// refuse a temperature, as most that reason do, are sent none.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -199,7 +200,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub vectors: Option<Option<bool>>,
-    /// What becomes of a message that comes while a turn of its session runs.
+    /// The treatment of a message that comes while a turn of its session runs.
     /// `Some(None)` sends `null`.
     #[serde(
         default,

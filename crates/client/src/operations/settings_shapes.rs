@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::later_shapes::{Retention, WhenBusy};
 use super::shapes::Limits;
 
-/// When the agent is backed up by itself, and how many of its backups stay.
+/// The agent's schedule of backups, and the number of backups that stay.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BackupPlan {
-    /// How many of this agent's backups stay in the bucket, the newest.
+    /// The number of this agent's newest backups that stay in the bucket.
     /// Default: `7`.
     pub keep: i64,
     /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
@@ -22,7 +22,7 @@ pub struct BackupPlan {
     pub every_hours: Option<i64>,
 }
 
-/// When the agent is backed up by itself, and how many of its backups stay.
+/// The agent's schedule of backups, and the number of backups that stay.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -30,7 +30,7 @@ pub struct BackupPlanInput {
     /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_hours: Option<i64>,
-    /// How many of this agent's backups stay in the bucket, the newest.
+    /// The number of this agent's newest backups that stay in the bucket.
     /// Default: `7`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<i64>,
@@ -49,8 +49,8 @@ setters! {
     keep: i64;
 }
 
-/// Who is called: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One of
-/// the two; `{}`: nobody.
+/// The receiver of a call: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One
+/// of the two; `{}`: nobody.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -78,16 +78,16 @@ setters! {
 words! {
     /// The layer that a setting's value comes from.
     pub enum ConfigOrigin {
-        /// What `configureAgent` told this agent.
+        /// The agent's own setting, by `configureAgent`.
         Agent = "agent",
-        /// What was deployed for every agent.
+        /// A default that was deployed for every agent.
         Defaults = "defaults",
-        /// What holds where nobody said anything.
+        /// The built-in value, which holds if nobody set another.
         BuiltIn = "built-in",
     }
 }
 
-/// Where each setting's value comes from.
+/// The origin of each setting's value.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -123,17 +123,17 @@ pub struct ConfigOrigins {
 pub struct DeployedProblem {
     /// The variable or the file that holds it.
     pub source: String,
-    /// Where it stands there, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
+    /// The place in it, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
     pub field: String,
     pub message: String,
 }
 
 words! {
-    /// When the agent looks at what was said.
+    /// The time of the agent's looks at a conversation.
     pub enum LearnAfter {
         /// After each turn, and soon after an append.
         Turn = "turn",
-        /// When nothing was said in a conversation for ten minutes.
+        /// After nothing was said in a conversation for ten minutes.
         Idle = "idle",
         /// When `learn` is called.
         Manual = "manual",
@@ -141,7 +141,7 @@ words! {
 }
 
 words! {
-    /// When the block that is learnt into is put in order.
+    /// The time when the block that is learnt into is put in order.
     pub enum LearnOrder {
         /// When `consolidate` is called.
         Manual = "manual",
@@ -151,7 +151,7 @@ words! {
 }
 
 words! {
-    /// What becomes of the changes that a model proposes.
+    /// The treatment of the changes that a model proposes.
     pub enum LearnReview {
         /// Changes that the user's own words bear out count at once. The others wait.
         Auto = "auto",
@@ -160,7 +160,7 @@ words! {
     }
 }
 
-/// How the agent learns from its conversations.
+/// The settings of learning from conversations.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -169,14 +169,14 @@ pub struct LearnSettings {
     pub after: LearnAfter,
     /// Default: `"propose"`.
     pub review: LearnReview,
-    /// How many tokens models may read and write for learning in a day, which ends at
-    /// midnight UTC.
+    /// The most tokens that models may read and write for learning in a day, which ends at midnight
+    /// UTC.
     /// Default: `200000`.
     pub max_tokens_per_day: i64,
-    /// When the block is put in order by itself.
+    /// The time when the block is put in order by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consolidate: Option<LearnOrder>,
-    /// What else the model is told, such as which facts matter.
+    /// Further instructions for the model, such as which facts matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// The label of the agent's searchable block that the facts go to. `{}`, without it and
@@ -195,7 +195,7 @@ pub struct LearnSettings {
     pub trust: Option<Vec<TrustedSource>>,
 }
 
-/// How the agent learns from its conversations.
+/// The settings of learning from conversations.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -203,18 +203,18 @@ pub struct LearnSettingsInput {
     /// Default: `"turn"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<LearnAfter>,
-    /// When the block is put in order by itself.
+    /// The time when the block is put in order by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consolidate: Option<LearnOrder>,
-    /// What else the model is told, such as which facts matter.
+    /// Further instructions for the model, such as which facts matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// The label of the agent's searchable block that the facts go to. `{}`, without it and
     /// all else, switches learning off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// How many tokens models may read and write for learning in a day, which ends at
-    /// midnight UTC.
+    /// The most tokens that models may read and write for learning in a day, which ends at midnight
+    /// UTC.
     /// Default: `200000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_day: Option<i64>,
@@ -253,7 +253,7 @@ setters! {
     trust: Vec<TrustedSource>;
 }
 
-/// What a model costs.
+/// The prices of a model.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -284,7 +284,7 @@ setters! {
     cached_input: f64;
 }
 
-/// What the agent's models cost.
+/// The prices of the agent's models.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -321,7 +321,7 @@ setters! {
 }
 
 words! {
-    /// When the frozen prompt is rendered again.
+    /// The time when the frozen prompt is rendered again.
     pub enum PromptRefresh {
         /// When `refreshPrompt` is called.
         Manual = "manual",
@@ -333,7 +333,7 @@ words! {
 }
 
 words! {
-    /// How long a model thinks before it answers.
+    /// The effort that a model spends on reasoning before it answers.
     pub enum ReasoningEffort {
         None = "none",
         Minimal = "minimal",
@@ -359,14 +359,15 @@ pub struct ShownConfig {
     /// The most tokens of one answer of the model; `null`: the model's own limit, or
     /// what the provider needs to be told.
     pub max_output_tokens: Option<i64>,
-    /// How freely the model chooses its words. Models that refuse it, as most that reason
-    /// do, are not told.
+    /// The model's temperature: with a higher one, it chooses its words more freely. Models that
+    /// refuse a temperature, as most that reason do, are sent none.
     pub temperature: Option<f64>,
-    /// How long the model thinks before it answers; `null`: as its provider decides.
+    /// The effort that the model spends on reasoning before it answers; `null`: as its provider
+    /// decides.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// When the frozen prompt is rendered again.
+    /// The time when the frozen prompt is rendered again.
     pub refresh_prompt: PromptRefresh,
-    /// What the agent's models cost; `null`: no costs are counted.
+    /// The prices of the agent's models; `null`: no costs are counted.
     pub prices: Option<Prices>,
     pub system_instructions: Vec<String>,
     /// The most steps that one turn may take.
@@ -384,18 +385,18 @@ pub struct ShownConfig {
     pub keep_media: i64,
     /// Metadata keys that a client can't set on a message.
     pub reserved_metadata_keys: Vec<String>,
-    /// What becomes of a message that comes while a turn of its session runs.
+    /// The treatment of a message that comes while a turn of its session runs.
     pub when_busy: WhenBusy,
-    /// Who is called when a turn is over. `{}`: nobody, also where a default is deployed.
+    /// The receiver of a call when a turn is over. `{}`: nobody, also if a default is deployed.
     pub on_turn_end: Option<CallbackTarget>,
-    /// Who is called when an entry, a block's text or a document has changed. `{}`: nobody,
-    /// also where a default is deployed.
+    /// The receiver of a call when an entry, a block's text or a document has changed. `{}`:
+    /// nobody, also if a default is deployed.
     pub on_memory_change: Option<CallbackTarget>,
-    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
-    /// limits. `{}` lifts those that are deployed.
+    /// The limits of chat turns' spending. A turn beyond a limit is `rate_limited`. `null`: no
+    /// limits. `{}` lifts the deployed ones.
     pub limits: Option<Limits>,
-    /// How long texts are kept. `null`: until they are deleted. `{}` lifts the rules that are
-    /// deployed.
+    /// The rules for how long texts are kept. `null`: until they are deleted. `{}` lifts the
+    /// deployed rules.
     pub retention: Option<Retention>,
     /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
     /// `{}` lifts the schedule that is deployed.
@@ -405,7 +406,7 @@ pub struct ShownConfig {
     pub learn: Option<LearnSettings>,
     /// The layer that each setting's value comes from.
     pub origins: ConfigOrigins,
-    /// What is written wrong in the deployed defaults. The Worker leaves it out.
+    /// The mistakes in the deployed defaults. The Worker leaves the wrong fields out.
     pub problems: Vec<DeployedProblem>,
 }
 

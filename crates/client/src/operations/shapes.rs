@@ -27,7 +27,7 @@ pub struct AppendedEvent {
     pub inserted: bool,
 }
 
-/// How many of each kind were erased. Counts, never content.
+/// The number of erased items of each kind. Counts, never content.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -51,7 +51,7 @@ pub struct Erased {
     /// Frozen prompts. The next use renders them anew.
     pub prompts: i64,
     pub vectors: i64,
-    /// What was kept of turns beside their events.
+    /// The records of turns beside their events.
     pub turns: i64,
     /// Messages and answers that waited for a turn.
     pub waiting_messages: i64,
@@ -100,7 +100,7 @@ setters! {
     homes: Vec<String>;
 }
 
-/// What a filtered thing must have.
+/// The data that an item must have to pass the filter.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -148,7 +148,7 @@ pub struct HomeReceipt {
     /// The digest of the other agent's receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What the other agent erased.
+    /// The counts of what the other agent erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
 }
@@ -180,18 +180,17 @@ pub struct Imported {
     pub session_id: String,
     /// The number of the session's events.
     pub events: i64,
-    /// How many events this import wrote.
+    /// The number of events that this import wrote.
     pub imported: i64,
-    /// How many events existed already.
+    /// The number of events that existed already.
     pub skipped: i64,
-    /// What the file contains and this import left out. A frozen prompt is imported only
-    /// with the secret and `?allowSources=true`. Otherwise the session's next turn
-    /// freezes a new prompt.
+    /// The parts of the file that this import left out. A frozen prompt is imported only with the
+    /// secret and `?allowSources=true`. Otherwise the session's next turn freezes a new prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Vec<LeftOut>>,
 }
 
-/// What became of an entry or a document.
+/// The result of deleting an entry or a document.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -214,8 +213,7 @@ pub struct ItemGone {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// What the home that holds the block answered. Absent: the text lived in this agent
-    /// alone.
+    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.
@@ -225,12 +223,12 @@ pub struct ItemGone {
     /// Absent: the Worker has no secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// How many of its earlier texts `getBlockVersions` still shows, so that it can be
+    /// The number of its earlier texts that `getBlockVersions` still shows, so that it can be
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
-    /// When `retention` takes them, in milliseconds since the epoch. Absent: no rule does, and
-    /// they stay until a purge.
+    /// The time when `retention` takes them, in milliseconds since the epoch. Absent: no rule takes
+    /// them, and they stay until a purge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_until: Option<i64>,
 }
@@ -241,23 +239,23 @@ words! {
         Prompt = "prompt",
         /// The servers of tools, in the file of a whole agent.
         Servers = "servers",
-        /// What models proposed to change in memory, in the file of a whole agent.
+        /// The changes of memory that models proposed, in the file of a whole agent.
         Proposals = "proposals",
     }
 }
 
-/// How much turns may spend. A field that is left out sets no limit.
+/// The limits of turns' spending. A field that is left out sets no limit.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// What a day may cost, by the agent's `prices`.
+    /// The most that a day may cost, by the agent's `prices`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<f64>,
-    /// How many tokens models may read and write in a day, which ends at midnight UTC.
+    /// The most tokens that models may read and write in a day, which ends at midnight UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<i64>,
-    /// How many turns may begin within a minute.
+    /// The most turns that may begin within a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_per_minute: Option<i64>,
 }

@@ -32,8 +32,8 @@ pub struct PutSkill {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// What you write on the document to find it again: an object of at most 4 KiB. Left out: it
-    /// stays as it is; `null`: it goes.
+    /// Data that you write on the document to find it again: an object of at most 4 KiB. Left out:
+    /// it stays as it is; `null`: it goes.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -44,8 +44,8 @@ pub struct PutSkill {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Who the text comes from. Left out: `operator`, or `user` with a minted token. A token
-    /// may not say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
+    /// say `operator`, and says `agent` only with `allow.agentMessages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
@@ -292,7 +292,7 @@ pub struct LoadedDocument {
     /// quoted, as data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
-    /// When such a text was written.
+    /// The time when such a text was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
 }
@@ -307,10 +307,10 @@ pub struct Skill {
     /// Bytes of the content. `null`: unknown.
     pub bytes: Option<i64>,
     pub updated_at: Option<i64>,
-    /// What callers wrote on the document, if it lives in this agent or in another one.
+    /// The data that callers wrote on the document, if it lives in this agent or in another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// Who the text comes from, if the document lives in this agent or in another one.
+    /// The source of the text, if the document lives in this agent or in another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]

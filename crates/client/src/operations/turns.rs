@@ -42,8 +42,8 @@ pub struct RunTurn {
     /// with `tool-calls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Object>>,
-    /// What to do if a turn of the session runs. Default: what the agent's configuration
-    /// says. `replace` needs a token that may run `cancelTurn`.
+    /// The treatment of the message if a turn of the session runs. Default: what the agent's
+    /// configuration says. `replace` needs a token that may run `cancelTurn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_busy: Option<WhenBusy>,
 }
@@ -134,7 +134,7 @@ impl Operation for CancelTurn {
 pub struct DefineTool {
     /// 1 to 64 letters, digits, `_` or `-`; of a server 1 to 32.
     pub name: String,
-    /// What the tool does. A server describes its tools itself.
+    /// The description of the tool. A server describes its tools itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` stands for
@@ -160,8 +160,8 @@ pub struct DefineTool {
     /// The service binding's name. Either this, `url` or `mcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// How long a call may take, in milliseconds. Left out: 30 seconds of silence and 5
-    /// minutes in all.
+    /// The longest time that a call may take, in milliseconds. Left out: 30 seconds of silence and
+    /// 5 minutes in all.
     /// Default: `30000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
@@ -262,7 +262,7 @@ pub struct Cancelled {
     pub cancelled: bool,
 }
 
-/// What was registered.
+/// The tool that was registered.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DefinedTool {
@@ -289,7 +289,7 @@ pub struct RanTurn {
     pub message: Option<Object>,
     pub usage: TurnUsage,
     pub finish_reason: TurnFinish,
-    /// How often the model was asked.
+    /// The number of requests to the model.
     pub steps: i64,
 }
 
@@ -377,7 +377,7 @@ pub struct ShownServer {
     pub needs_approval: bool,
     /// The revision of the protocol that the server speaks.
     pub revision: String,
-    /// When the server was last asked for its list, in milliseconds since the epoch.
+    /// The time when the server was last asked for its list, in milliseconds since the epoch.
     pub asked_at: i64,
     /// The headers of each request. A secret is shown by its name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -387,8 +387,8 @@ pub struct ShownServer {
     pub left_out: Option<Vec<LeftOutTool>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<i64>,
-    /// Why the server gave no list when it was last asked. Its tools are those of the list
-    /// before.
+    /// The reason why the server gave no list when it was last asked. Its tools are those of the
+    /// list before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

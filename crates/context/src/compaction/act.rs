@@ -31,7 +31,7 @@ use messages::tree::path::WalkStep;
 use models::TokenUsage;
 use models::length::LengthRefusal;
 use models::message::ContextMessage;
-use store::changes::{self, ChangeType};
+use store::changes::{self, ChangeType, LogState};
 use store::usage::{UsageIncrease, count_usage};
 
 /// Tokens of the conversation per summary request, and requests per compaction, at most.
@@ -205,7 +205,6 @@ impl Compactor<'_> {
     }
 
     async fn run(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
-        let seen = self.load_last_change(task.session_id)?;
         let units = load_units(
             self.db,
             task.session_id,
@@ -244,15 +243,22 @@ impl Compactor<'_> {
         if task.dry_run {
             return Ok(outcome);
         }
+        let seen = LogState::load(self.db, task.session_id)?;
         // Checked first, before a request costs anything.
         let room = overlay_writes::check_room(self.db, task.session_id);
         let mut used = UsageIncrease::default();
         let summary = match room {
-            Ok(()) => self.summarise(task, &units, &plan, &mut used).await,
+            Ok(()) => self.summarise(task, &units, &plan, seen, &mut used).await,
             Err(error) => Err(error),
         };
         let summary = match summary {
-            Ok(summary) => summary,
+            Ok(Some(summary)) => summary,
+            Ok(None) => {
+                self.count_now(task.session_id, &mut used)?;
+                outcome.reason = CompactionReason::ChangedMeanwhile;
+                outcome.tokens_after = before;
+                return Ok(outcome);
+            }
             Err(error) => {
                 outcome.reason = CompactionReason::SummariserFailed;
                 outcome.tokens_after = before;
@@ -295,18 +301,23 @@ impl Compactor<'_> {
         Ok(outcome)
     }
 
-    /// Makes one request per part, with the summary of the parts before.
+    /// Makes one request per part, with the summary of the parts before. `None`: an event was
+    /// changed during a request, so the places of the other parts hold no more.
     async fn summarise(
         &self,
         task: &CompactionTask<'_>,
         units: &[PathUnit],
         plan: &CompactionPlan,
+        seen: LogState,
         used: &mut UsageIncrease,
-    ) -> Result<String> {
+    ) -> Result<Option<String>> {
         let mut summary = plan.previous.clone();
         for (index, part) in plan.parts.iter().enumerate() {
             if index > 0 {
                 self.count_now(task.session_id, used)?;
+                if LogState::load(self.db, task.session_id)? != seen {
+                    return Ok(None);
+                }
             }
             let Some(part) = units.get(part.clone()) else {
                 continue;
@@ -330,6 +341,9 @@ impl Compactor<'_> {
                 if refusal.is_none() || tries == MAX_TRIES {
                     break answer;
                 }
+                if LogState::load(self.db, task.session_id)? != seen {
+                    return Ok(None);
+                }
                 let half = conversation.chars().count() as i64 / 2;
                 cut(&mut conversation, half);
             };
@@ -342,7 +356,8 @@ impl Compactor<'_> {
             }
             summary = Some(check(&answer.summary?)?);
         }
-        summary.ok_or_else(|| Error::storage("a compaction of nothing"))
+        let summary = summary.ok_or_else(|| Error::storage("a compaction of nothing"))?;
+        Ok(Some(summary))
     }
 
     fn render_part(&self, session_id: &Id, part: &[PathUnit]) -> Result<String> {
@@ -404,7 +419,7 @@ impl Compactor<'_> {
         &self,
         task: &CompactionTask<'_>,
         new: CompactionWrite<'_>,
-        seen: i64,
+        seen: LogState,
         used: &UsageIncrease,
     ) -> Result<Option<SqlText>> {
         let session_id = task.session_id;
@@ -419,7 +434,7 @@ impl Compactor<'_> {
             self.count(session_id, used)?;
             let edges = self.find_edges(session_id, new.range)?;
             let is_same = edges.is_some_and(|(from, to)| from == new.from_id && to == new.to_id);
-            if !is_same || self.load_last_change(session_id)? != seen {
+            if !is_same || LogState::load(self.db, session_id)? != seen {
                 return Ok(None);
             }
             let pruned = overlay_writes::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
@@ -466,11 +481,6 @@ impl Compactor<'_> {
             true => Ok(()),
             false => count_usage(self.db, self.host, session_id, used),
         }
-    }
-
-    /// The newest change other than an append.
-    fn load_last_change(&self, session_id: &Id) -> Result<i64> {
-        changes::load_newest(self.db, session_id)
     }
 
     fn get_edges(&self, session_id: &Id, range: EventRange) -> Result<(String, String)> {

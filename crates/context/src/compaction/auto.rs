@@ -18,7 +18,7 @@ use base::error::{Code, Result};
 use base::ids::Id;
 use log::sessions::LastCompactionError;
 use log::tip::get_tip;
-use store::changes;
+use store::changes::LogState;
 
 /// How many sessions' measures the tracker remembers.
 const MAX_KNOWN: usize = 1_000;
@@ -43,13 +43,11 @@ pub struct CompactionTracker {
     compacted: RefCell<HashSet<String>>,
 }
 
-/// A path's measure, and the newest change other than an append at that time.
+/// A path's measure, and the log's state at that time.
 #[derive(Clone, Copy)]
 struct MeasuredPath {
     leaf_seq: i64,
-    /// A session that is deleted and created again has another base.
-    feed_base: i64,
-    last_change: i64,
+    state: LogState,
     measure: PathMeasure,
 }
 
@@ -114,12 +112,10 @@ impl CompactionTracker {
         session_id: &Id,
         leaf_seq: i64,
     ) -> Result<PathMeasure> {
-        let last_change = changes::load_newest(db, session_id)?;
-        let feed_base = changes::load_base(db, session_id)?;
+        let state = LogState::load(db, session_id)?;
         let known = self.known.borrow().get(session_id.as_str()).copied();
         let known = known
-            .filter(|known| known.last_change == last_change && known.feed_base == feed_base)
-            .filter(|known| known.leaf_seq <= leaf_seq)
+            .filter(|known| known.state == state && known.leaf_seq <= leaf_seq)
             .map(|known| (known.leaf_seq, known.measure));
         let measure = measure(db, session_id, leaf_seq, known)?;
         let mut all = self.known.borrow_mut();
@@ -130,8 +126,7 @@ impl CompactionTracker {
             session_id.as_str().to_owned(),
             MeasuredPath {
                 leaf_seq,
-                feed_base,
-                last_change,
+                state,
                 measure,
             },
         );

@@ -28,7 +28,7 @@ pub fn add_compaction(
     }
     if summary.len() > MAX_SUMMARY_BYTES {
         let error = Error::payload_too_large("`summary`", MAX_SUMMARY_BYTES, summary.len());
-        return Err(error.with("field", "summary"));
+        return Err(error.with_field("summary"));
     }
     atomically(db, || {
         let tip = get_tip(db, session_id)?;

@@ -63,7 +63,7 @@ impl Summariser for ModelSummariser<'_> {
 
     fn tell(&self, session_id: &Id, outcome: &CompactionOutcome) {
         let error = outcome.error.as_ref().map(|error| {
-            json!({"code": error.code.name(), "message": error.message, "details": error.details})
+            json!({"code": error.code.name(), "message": error.message, "details": error.details()})
         });
         if outcome.reason != CompactionReason::Compacted && error.is_none() {
             return;
@@ -95,7 +95,7 @@ impl Summariser for ModelSummariser<'_> {
     }
 }
 
-/// Who writes the summary.
+/// The writer of the summary.
 enum SummaryWriter<'a> {
     Model(ModelChoice),
     Service(&'a str),

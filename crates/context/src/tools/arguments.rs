@@ -41,7 +41,7 @@ impl Arguments {
         text_in(&self.0, name, name)
     }
 
-    /// What to look for: `query`, then `queries`, or either. At most as many as one search
+    /// The words to look for: `query`, then `queries`, or either. At most as many as one search
     /// takes.
     pub fn get_queries(&self) -> Result<Vec<String>> {
         let more = texts_in(self.0.get("queries"), "queries")?;

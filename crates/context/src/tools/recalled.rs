@@ -1,5 +1,5 @@
-//! What memory holds, as a model reads it: quoted, with who it comes from and when it was
-//! written.
+//! The texts of memory, as a model reads them: quoted, with their source and the time when they
+//! were written.
 //!
 //! The rule this file protects: recalled text is data. Each of its lines begins with `> `,
 //! so no text ends its quotation, and none looks like the line that says its source.

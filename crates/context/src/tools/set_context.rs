@@ -241,7 +241,7 @@ fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
     }
 }
 
-/// What the model writes on the entry or the document. What it leaves out stays.
+/// The data that the model writes on the entry or the document. Fields that it leaves out stay.
 fn find_marks(arguments: &Arguments) -> Result<MarksChange> {
     Ok(MarksChange {
         metadata: arguments

@@ -234,7 +234,7 @@ impl PlainContext {
 fn count_tokens(messages: &str) -> Result<i64> {
     let list = ["[", messages, "]"].concat();
     let messages: Vec<PlainMessage<'_>> =
-        json::decode(&list).map_err(|_| Error::storage("messages that are no JSON"))?;
+        json::decode(&list).map_err(|_| Error::storage("messages that are not JSON"))?;
     let tokens = |message: &PlainMessage<'_>| content_tokens(message.role, &message.content);
     Ok(messages.iter().map(tokens).sum())
 }

@@ -57,7 +57,7 @@ fn get_number(db: &dyn Database, id: &Id) -> Result<i64> {
     number.ok_or_else(|| Error::session_not_found(id.as_str()))
 }
 
-/// What a dry run found.
+/// The result of a dry run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
@@ -94,11 +94,11 @@ pub fn preview(memory: &Memory<'_>, place: &RetentionPlace) -> Result<RetentionP
     })
 }
 
-/// What a step in one session did.
+/// The result of a step in one session.
 #[derive(Default)]
 pub struct SessionStep {
     pub gone: RetentionCounts,
-    /// Where the next step begins. `None`: all was looked at.
+    /// The place where the next step begins. `None`: all was looked at.
     pub cursor: Option<String>,
     pub changed: Vec<Id>,
     /// The tables whose pages are to be cleared now.

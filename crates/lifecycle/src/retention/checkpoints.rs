@@ -6,8 +6,8 @@
 //! the values that it did not change, so an old value stays while a kept checkpoint names
 //! it. Pending writes are in a session of the thread: below a marker for each checkpoint.
 //!
-//! What can't be read is kept: checkpoints of another serialiser, and threads whose channels
-//! keep only what changed (`DeltaChannel`), because they need the checkpoints above.
+//! Unreadable data is kept: checkpoints of another serialiser, and threads whose channels keep only
+//! what changed (`DeltaChannel`), because they need the checkpoints above.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -159,7 +159,7 @@ pub fn delete_old(
     Ok(is_last)
 }
 
-/// What the kept checkpoints need of the events before them.
+/// The events before the kept checkpoints that these need.
 struct Needed {
     /// The oldest kept checkpoint.
     from_seq: i64,
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn ids_are_those_of_the_saver() {
-        // What `JSON.stringify` and SHA-256 give in JavaScript.
+        // The id that `JSON.stringify` and SHA-256 give in JavaScript.
         let id = |names: Value| id_of(names.as_array().unwrap());
         assert_eq!(
             id(json!(["value", "a\"\u{2028}b", "1.x"])),

@@ -186,14 +186,14 @@ pub fn delete_old(
     place: &mut RunPlace,
     work: &mut StepWork,
 ) -> Result<bool> {
-    let mut page = OldEvents::load(db, session_id, place.after_seq, cutoff, work)?;
-    if let Some(first) = find_running_from(db, session_id, &page)? {
-        page.old.retain(|event| event.seq < first);
-        page.is_last = true;
-    }
+    let page = OldEvents::load(db, session_id, place.after_seq, cutoff, work)?;
     let Some(last_seq) = page.old.last().map(|last| last.seq) else {
         return Ok(true);
     };
+    // A turn may answer an old message. What stays for it goes with a later run.
+    if is_busy(db, session_id)? {
+        return Ok(true);
+    }
     if work.is_dry {
         page.old
             .iter()
@@ -236,15 +236,11 @@ pub fn delete_old(
     Ok(page.is_last)
 }
 
-/// The first event of the turn that runs, if the page holds events. They are minutes old,
-/// and no rule reaches them; but a file may say of its events that they are older.
-fn find_running_from(db: &dyn Database, session_id: &Id, page: &OldEvents) -> Result<Option<i64>> {
-    if page.old.is_empty() {
-        return Ok(None);
-    }
-    let open = find_open_turn(db, session_id)?;
-    // The user's message stands before the answer.
-    Ok(open.map(|turn| turn.answer_seq.map_or(0, |seq| seq - 1)))
+/// Whether a turn runs or waits here.
+pub fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_waiting WHERE session_id = ?1 LIMIT 1";
+    let waits: Option<i64> = find_value(db, sql, &[id.as_str().into()])?;
+    Ok(waits.is_some() || find_open_turn(db, id)?.is_some())
 }
 
 /// A clock that stands where the session was last written to: what retention deletes is not
@@ -261,6 +257,10 @@ impl Host for StandingClock<'_> {
 
     fn fill_random(&self, bytes: &mut [u8]) {
         self.host.fill_random(bytes);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.host.memory_bytes()
     }
 }
 

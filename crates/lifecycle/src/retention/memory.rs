@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use super::erase::erase_entry;
 use super::work::StepWork;
-use base::columns::{FromRow, find_value, load, load_values};
+use base::columns::{FromRow, find_value, load};
 use base::database::{Database, Row, SqlValue};
 use base::error::Result;
 use base::json;
 use memory::counts::CountChange;
 use memory::deployed::DeployedMemory;
-use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
+use memory::past::{ItemPlace, MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
 use memory::proposals::rows::forget_before;
 use memory::told::{Told, forget_calls};
 use store::erasing::ErasingDatabase;
@@ -381,7 +381,7 @@ impl<'a> KeptMemory<'a> {
         Ok(find_value::<Option<i64>>(self.db, sql, &params)?.flatten())
     }
 
-    /// What deleted entries and documents left. The index leads to the oldest deletions; a
+    /// The remains of deleted entries and documents. The index leads to the oldest deletions; a
     /// block remembers 1,000 at most.
     fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
         let sql = "SELECT key, version, written_at, 1
@@ -426,32 +426,16 @@ impl<'a> KeptMemory<'a> {
             return Ok(is_last);
         }
         for deletion in deletions {
-            let gone: Vec<bool> = load_values(
-                self.db,
-                "DELETE FROM cf_agents_item_versions
-                  WHERE scope = ?1
-                    AND block = ?2
-                    AND key = ?3
-                    AND version <= ?4
-              RETURNING content IS NULL",
-                &[
-                    self.scope.into(),
-                    place.block.as_str().into(),
-                    deletion.key.as_str().into(),
-                    deletion.version.into(),
-                ],
-            )?;
-            work.delete(gone.len() as i64, 0);
-            let key = Some(deletion.key.as_str());
-            forget_calls(
-                self.db,
-                self.scope,
-                &place.block,
-                key,
-                Told::UpTo(deletion.version),
-            )?;
-            let forgotten = gone.into_iter().filter(|is_deletion| *is_deletion).count();
-            self.count_forgotten(&place.block, forgotten as i64)?;
+            let item = ItemPlace {
+                scope: self.scope,
+                block: &place.block,
+                key: &deletion.key,
+            };
+            let gone = forget_up_to(self.db, &item, deletion.version)?;
+            work.delete(gone.rows, 0);
+            let told = Told::UpTo(deletion.version);
+            forget_calls(self.db, self.scope, &place.block, Some(item.key), told)?;
+            self.count_forgotten(&place.block, gone.deletions)?;
         }
         Ok(is_last)
     }

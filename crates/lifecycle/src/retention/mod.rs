@@ -8,8 +8,8 @@
 //!
 //! What counts as old:
 //!
-//! - A session, by its last write. What retention deletes is not a write: it moves no
-//!   session to the top of a list, and keeps no session from being idle.
+//! - A session, by its last write. A deletion by retention is not a write: it moves no session to
+//!   the top of a list, and keeps no session from being idle.
 //! - An event, by the time when it was written here. A caller's `createdAt` is data. The
 //!   events of a log are written in the order of their `seq`, so the old ones are found at
 //!   its beginning: the search ends at the first event that is young enough.

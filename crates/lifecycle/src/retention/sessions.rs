@@ -1,6 +1,6 @@
 //! The sessions of a run: which have rules, and which of them are idle.
 
-use super::events::{self, OldEvents};
+use super::events::{self, OldEvents, is_busy};
 use super::work::StepWork;
 use serde_json::Value;
 
@@ -12,7 +12,6 @@ use base::host::Host;
 use base::ids::Id;
 use log::sessions::ACTIVE_AT;
 use store::erasing::ErasingDatabase;
-use store::last_turns::find_open_turn;
 use store::retention::{Retention, RetentionRules, read_retention};
 
 /// A session that has rules of its own, or the agent's.
@@ -25,7 +24,7 @@ pub struct KeptSession {
     own: Retention,
 }
 
-/// What LangGraph's saver keeps in a session, as it says in the session's metadata.
+/// The content that LangGraph's saver keeps in a session, as it says in the session's metadata.
 pub enum ThreadPart {
     /// The checkpoints of one namespace.
     Checkpoints(Thread),
@@ -128,14 +127,7 @@ fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
     Ok(find_row(db, sql, &ends.map(Into::into))?.is_some())
 }
 
-/// Whether a turn runs or waits here.
-fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
-    let sql = "SELECT 1 FROM cf_agents_waiting WHERE session_id = ?1 LIMIT 1";
-    let waits: Option<i64> = find_value(db, sql, &[id.as_str().into()])?;
-    Ok(waits.is_some() || find_open_turn(db, id)?.is_some())
-}
-
-/// What became of a session that may be idle.
+/// The outcome for a session that may be idle.
 pub enum IdleSession {
     /// The session stays.
     Stays,

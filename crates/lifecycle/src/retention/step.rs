@@ -15,7 +15,7 @@ use store::retention_progress::{
     find_progress, forget_progress, write_progress,
 };
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct RetentionStep {
     pub gone: RetentionCounts,
@@ -36,7 +36,7 @@ pub struct RetentionStep {
     pub touched: Vec<&'static str>,
 }
 
-/// Who clears pages after the last deletion of a run (`RetentionStep::purged`).
+/// The part that clears pages after the last deletion of a run (`RetentionStep::purged`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// The caller clears them after this step, which may then end the run.

@@ -15,7 +15,7 @@ use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, Retention, RetentionRules};
 use store::retention_progress::{RetentionRun, RunPlace, RunStage};
 
-/// Where a walk goes, and the rules that a request brings for this place.
+/// The scope of a walk, and the rules that a request brings for this place.
 #[derive(Default)]
 pub struct WalkBounds {
     /// The number of the one session. `None`: the agent, with all sessions.
@@ -45,7 +45,7 @@ impl WalkBounds {
         self.block.as_deref().map(|block| (block, rules))
     }
 
-    /// Where the walk begins.
+    /// The place where the walk begins.
     pub fn start(&self) -> RunPlace {
         RunPlace {
             number: self.session.unwrap_or(0),

@@ -17,8 +17,8 @@ pub const MAX_STEP_BYTES: i64 = 4 << 20;
 /// The most rows that a dry run looks at. It deletes nothing, and goes on for longer.
 pub const MAX_DRY_LOOKED: i64 = 20_000;
 
-/// What one step may still do. A Worker's clock stands still while it computes, so rows and
-/// bytes bound the time.
+/// The work that one step may still do. A Worker's clock stands still while it computes, so rows
+/// and bytes bound the time.
 pub struct StepWork {
     /// Nothing is deleted, only counted.
     pub is_dry: bool,

@@ -61,6 +61,16 @@ pub struct EventsPlace {
     pub seq: i64,
     /// The number of events before the place.
     pub events: i64,
+    /// `None`: an earlier build wrote the place, and did not say.
+    pub end: Option<ExportEnd>,
+}
+
+/// The newest rows when an export began. A part that goes on tells of no later ones, because
+/// the `session` line of the first part knows nothing of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExportEnd {
+    pub seq: i64,
+    pub cursor: i64,
 }
 
 pub struct Export {
@@ -69,8 +79,7 @@ pub struct Export {
     /// session with the same id, because numbers are used again.
     number: i64,
     created_at: i64,
-    last_seq: i64,
-    last_cursor: i64,
+    last: ExportEnd,
     chosen_leaf: Option<Id>,
     section: ExportSection,
     /// Events that the next statement reads.
@@ -108,8 +117,10 @@ impl Export {
             session_id: session_id.clone(),
             number,
             created_at,
-            last_seq: tip.newest_seq,
-            last_cursor: last_cursor.flatten().unwrap_or(0),
+            last: ExportEnd {
+                seq: tip.newest_seq,
+                cursor: last_cursor.flatten().unwrap_or(0),
+            },
             chosen_leaf: chosen_leaf.and_then(|leaf| Id::parse(leaf.id).ok()),
             section: ExportSection::Session(render(&session)?),
             batch: MAX_BATCH,
@@ -120,6 +131,7 @@ impl Export {
     /// Goes on after a place that [`Self::find_place`] told.
     pub fn go_on(&mut self, place: EventsPlace) {
         self.events = place.events;
+        self.last = place.end.unwrap_or(self.last);
         self.section = ExportSection::Events {
             after_seq: place.seq,
         };
@@ -130,12 +142,13 @@ impl Export {
     pub fn find_place(&self) -> Option<EventsPlace> {
         let seq = match self.section {
             ExportSection::Events { after_seq } => after_seq,
-            ExportSection::Compactions => self.last_seq,
+            ExportSection::Compactions => self.last.seq,
             _ => return None,
         };
         Some(EventsPlace {
             seq,
             events: self.events,
+            end: Some(self.last),
         })
     }
 
@@ -235,7 +248,7 @@ impl Export {
         let params: [SqlValue; 4] = [
             self.session_id.as_str().into(),
             after_seq.into(),
-            self.last_seq.into(),
+            self.last.seq.into(),
             self.batch.into(),
         ];
         let rows = db.rows(&sql, &params)?;
@@ -306,7 +319,7 @@ impl Export {
     /// Adds all overlays at once: a session has few.
     fn add_compactions(&self, db: &dyn Database, page: &mut String) -> Result<()> {
         for overlay in overlays::load_overlays(db, &self.session_id)? {
-            if overlay.range.to_seq > self.last_seq {
+            if overlay.range.to_seq > self.last.seq {
                 continue;
             }
             let id = |id: &str| Id::parse(id.to_owned()).map_err(Error::storage);
@@ -335,7 +348,7 @@ impl Export {
         let params: [SqlValue; 4] = [
             self.session_id.as_str().into(),
             after_cursor.into(),
-            self.last_cursor.into(),
+            self.last.cursor.into(),
             CHANGES_BATCH.into(),
         ];
         let rows: Vec<ChangeRow> = load(
@@ -368,11 +381,12 @@ impl Export {
 
     fn end(&mut self, db: &dyn Database) -> Result<String> {
         let chosen = match self.chosen_leaf.take() {
-            // The chosen leaf may have been deleted since the export began.
-            Some(id) if !find_seqs(db, &self.session_id, std::iter::once(&id))?.is_empty() => {
-                Some(id)
-            }
-            _ => None,
+            // The chosen leaf may have been deleted since the export began, or be newer.
+            Some(id) => find_seqs(db, &self.session_id, std::iter::once(&id))?
+                .get(id.as_str())
+                .is_some_and(|seq| *seq <= self.last.seq)
+                .then_some(id),
+            None => None,
         };
         render(&EndLine {
             kind: LineKind::End,

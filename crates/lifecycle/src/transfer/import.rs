@@ -30,13 +30,12 @@ pub struct Imported {
     pub session_id: Id,
     /// The number of the session's events.
     pub events: i64,
-    /// How many events this import wrote.
+    /// The number of events that this import wrote.
     pub imported: i64,
-    /// How many events existed already.
+    /// The number of events that existed already.
     pub skipped: i64,
-    /// What the file contains and this import left out. A frozen prompt is imported only
-    /// with the secret and `?allowSources=true`. Otherwise the session's next turn
-    /// freezes a new prompt.
+    /// The parts of the file that this import left out. A frozen prompt is imported only with the
+    /// secret and `?allowSources=true`. Otherwise the session's next turn freezes a new prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     pub left_out: Vec<LeftOut>,

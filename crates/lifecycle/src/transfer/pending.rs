@@ -6,7 +6,7 @@ use base::ids::Id;
 use base::json::JsonObject;
 use log::event::{MessageText, NewEvent};
 use log::media::StrippedText;
-use log::write::NewRow;
+use log::write::RowDraft;
 use messages::parse::{MessageSource, parse_message, without_reserved};
 
 /// How a sender's lines are read.
@@ -92,13 +92,13 @@ impl PendingEvent {
             + length(self.message().map(|message| message.fields.as_str()))
     }
 
-    pub fn to_row<'a>(
+    pub fn draft<'a>(
         &'a self,
         cut: Option<&'a StrippedText<'a>>,
         parent_seq: i64,
         newest_seq: i64,
-    ) -> NewRow<'a> {
-        NewRow {
+    ) -> RowDraft<'a> {
+        RowDraft {
             seq: self.seq,
             id: self.id.as_str(),
             id_indexed: u8::from(!self.id.leads_to(self.seq)),
@@ -114,13 +114,10 @@ impl PendingEvent {
             message_dated: u8::from(self.message().is_some_and(|message| message.is_dated)),
             note: self.note.as_deref(),
             ends_turn: None,
-            sliced_bytes: 0,
             created_at: self.created_at,
             written_at: self.written_at,
-            sliced: Vec::new(),
             payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),
             cut_bytes: cut.map_or(0, |cut| cut.bytes),
-            text: "",
         }
     }
 }

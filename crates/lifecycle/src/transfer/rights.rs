@@ -86,7 +86,7 @@ impl ImportSender {
                 "Only the Worker's secret may define a block with a `source`; a minted token may not. Import this file with the secret and `?allowSources=true`."
             }
         };
-        Err(Error::new(Code::Forbidden, message).with("field", "source"))
+        Err(Error::new(Code::Forbidden, message).with_field("source"))
     }
 
     /// Checks that the file may say how long texts are kept.

@@ -23,19 +23,19 @@ pub enum LeftOut {
     Prompt,
     /// The servers of tools, in the file of a whole agent.
     Servers,
-    /// What models proposed to change in memory, in the file of a whole agent.
+    /// The changes of memory that models proposed, in the file of a whole agent.
     Proposals,
 }
 
 /// Adds the line's number to an error, so that the sender can find the line.
 pub fn at_line(number: u64, error: Error) -> Error {
-    if error.details.contains_key("line") || error.code == Code::StorageFailed {
+    if error.line.is_some() || error.code == Code::StorageFailed {
         return error;
     }
     let message = error.message.replace("The body", "The line");
     error
         .with_message(format!("Line {number}: {message}"))
-        .with("line", number)
+        .with_line(number)
 }
 
 impl ImportTarget {

@@ -89,7 +89,7 @@ impl ImportWriter {
                 Code::Forbidden,
                 "This token is for one session and can't name another as its parent.",
             )
-            .with("field", "parentSessionId"));
+            .with_field("parentSessionId"));
         }
         for (field, is_set) in [
             ("retention", session.retention.is_some()),
@@ -363,7 +363,7 @@ impl ImportWriter {
             };
             rows.push(
                 pending
-                    .to_row(cut.as_ref(), parent_seq, newest_seq)
+                    .draft(cut.as_ref(), parent_seq, newest_seq)
                     .fit("event")
                     .map_err(here)?,
             );

@@ -1,8 +1,8 @@
-//! What a check finds: a code, and where the damaged row stands. Never what it holds.
+//! A finding of a check: a code, and the place of the damaged row. Never the row's content.
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong. The codes are stable.
+/// The rule that a row breaks. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -60,8 +60,7 @@ pub enum FindingCode {
     BlockDamaged,
     /// The version's number is below 1.
     VersionNumberWrong,
-    /// What an entry, a document or a version says of its writer is not the JSON that it must
-    /// be.
+    /// The note of an entry's, a document's or a version's writer is not the JSON that it must be.
     NoteDamaged,
     /// The version stands where another version belongs.
     VersionMisplaced,
@@ -140,7 +139,7 @@ impl FindingCode {
     }
 }
 
-/// Where a damaged row stands: by the ids that name it.
+/// The place of a damaged row: the ids that name it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]

@@ -1,4 +1,4 @@
-//! What each row of the index of words, and of the vectors of events, must keep.
+//! The rules for each row of the index of words, and of the vectors of events.
 
 use super::check::{Check, OF_AGENT, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;

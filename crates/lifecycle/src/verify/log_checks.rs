@@ -1,4 +1,4 @@
-//! What each row of the log and of its tree, its media and its turns must keep.
+//! The rules for each row of the log and of its tree, its media and its turns.
 
 use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
 use super::deeper::{check_media, check_paths};

@@ -1,4 +1,4 @@
-//! What each row of memory must keep: blocks, entries, documents, versions, counts.
+//! The rules for each row of memory: blocks, entries, documents, versions, counts.
 
 use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;

@@ -39,11 +39,11 @@ const ENOUGH_FINDINGS: usize = 200;
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Verified {
-    /// What is wrong. Empty: nothing among the rows that this request checked.
+    /// The faults among the rows that this request checked. Empty: there are none.
     pub findings: Vec<Finding>,
-    /// How many rows this request checked.
+    /// The number of rows that this request checked.
     pub checked: i64,
-    /// Where the next request goes on. `null`: all is checked.
+    /// The place where the next request goes on. `null`: all is checked.
     pub cursor: Option<String>,
 }
 

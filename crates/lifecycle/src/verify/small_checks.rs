@@ -1,4 +1,4 @@
-//! What each row of the small tables must keep.
+//! The rules for each row of the small tables.
 
 use super::check::{Check, OF_AGENT, OF_SESSION, RowRule};
 use super::finding::FindingCode as Code;

@@ -165,12 +165,8 @@ fn read_error(who: &str, answer: &Value) -> Error {
         _ => return unavailable(who, "it answered with an error"),
     };
     let details = error.and_then(|error| error.get("details"));
-    let mut refusal = Error::new(code, text("message").unwrap_or_default());
-    refusal.details = details
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
-    refusal
+    let details = details.and_then(Value::as_object).cloned();
+    Error::new(code, text("message").unwrap_or_default()).with_details(details.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredTex
     };
     let content = String::from_utf8(stored.bytes).map_err(|_| {
         let message = "The object in the bucket is not UTF-8 text; only text goes to a model.";
-        unusable(Code::InvalidRequest, message.to_owned()).with("field", "key")
+        unusable(Code::InvalidRequest, message.to_owned()).with_field("key")
     })?;
     Ok(Some(StoredText {
         content,

@@ -78,7 +78,7 @@ pub fn apply(
     change: &mut MemoryChange,
 ) -> Result<()> {
     let stands = standing_version(memory, change)?;
-    if stands != change.made_for {
+    if change.outdated || stands != change.made_for {
         return Err(written_since(change, stands));
     }
     let block = block_of(memory, &change.label)?;

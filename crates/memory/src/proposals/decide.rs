@@ -15,7 +15,7 @@ use store::config::load_config;
 use store::consolidation::ask_when_idle;
 use store::learn_settings::LearnSettings;
 
-/// What a caller says of a proposal.
+/// The decision of a caller about a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Approve,

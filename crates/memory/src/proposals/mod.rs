@@ -4,11 +4,13 @@
 //! the whole proposal back.
 //!
 //! The rule this file protects: a change names the version that it was made for. It is
-//! never applied to, nor taken back from, a text that somebody has written since.
+//! never applied to, nor taken back from, a text that somebody has written since. Where
+//! numbers of versions are forgotten, and may be given again, `outdated.rs` says so.
 
 pub mod apply;
 pub mod decide;
 pub mod erase;
+pub mod outdated;
 pub mod revert;
 pub mod rows;
 
@@ -19,7 +21,7 @@ use crate::origin::Origin;
 /// The most changes of one proposal.
 pub const MAX_CHANGES: usize = 32;
 
-/// What a proposal comes from.
+/// The origin of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -45,7 +47,7 @@ impl ProposalKind {
     }
 }
 
-/// What became of a proposal, as a whole.
+/// The state of a proposal, as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -56,7 +58,7 @@ pub enum ProposalStatus {
     Applied,
     /// No change was applied.
     Rejected,
-    /// What was applied was taken back.
+    /// The changes were applied and then taken back.
     Reverted,
 }
 
@@ -91,7 +93,7 @@ impl ProposalStatus {
     }
 }
 
-/// What a change does.
+/// The action of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -108,7 +110,7 @@ pub enum ChangeAction {
     Write,
 }
 
-/// What became of a change.
+/// The state of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -153,10 +155,10 @@ pub struct MemoryChange {
     pub supersedes: Vec<String>,
     /// The events that it comes from.
     pub events: Vec<EvidenceEvent>,
-    /// Who it comes from: the least trusted of those whose words bear it out.
+    /// The source of the change: the least trusted of those whose words bear it out.
     pub source: Origin,
     pub status: ChangeStatus,
-    /// Why it waits, or why it was not taken back.
+    /// The reason why the change waits, or why it was not taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The version that it was made for; 0: there was none.
@@ -164,6 +166,10 @@ pub struct MemoryChange {
     /// The version that it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
+    /// Whether the entry was deleted and its versions were forgotten since, so that a later
+    /// text has one of their numbers. Such a change is neither applied nor taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outdated: bool,
     /// The text that the change is about, as it stands now. Shown while the change waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<StandingText>,
@@ -180,7 +186,7 @@ pub struct StandingText {
     pub content: String,
 }
 
-/// Who decided on a proposal.
+/// The one who decided on a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -202,7 +208,7 @@ pub struct ProposalNote {
     pub decided_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<DecidedBy>,
-    /// How many changes of the model's answer broke a rule, and are not here.
+    /// The number of changes in the model's answer that broke a rule and are left out.
     pub refused: i64,
 }
 
@@ -223,7 +229,7 @@ pub struct Proposal {
     pub created_at: i64,
     pub decided_at: Option<i64>,
     pub decided_by: Option<DecidedBy>,
-    /// How many changes of the model's answer broke a rule, and are not here.
+    /// The number of changes in the model's answer that broke a rule and are left out.
     pub refused: i64,
     pub changes: Vec<MemoryChange>,
 }

@@ -73,7 +73,7 @@ fn revert_change(
         ChangeAction::Forget => 0,
         _ => change.version.unwrap_or(0),
     };
-    if standing_version(memory, change)? != wrote {
+    if change.outdated || standing_version(memory, change)? != wrote {
         return Ok(Some(WRITTEN_SINCE));
     }
     let db = memory.db;

@@ -197,7 +197,7 @@ pub fn get(db: &dyn Database, id: &str) -> Result<StoredProposal> {
     find(db, &sql, &[number.into()])?.ok_or_else(unknown)
 }
 
-/// What a page of proposals is restricted to.
+/// The filter of a page of proposals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProposalFilter<'a> {
     pub status: Option<ProposalStatus>,

@@ -44,7 +44,7 @@ pub struct SkillDocument {
     pub key: String,
     pub description: Option<String>,
     pub content: String,
-    /// Who the text comes from, and when it was written, where its home says so.
+    /// The source of the text, and the time when it was written, if its home says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub fn check_loadable(block: &Definition) -> Result<()> {
 fn check_content(content: &str) -> Result<()> {
     if content.len() > MAX_SKILL_BYTES {
         let message = Error::payload_too_large("The document", MAX_SKILL_BYTES, content.len());
-        return Err(message.with("field", "content"));
+        return Err(message.with_field("content"));
     }
     Ok(())
 }
@@ -435,7 +435,7 @@ pub async fn append(
                 (document.content.as_str(), described)
             });
             let (content, description) = added.after(text);
-            // What is added makes nobody else's text the writer's.
+            // An addition does not turn somebody else's text into the writer's.
             let kept = before.and_then(|document| document.source);
             let writer = MemoryWriter {
                 source: kept.filter(|kept| kept.is_quoted()).or(writer.source),

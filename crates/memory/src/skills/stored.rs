@@ -103,8 +103,8 @@ struct SkillRow {
 impl SkillRow {
     const COLUMNS: &str = "description, content, updated_at, note, key";
 
-    /// Whether a write changes nothing. Where the text comes from is compared only if the
-    /// writer says it.
+    /// Whether a write changes nothing. The source of the text is compared only if the writer says
+    /// it.
     fn is_same(
         &self,
         skill: &Skill,

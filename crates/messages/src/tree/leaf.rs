@@ -12,7 +12,7 @@ pub fn message_not_found(field: &str, id: &Id) -> Error {
         Code::MessageNotFound,
         format!("`{field}` names nothing in this session."),
     )
-    .with("field", field)
+    .with_field(field)
     .with("id", id.as_str())
 }
 

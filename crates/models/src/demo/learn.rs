@@ -1,5 +1,5 @@
-//! What the demo learns from a conversation, and how it puts entries in order: by the forms
-//! of a few sentences. It understands nothing, and says the same each time.
+//! The demo's way to learn from a conversation, and to put entries in order: by the forms of a few
+//! sentences. It understands nothing, and says the same each time.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const MAX_PROFILE_CHARS: usize = 1_200;
 enum Lesson {
     /// A fact under this key, which another one of the same key takes the place of.
     Fact { key: String, content: String },
-    /// What the user wants forgotten.
+    /// A thing that the user wants forgotten.
     Forget { key: String },
 }
 
@@ -78,7 +78,7 @@ fn text(object: &Value, field: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// The sentences of a text that are no questions, without their ends.
+/// The sentences of a text that are not questions, without their ends.
 fn told(text: &str) -> impl Iterator<Item = &str> {
     claims(text)
         .into_iter()

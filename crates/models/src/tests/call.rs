@@ -98,7 +98,7 @@ fn a_missing_key_is_named_before_anyone_is_called() {
         let outbound = script(&[], vec![]);
         let error = ask(&outbound, Some(model)).unwrap_err();
         assert_eq!(error.code.name(), "not_configured");
-        assert_eq!(error.details["binding"], binding);
+        assert_eq!(error.details()["binding"], binding);
         assert!(outbound.calls.borrow().is_empty());
     }
 }
@@ -125,7 +125,7 @@ fn the_default_is_workers_ai_and_gives_way_to_the_demo_in_a_local_run() {
     outbound.answer(Err(remote_only()));
     let error = ask(&outbound, Some("workers-ai:@cf/x")).unwrap_err();
     assert_eq!(error.code.name(), "not_configured");
-    assert_eq!(error.details["binding"], "AI");
+    assert_eq!(error.details()["binding"], "AI");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn the_provider_says_how_long_to_wait_up_to_a_limit() {
     let outbound = script(KEY, said());
     *outbound.retry_after.borrow_mut() = Some(11);
     let error = ask(&outbound, Some("openai:gpt")).unwrap_err();
-    assert_eq!(error.details["retryAfter"], 11);
+    assert_eq!(error.details()["retryAfter"], 11);
     assert!(outbound.slept.borrow().is_empty());
 }
 
@@ -217,7 +217,7 @@ fn a_request_that_finds_too_many_before_it_is_told_to_come_again() {
     script.answer(Err(CallFailure::Crowded));
     let error = ask(&script, Some("workers-ai:@cf/m")).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
-    assert_eq!(error.details["retryAfter"], 5);
+    assert_eq!(error.details()["retryAfter"], 5);
     assert!(script.slept.borrow().is_empty());
 }
 

@@ -1,6 +1,6 @@
 // Functions as homes of blocks. The core asks for them as it asks a service.
 
-/** Where a block lives. Each function may be async. */
+/** The home of a block. Each function may be async. */
 export interface BlockProvider {
   /** The block's text; for a loadable block, the keys and descriptions of its documents. */
   get?(asked: AskedBlock): any;
@@ -28,7 +28,7 @@ export interface OwnBlock {
   [field: string]: any;
 }
 
-/** What the core says with each request. */
+/** The facts that the core sends with each request. */
 export interface AskedBlock {
   agent: string;
   sessionId: string | null;

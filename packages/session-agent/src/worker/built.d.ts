@@ -1,4 +1,4 @@
-// What scripts/build/shim.mjs exports, and what the build puts beside it.
+// The exports of scripts/build/shim.mjs, and the module that the build puts beside it.
 
 declare module "#built" {
   /** The Worker in front of the objects. */

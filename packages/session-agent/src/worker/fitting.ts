@@ -1,12 +1,12 @@
-// Whether what the class is used with is of a version that it works with. What is not is said
-// in a sentence that names the version and what to do.
+// Whether what the class is used with is of a version that it works with. A wrong version is
+// refused in a sentence that names it and says what to do.
 
 import { VERSIONS } from "../versions.js";
 
 /** Without this flag of the runtime, no Worker can call a method of an object. */
 const NEEDED = "rpc";
 
-/** What is wrong with the Worker's date and flags, or `null`. Older runtimes don't say them. */
+/** The problem of the Worker's date and flags, or `null`. Older runtimes don't say them. */
 export function problemOfDate(
   flags: { [flag: string]: boolean } | undefined = (globalThis as any).Cloudflare?.compatibilityFlags,
 ): string | null {
@@ -15,14 +15,14 @@ export function problemOfDate(
   return `The Worker's \`compatibility_date\` is older than ${oldest}, or it has the flag \`no_rpc\`. Write a date from ${oldest} to ${newest} into its wrangler.toml.`;
 }
 
-/** What is wrong with the version of a language model, or `null`. */
+/** The problem of a language model's version, or `null`. */
 export function problemOfModel({ specificationVersion }: { specificationVersion?: unknown }): string | null {
   const known: string[] = Object.values(VERSIONS.ai.majors);
   if (known.includes(specificationVersion as string)) return null;
   return `\`model\` gave a model of the specification ${JSON.stringify(specificationVersion)}. ${taken()} ${advice(specificationVersion !== "v1" && specificationVersion !== undefined)}`;
 }
 
-/** What is wrong with the version of a tool, or `null`. Version 4 called its schema `parameters`. */
+/** The problem of a tool's version, or `null`. Version 4 called its schema `parameters`. */
 export function problemOfTool({
   inputSchema,
   parameters,

@@ -15,14 +15,14 @@ const SERVICE = "SESSION_AGENT_CLASS";
 const SUMMARY = "summarize";
 const VECTORS = "embed";
 
-/** What the class has to say before its object answers anything has as long. */
+/** The listing that the class gives before its object answers anything has as long. */
 const LISTING_MS = 10_000;
 const NOTICE_MS = 10_000;
 
 /** For how long a socket speaks that `authorize` let in, unless it says otherwise. */
 const SOCKET_S = 3600;
 
-/** What a request may do: the fields of `mintToken`. */
+/** The rights of a request: the fields of `mintToken`. */
 export interface Grant {
   sessionId?: string;
   preset?: "chat" | "read";
@@ -91,13 +91,13 @@ export interface FailedCompaction extends Error {
   details: { [field: string]: any };
 }
 
-/** What a session's turn does now. `idle`: the turn is over. */
+/** The state of a session's turn. `idle`: the turn is over. */
 export interface Status {
   sessionId: string;
   phase: "thinking" | "tools" | "compacting" | "ending" | "idle";
 }
 
-/** What a class may have. Each method is optional, and may be async. */
+/** The methods of a class. Each is optional, and may be async. */
 export interface Hooks {
   /** The model of turns: a language model of the AI SDK, or a name as in `MODEL`. */
   model?(): Late<LanguageModelLike | string>;
@@ -111,7 +111,10 @@ export interface Hooks {
   countTokens?(text: string): Late<number>;
   /** A vector for each text. */
   embed?(texts: string[]): Late<number[][]>;
-  /** What a request may do, by your own cookie or JWT. `null` refuses. `undefined`: as a class without this method. */
+  /**
+   * The rights of a request, by your own cookie or JWT. `null` refuses. `undefined`: as a class
+   * without this method.
+   */
   authorize?(request: Request): Late<Grant | null | undefined>;
   /** Called after each turn, and again after some time where it throws. */
   onTurnEnd?(turn: EndedTurn): Late<void>;
@@ -134,7 +137,7 @@ export class HookedObject {
   #defaults: string | undefined;
   /** Whether the class has said what it has. The core reads that once. */
   #isReady = false;
-  /** What the class is being told, one thing after the other. */
+  /** The notices to the class, one after the other. */
   #noticed: Promise<unknown> = Promise.resolve();
   #counter = new OwnCounter((text) => this.#hooks.countTokens!(text));
   #own = new OwnModel();
@@ -169,7 +172,7 @@ export class HookedObject {
     return seen;
   }
 
-  /** Asks the class what it has. What fails is left out, and the log says why. */
+  /** Asks the class what it has. A part that fails is left out, and the log says why. */
   async prepare(): Promise<void> {
     const asked = [
       "model",
@@ -196,7 +199,7 @@ export class HookedObject {
     this.#isReady = true;
   }
 
-  /** What the class allows a request, as JSON. `undefined`: the class says nothing. */
+  /** The rights that the class gives a request, as JSON. `undefined`: the class says nothing. */
   async granted(request: Request): Promise<string | undefined> {
     if (!this.#has("authorize")) return undefined;
     // The body is for who is let in.
@@ -240,7 +243,7 @@ export class HookedObject {
     return `own:${named.replaceAll(/[^\x21-\x7e]/g, "-").slice(0, 200) || "model"}`;
   }
 
-  /** `AGENT_DEFAULTS` with what the class adds. A text that is no JSON stays as it is, so that the core says so. */
+  /** `AGENT_DEFAULTS` with what the class adds. A text that is not JSON stays as it is, so that the core says so. */
   #merged(tools: object[], blocks: object[]): string | undefined {
     const variable: string | undefined = this.#env.AGENT_DEFAULTS || undefined;
     let [file, given, older]: [any, any, any] = [{}, {}, undefined];
@@ -264,7 +267,7 @@ export class HookedObject {
     });
   }
 
-  /** What the core asks of the class. */
+  /** Answers a request of the core to the class. */
   async #fetch(url: string, init: RequestInit): Promise<Response> {
     // The core goes on first, so that the class may run operations.
     await null;
@@ -349,7 +352,7 @@ export class HookedObject {
 /** The name of a tool's call, as the core gives it. */
 const callOf = ({ headers }: RequestInit): string | null => new Headers(headers).get("idempotency-key");
 
-/** What is wrong with a model's version, which the log says. */
+/** The problem of a model's version, which the log says. */
 function sayProblem(model: LanguageModelLike): string | null {
   const problem = problemOfModel(model);
   if (problem !== null) console.error(`session-agent: ${problem}`);

@@ -67,7 +67,7 @@ class Extensible extends Built {
     ctx.blockConcurrencyWhile(async () => {
       await null;
       await hooked.prepare();
-      // What the class asked of its own object before, the core read without what the class has.
+      // The core answered the class's earlier calls to its own object without the class's parts.
       Built.inside.renew(this);
     });
   }
@@ -80,7 +80,7 @@ class Extensible extends Built {
     const methods = this as unknown as { [operation: string]: unknown };
     for (const operation of Object.keys(OPERATIONS)) {
       const value = methods[operation];
-      // What the class has overridden stays its own.
+      // Methods that the class has overridden stay its own.
       if (value === (Extensible.prototype as any)[operation]) Object.defineProperty(this, operation, { value });
     }
   }

@@ -12,7 +12,7 @@ export interface LanguageModelLike {
   doStream(options: any): PromiseLike<any>;
 }
 
-/** What the core asks for. */
+/** The request of the core. */
 export interface AskedModel {
   model: string;
   messages: ChatMessage[];
@@ -41,8 +41,8 @@ export function isLanguageModel(value: unknown): value is LanguageModelLike {
 }
 
 /**
- * What a provider wants back with an answer: its parts in order, with its signatures and ids.
- * The core stores this with the answer, and gives it back to the model that gave it.
+ * The data that a provider wants back with an answer: its parts in order, with its signatures and
+ * ids. The core stores this with the answer, and gives it back to the model that gave it.
  */
 interface Kept {
   parts: KeptPart[];
@@ -216,7 +216,7 @@ class EventWriter {
         this.#streamed.add(part.id);
         return this.#call(part.id, { arguments: part.delta });
       case "tool-call": {
-        // What a provider runs itself is no call of ours.
+        // Calls that a provider runs itself are not ours.
         if (part.providerExecuted) return "";
         this.#parts.push({ type: "tool-call", ...optionsOf(part) });
         if (this.#streamed.has(part.toolCallId)) return "";
@@ -272,7 +272,7 @@ class EventWriter {
     return begins;
   }
 
-  /** What the provider wants back. An answer of words alone needs nothing. */
+  /** The data that the provider wants back. An answer of words alone needs none. */
   #kept(): { kept?: Kept } {
     const isPlain = ({ type, providerOptions }: KeptPart): boolean =>
       type !== "reasoning" && providerOptions === undefined;

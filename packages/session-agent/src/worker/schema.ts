@@ -7,7 +7,7 @@ const SCHEMA = Symbol.for("vercel.ai.schema");
 const DRAFT = "draft-07";
 
 export interface InputSchema {
-  /** What the model is shown. */
+  /** The schema that the model is shown. */
   json: object;
   /** The checked input; throws a sentence for the model. */
   check(input: unknown): Promise<unknown>;
@@ -31,7 +31,7 @@ export async function schemaOf(given: any): Promise<InputSchema> {
   if (typeof given === "object" && (given.type === "object" || given.properties !== undefined))
     return { json: given, check: async (input) => input };
   throw new TypeError(
-    "its `inputSchema` is no schema of the AI SDK, no Standard JSON Schema (Zod 4.2 and later, or Valibot with `toStandardJsonSchema`) and no JSON Schema",
+    "its `inputSchema` is neither a schema of the AI SDK, nor a Standard JSON Schema (Zod 4.2 and later, or Valibot with `toStandardJsonSchema`), nor a JSON Schema",
   );
 }
 

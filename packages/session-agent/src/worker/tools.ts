@@ -20,7 +20,7 @@ import { type InputSchema, schemaOf } from "./schema.js";
  */
 export type OwnTools = { [name: string]: object };
 
-/** What is read of a tool. */
+/** The fields that are read of a tool. */
 interface OwnTool {
   description?: unknown;
   inputSchema?: any;
@@ -79,7 +79,7 @@ export class OwnToolbox {
     return defined;
   }
 
-  /** Runs a call. What goes wrong is told to the model. */
+  /** Runs a call. A failure is told to the model. */
   async run(
     { name, arguments: given, agent, sessionId }: AskedTool,
     toolCallId: string | null,
@@ -97,7 +97,7 @@ export class OwnToolbox {
     }
   }
 
-  /** Whether the user must approve a call. What goes wrong means that they must. */
+  /** Whether the user must approve a call. After a failure, they must. */
   async needsApproval(
     { name, arguments: given, agent, sessionId }: AskedTool,
     toolCallId: string | null,
@@ -120,7 +120,7 @@ export class OwnToolbox {
     }
   }
 
-  /** What the model sees of an output, where the tool says so. */
+  /** The part of an output that the model sees, if the tool says so. */
   async #shown({ toModelOutput }: OwnTool, toolCallId: string, input: unknown, output: unknown): Promise<unknown> {
     if (typeof toModelOutput !== "function") return output;
     const shown = await toModelOutput({ toolCallId, input, output });

@@ -160,7 +160,7 @@ fn a_path_leads_to_the_refused_value() {
         (r#"[{"text":1}]"#, "body"),
     ] {
         let refused = decode::<Sample<'_>>(text).unwrap_err().refusal(text);
-        assert_eq!(refused.details["field"], field, "{text}");
+        assert_eq!(refused.details()["field"], field, "{text}");
     }
     let text = r#"[{"text":"a"},{"text":1}]"#;
     let refused = decode::<Vec<Sample<'_>>>(text).unwrap_err().refusal(text);

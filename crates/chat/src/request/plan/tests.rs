@@ -303,7 +303,7 @@ fn a_send_that_failed_is_regenerated_by_sending_it() {
 fn a_message_that_is_not_there_cannot_be_answered_anew() {
     let error = plan(&[], &regenerate(&[], Some("gone"))).unwrap_err();
     assert_eq!(error.code.name(), "message_not_found");
-    assert_eq!(error.details["messageId"], "gone");
+    assert_eq!(error.details()["messageId"], "gone");
     // If the client's list shows the message it means, the list decides.
     let request = regenerate(&[user("u1")], Some("of the client"));
     assert_eq!(plan(&[users("u1")], &request).unwrap().place, after("u1"));
@@ -313,7 +313,7 @@ fn a_message_that_is_not_there_cannot_be_answered_anew() {
 fn new_messages_have_a_limit() {
     let messages: Vec<Value> = (0..=MAX_EVENTS).map(|n| user(&format!("u{n}"))).collect();
     assert_eq!(
-        plan(&[], &sent(&messages)).unwrap_err().details["field"],
+        plan(&[], &sent(&messages)).unwrap_err().details()["field"],
         "messages"
     );
     assert!(plan(&[], &sent(&messages[1..])).is_ok());

@@ -40,7 +40,7 @@ struct MemoryChangeBody<'a> {
     version: Option<Version>,
 }
 
-/// What the call says.
+/// The content of the call.
 pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let target = config.on_memory_change.as_ref();

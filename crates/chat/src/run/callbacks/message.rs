@@ -1,4 +1,4 @@
-//! What one call says, and to whom.
+//! The content of one call, and its receiver.
 
 use base::outbound::Endpoint;
 

@@ -1,5 +1,5 @@
-//! Who is called: a service binding, or an address that the operator allows. The service that
-//! writes summaries is checked here, too: a file may name one as a request may.
+//! The receiver of a call: a service binding, or an address that the operator allows. The service
+//! that writes summaries is checked here, too: a file may name one as a request may.
 
 use crate::address::tool_address::check_url;
 use base::error::{Error, Result};
@@ -30,7 +30,7 @@ pub fn place_of(
             })
         }
         (None, Some(url)) => {
-            check_url(outbound, url)?;
+            check_url(outbound, url, "url")?;
             Ok(Endpoint::Url(url.clone()))
         }
         _ => Err(nobody(setting)),
@@ -70,23 +70,18 @@ pub fn nobody(setting: &str) -> Error {
 /// configuration names, here or in a file.
 pub fn check_targets(outbound: &dyn Outbound, change: &ConfigureAgent) -> Result<()> {
     for (setting, target) in targets_of(change) {
-        let named = |error: Error| {
-            let field = match error.details.get("field").and_then(|field| field.as_str()) {
-                Some("url") => format!("{setting}.url"),
-                _ => setting.to_owned(),
-            };
-            error.with("field", field)
+        let field = match target.url {
+            Some(_) => format!("{setting}.url"),
+            None => setting.to_owned(),
         };
-        place_of(outbound, setting, Some(target))
-            .map(drop)
-            .map_err(named)?;
+        place_of(outbound, setting, Some(target)).map_err(|error| error.with_field(field))?;
     }
     if let Some(Some(summarize)) = change.summarize.given()
         && let Some(binding) = &summarize.service
         && !outbound.is_bound(binding.as_str())
     {
         let error = CallFailure::not_configured(binding.as_str());
-        return Err(error.with("field", "summarize"));
+        return Err(error.with_field("summarize"));
     }
     Ok(())
 }

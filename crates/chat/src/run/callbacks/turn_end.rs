@@ -55,7 +55,7 @@ struct TurnEndBody<'a> {
     steps: usize,
 }
 
-/// What the call says.
+/// The content of the call.
 pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let place = place_of(memory.outbound, TURN_END, config.on_turn_end.as_ref())?;

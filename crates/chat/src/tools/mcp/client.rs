@@ -385,7 +385,7 @@ impl ServerClient<'_> {
         format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#)
     }
 
-    /// What a message says of itself. A proxy or a gateway may put a trace of its own into the
+    /// The metadata of a message. A proxy or a gateway may put a trace of its own into the
     /// request's headers, so the message names the trace, too.
     fn render_meta(&self) -> Map<String, Value> {
         let mut meta = Map::new();

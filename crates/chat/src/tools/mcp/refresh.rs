@@ -51,14 +51,9 @@ pub async fn define_server(
     deployed: &DeployedTools,
     mut server: ToolServer,
 ) -> Result<(ToolServer, Vec<RegisteredTool>)> {
-    let headers = server.at.check_reach(memory.outbound, &server.headers);
-    let headers = headers.map_err(|error| match error.details.get("field") {
-        Some(field) if field == "url" => {
-            let message = error.message.replace("`url`", "`mcp`");
-            error.with_message(message).with("field", "mcp")
-        }
-        _ => error,
-    })?;
+    let headers = server
+        .at
+        .check_reach(memory.outbound, &server.headers, "mcp")?;
     let listing = list_tools(memory, &server, headers, DEFINE_MS).await;
     let heard = listing.map_err(|reason| {
         Error::invalid(
@@ -101,7 +96,10 @@ pub async fn refresh_servers(
 }
 
 async fn refresh(memory: &Memory<'_>, deployed: &DeployedTools, server: &ToolServer) -> Result<()> {
-    let heard = match server.at.check_reach(memory.outbound, &server.headers) {
+    let heard = match server
+        .at
+        .check_reach(memory.outbound, &server.headers, "url")
+    {
         Ok(headers) => list_tools(memory, server, headers, REFRESH_MS).await,
         Err(error) => Err(error.into_message().trim_end_matches('.').to_owned()),
     };

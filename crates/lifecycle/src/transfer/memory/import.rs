@@ -204,7 +204,7 @@ impl MemoryImport {
                 Code::Forbidden,
                 "This token is for one session, so `sessionId` can't name another one.",
             )
-            .with("field", "sessionId"));
+            .with_field("sessionId"));
         }
         Ok(())
     }

@@ -358,7 +358,7 @@ impl PromptLine {
     pub fn check(&self, max_bytes: usize) -> Result<()> {
         if self.prompt.len() > max_bytes {
             let error = Error::payload_too_large("`prompt`", max_bytes, self.prompt.len());
-            return Err(error.with("field", "prompt"));
+            return Err(error.with_field("prompt"));
         }
         let is_hash = |hash: &String| {
             hash.len() == HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())

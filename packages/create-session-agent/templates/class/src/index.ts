@@ -18,7 +18,7 @@ export class Assistant extends SessionAgent<Env> {
     return "demo";
   }
 
-  /** What the model may do. It runs here, in the object. */
+  /** The tools of the model. They run here, in the object. */
   tools() {
     return {
       clock: tool({
@@ -29,7 +29,7 @@ export class Assistant extends SessionAgent<Env> {
     };
   }
 
-  /** What stands in every prompt. The model writes `memory`. */
+  /** The blocks of every prompt. The model writes `memory`. */
   blocks() {
     return [
       { label: "soul", kind: "readonly" as const, provider: { get: async () => "You are a helpful assistant." } },
@@ -38,7 +38,7 @@ export class Assistant extends SessionAgent<Env> {
         kind: "writable" as const,
         description: "What matters in every conversation",
         maxTokens: 1100,
-        // What one conversation writes, another knows in its next turn.
+        // Other conversations know of a change in their next turn.
         whenChanged: "remind" as const,
       },
       { label: "facts", kind: "searchable" as const, description: "What was learnt of the user" },
@@ -46,8 +46,8 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /**
-   * Who may do what. Put your own login here: a session cookie, a JWT. Each user has the agent
-   * of this name, so a conversation may write the agent's memory.
+   * The rights of each caller. Put your own login here: a session cookie, a JWT. Each user has the
+   * agent of this name, so a conversation may write the agent's memory.
    */
   authorize(request: Request) {
     const user = /user=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1];

@@ -20,7 +20,7 @@ export class Assistant extends SessionAgent<Env> {
   //
   // Without this method: Workers AI where it is bound, or a demo that needs no account.
 
-  /** What the model may do. It runs here, in the object. */
+  /** The tools of the model. They run here, in the object. */
   tools() {
     return {
       clock: tool({
@@ -38,7 +38,7 @@ export class Assistant extends SessionAgent<Env> {
     };
   }
 
-  /** What stands in every prompt. The model writes `memory`. */
+  /** The blocks of every prompt. The model writes `memory`. */
   blocks() {
     return [
       { label: "soul", kind: "readonly" as const, provider: { get: async () => "You are a helpful assistant." } },
@@ -47,7 +47,7 @@ export class Assistant extends SessionAgent<Env> {
         kind: "writable" as const,
         description: "What matters in every conversation",
         maxTokens: 1100,
-        // What one conversation writes, another knows in its next turn.
+        // Other conversations know of a change in their next turn.
         whenChanged: "remind" as const,
       },
       { label: "facts", kind: "searchable" as const, description: "What was learnt of the user" },

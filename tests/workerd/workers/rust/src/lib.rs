@@ -32,7 +32,7 @@ enum What {
     Tour,
     /// A session's file, sent to another agent while it comes.
     Copy { to: String },
-    /// What is wrong with a file that is no file.
+    /// The fault of an import whose file can't be read.
     Import { file: String },
 }
 
@@ -54,6 +54,10 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     })
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this Worker has bindings of its own"
+)]
 fn open(env: &Env, asked: &Asked, name: &str) -> session_agent_client::Result<Agent> {
     let missing = |_| Error::Invalid {
         message: "no such binding".to_owned(),

@@ -15,7 +15,7 @@ const SPARE_MS = 60_000;
 
 export type Agent = Awaited<ReturnType<typeof agentOf>>;
 
-/** What a chat needs: `client` for operations, `api` and `fetch` for `useChat`. */
+/** The parts that a chat needs: `client` for operations, `api` and `fetch` for `useChat`. */
 export async function agentOf(sessionId: string) {
   let current: Promise<Login> | undefined;
 
@@ -49,7 +49,7 @@ async function ask(sessionId: string): Promise<Login> {
   return { agent, token, renewAt: Date.now() + expiresIn * 1000 - SPARE_MS };
 }
 
-/** What went wrong, as a sentence for the visitor. */
+/** The failure, as a sentence for the visitor. */
 export function sentenceOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   // The browser's own words for a connection that failed.

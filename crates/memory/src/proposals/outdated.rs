@@ -1,0 +1,51 @@
+//! What a deleted entry left is forgotten one day, and the numbers of its versions with it: a
+//! later entry of the key begins at 1 again. The changes that name such a number were made
+//! for other texts, so they are marked.
+
+use super::rows::{get, update};
+use super::{ChangeStatus, MemoryChange};
+use base::columns::load_values;
+use base::database::Database;
+use base::error::Result;
+
+/// Marks the changes of an entry of the agent's block with this label in lower case that name
+/// a version up to this one. Part of a transaction.
+pub fn outdate(db: &dyn Database, label: &str, key: &str, version: i64) -> Result<()> {
+    let sql = "SELECT number
+                 FROM cf_agents_proposals
+                WHERE EXISTS (SELECT 1
+                                FROM json_each(changes) AS change
+                               WHERE change.value ->> '$.key' = ?1)
+                ORDER BY number";
+    let numbers: Vec<i64> = load_values(db, sql, &[key.into()])?;
+    let is_meant = |change: &MemoryChange| {
+        change.key.as_deref() == Some(key)
+            && change.label.to_lowercase() == label
+            && names_up_to(change, version)
+    };
+    // One proposal at a time, because all together may be long.
+    for number in numbers {
+        let mut proposal = get(db, &number.to_string())?;
+        let changes = proposal.changes.iter_mut();
+        let meant: Vec<&mut MemoryChange> = changes.filter(|change| is_meant(change)).collect();
+        if meant.is_empty() {
+            continue;
+        }
+        for change in meant {
+            change.outdated = true;
+        }
+        update(db, &proposal)?;
+    }
+    Ok(())
+}
+
+/// Whether the change could still be applied or taken back, and names a version up to this
+/// one. One that was made for no text names none.
+fn names_up_to(change: &MemoryChange, version: i64) -> bool {
+    let wrote = change.version.unwrap_or(0);
+    match change.status {
+        ChangeStatus::Pending => (1..=version).contains(&change.made_for),
+        ChangeStatus::Applied => (1..=version).contains(&wrote),
+        ChangeStatus::Rejected | ChangeStatus::Reverted | ChangeStatus::Erased => false,
+    }
+}

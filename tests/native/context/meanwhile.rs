@@ -1,0 +1,57 @@
+//! What becomes of a session while its compaction waits for the model.
+
+use serde_json::json;
+
+use super::compaction::{Scripted, compact, numbered};
+use crate::Alice;
+use context::compaction::act::CompactionReason;
+use models::TokenUsage;
+
+#[test]
+fn the_summary_of_a_purged_session_is_not_written_into_a_later_one() {
+    let alice = numbered(20);
+    alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
+    let file = alice.export("s").unwrap().replace("m7", "[redacted]");
+    // The later session has the ids and the places of the one that was purged.
+    let meanwhile = || {
+        alice.ok("deleteSession", json!({"sessionId": "s", "purge": true}));
+        alice.import("s", &file).unwrap();
+    };
+    let scripted = Scripted {
+        meanwhile: Some(&meanwhile),
+        ..Scripted::default()
+    };
+    let outcome = compact(&alice, &scripted, None, false);
+    assert!(scripted.prompts.borrow()[0].contains("m7"));
+    assert_eq!(outcome.reason, CompactionReason::ChangedMeanwhile);
+    let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    assert_eq!(listed["compactions"], json!([]));
+}
+
+#[test]
+fn a_change_during_a_part_ends_the_compaction_before_the_next_request() {
+    // Each message is a part. The fourth is the first that is not protected.
+    for (deleted, what) in [(4, "the last event of part 2"), (3, "the event above it")] {
+        let alice = Alice::with_session();
+        let long = "word ".repeat(6_000);
+        let ids = alice.say(&[long.as_str(); 10]);
+        let gone = json!({"sessionId": "s", "messageIds": [ids[deleted]]});
+        let meanwhile = || drop(alice.ok("deleteMessages", gone.clone()));
+        let scripted = Scripted {
+            meanwhile: Some(&meanwhile),
+            usage: TokenUsage {
+                input_tokens: 7,
+                ..TokenUsage::default()
+            },
+            ..Scripted::default()
+        };
+        let outcome = compact(&alice, &scripted, None, false);
+        assert_eq!(outcome.reason, CompactionReason::ChangedMeanwhile, "{what}");
+        assert!(outcome.error.is_none(), "{what}");
+        assert_eq!(scripted.prompts.borrow().len(), 1, "{what}");
+        let session = alice.ok("getSession", json!({"sessionId": "s"}));
+        assert_eq!(session["usage"]["inputTokens"], 7, "{what}");
+        // Nothing failed, so automatic compaction makes no pause.
+        assert!(session.get("lastCompactionError").is_none(), "{what}");
+    }
+}

@@ -1,0 +1,44 @@
+//! Retention while a turn runs: what the turn answers stays.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{said, user};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// How many events a run deletes, as a dry run says before it.
+fn gone(alice: &Alice) -> Value {
+    let apply = |dry_run: bool| alice.ok("applyRetention", json!({"dryRun": dry_run}));
+    let dry = apply(true)["gone"]["events"]["count"].clone();
+    let mut step = apply(false);
+    let gone = step["gone"]["events"]["count"].clone();
+    while step["complete"] == false {
+        step = apply(false);
+    }
+    assert_eq!(dry, gone);
+    gone
+}
+
+#[test]
+fn an_old_message_stays_while_it_is_answered_again() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("One."));
+    alice.says("hi");
+    alice.ok("configureAgent", json!({"retention": {"eventsDays": 1}}));
+    alice.host.advance(2 * DAY);
+    let again = json!({"id": "s", "trigger": "regenerate-message", "messages": [user("hi")]});
+    let begun = alice.begin(&again).unwrap();
+    assert_eq!(gone(&alice), 0);
+    alice.outbound.answer(said("Two."));
+    alice.run_work(begun.work.unwrap());
+    let shown = alice.shown();
+    let texts = shown.iter().map(|message| &message["parts"]);
+    let texts: Vec<&Value> = texts
+        .map(|parts| &parts[parts.as_array().unwrap().len() - 1]["text"])
+        .collect();
+    assert_eq!(texts, ["hi", "Two."]);
+    // Afterwards the old message and its old answer go.
+    assert_eq!(gone(&alice), 2);
+    assert_eq!(alice.events().len(), 1);
+}
