@@ -79,7 +79,7 @@ enum LoggedState {
     /// A call without its result. `loads`: whether the call asks for the document.
     Open { loads: bool },
     /// A call with its result, in one part of a message.
-    Answered { loads: bool },
+    Answered { loads: bool, is_erased: bool },
     /// A result. `is_context`: whether it is one of the tool. `is_erased`: whether it holds
     /// nothing any more.
     Result { is_context: bool, is_erased: bool },
@@ -158,11 +158,20 @@ fn calls_in_row() -> String {
 }
 
 impl AnswerSearch<'_> {
-    /// The events that may call the tool, and when they were written. Whether one with a long
-    /// text calls it is only known when the whole event is read.
+    /// The events that may call the tool, and the time of the request that each belongs to: a
+    /// turn writes its calls at its end, when what they brought is old. Whether an event with a
+    /// long text calls the tool is only known when the whole event is read.
     fn load_loading(&self) -> Result<BTreeMap<i64, i64>> {
         let sql = format!(
-            "SELECT e.seq, min(e.created_at, e.written_at)
+            "SELECT e.seq,
+                    coalesce((SELECT min(asked.created_at, asked.written_at)
+                                FROM cf_agents_events AS asked
+                               WHERE asked.session_id = e.session_id
+                                 AND asked.seq < e.seq
+                                 AND asked.action NOT IN {actions}
+                               ORDER BY asked.seq DESC
+                               LIMIT 1),
+                             min(e.created_at, e.written_at))
                FROM cf_agents_events AS e
               WHERE e.session_id = ?1
                 AND e.action IN {actions}
@@ -266,9 +275,7 @@ impl AnswerSearch<'_> {
                 named => {
                     let loads = named.is_some_and(|named| self.is_meant(&named, asked_at));
                     match is_answered {
-                        true => LoggedState::Answered {
-                            loads: loads && !is_erased,
-                        },
+                        true => LoggedState::Answered { loads, is_erased },
                         false => LoggedState::Open { loads },
                     }
                 }
@@ -326,7 +333,7 @@ fn read_named(tool: Option<&str>, arguments: &str) -> Option<NamedDocument> {
 impl LoggedCall {
     fn loads(&self) -> bool {
         match self.state {
-            LoggedState::Open { loads } | LoggedState::Answered { loads } => loads,
+            LoggedState::Open { loads } | LoggedState::Answered { loads, .. } => loads,
             LoggedState::Result { .. } => false,
         }
     }
@@ -371,9 +378,9 @@ fn pair(calls: &[LoggedCall], branches: &Branches, found: &mut FoundAnswers) {
                 here.newest_loads = loads;
                 false
             }
-            LoggedState::Answered { loads } => {
+            LoggedState::Answered { loads, is_erased } => {
                 here.newest_loads = loads;
-                loads
+                loads && !is_erased
             }
             LoggedState::Result {
                 is_context,

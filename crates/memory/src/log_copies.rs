@@ -21,7 +21,7 @@ use messages::runs::{RunCache, RunPosition};
 use messages::taken_back::take_back;
 use search::index;
 use store::erasing::{ErasingDatabase, overwritten};
-use store::last_turns;
+use store::last_turns::{self, find_open_turn};
 
 /// A document, or all documents of a block.
 pub struct CopiedDocument<'a> {
@@ -85,29 +85,55 @@ pub fn erase_in_session(
     session_id: &Id,
     sought: &SoughtDocument<'_>,
 ) -> Result<bool> {
-    let gone = db.rows(
-        "DELETE FROM cf_agents_loaded_skills
-          WHERE session_id = ?1
-            AND block = ?2
-            AND (?3 IS NULL OR key = ?3)
-            AND (?4 IS NULL OR loaded_at <= ?4)
-      RETURNING 1",
-        &[
-            session_id.as_str().into(),
-            sought.label.key().into(),
-            sought.key.into(),
-            sought.until_ms.into(),
-        ],
-    )?;
+    let was_loaded = forget_loaded(db, session_id, sought)?;
     let found = find_answers(db, session_id, sought)?;
     let held = found.seqs();
     if held.is_empty() {
-        return Ok(!gone.is_empty());
+        return Ok(was_loaded);
     }
     take_back(db, host, session_id, &held)?;
     erase_of_events(db, session_id, &held)?;
     replace(db, host, session_id, &found)?;
     Ok(true)
+}
+
+/// Erases the document where the session keeps it for its context. `false`: it is not there.
+///
+/// Its row says that the log may hold the document. A turn that runs may still log it, so the
+/// row stays for the next purge, without the text.
+fn forget_loaded(
+    db: &ErasingDatabase<'_>,
+    session_id: &Id,
+    sought: &SoughtDocument<'_>,
+) -> Result<bool> {
+    let place: [SqlValue; 4] = [
+        session_id.as_str().into(),
+        sought.label.key().into(),
+        sought.key.into(),
+        sought.until_ms.into(),
+    ];
+    const IS_MEANT: &str = "session_id = ?1
+            AND block = ?2
+            AND (?3 IS NULL OR key = ?3)
+            AND (?4 IS NULL OR loaded_at <= ?4)";
+    if find_open_turn(db, session_id)?.is_none() {
+        let sql = format!("DELETE FROM cf_agents_loaded_skills WHERE {IS_MEANT} RETURNING 1");
+        return Ok(!db.rows(&sql, &place)?.is_empty());
+    }
+    let sql = format!(
+        "UPDATE cf_agents_loaded_skills
+            SET {}
+          WHERE {IS_MEANT}
+            AND content IS NOT NULL
+      RETURNING 1",
+        overwritten("content")
+    );
+    let erased = db.rows(&sql, &place)?.len();
+    let sql = format!("UPDATE cf_agents_loaded_skills SET content = NULL WHERE {IS_MEANT}");
+    db.run(&sql, &place)?;
+    db.touch("cf_agents_loaded_skills");
+    db.count(|counts| counts.loaded_documents += erased as i64);
+    Ok(erased > 0)
 }
 
 /// Puts a sentence in the place of the document, and tells the feed.

@@ -245,37 +245,42 @@ pub fn insert_deletion(
     if count_deleted(db, item.scope, item.block)? + counts.deleted > MAX_DELETED
         && let Some(oldest) = find_oldest_deleted(db, item.scope, item.block)?
     {
-        let key = oldest.key.as_str();
-        let oldest_item = ItemPlace { key, ..*item };
-        counts.deleted -= forget_up_to(db, &oldest_item, oldest.version)?.deletions;
+        let oldest = (oldest.key.as_str(), oldest.version);
+        counts.deleted -= forget_up_to(db, (item.scope, item.block), &[oldest])?.deletions;
     }
     counts.write(db, item.scope, item.block)
 }
 
-/// The rows that went with what a deleted item left.
+/// The rows that went with what deleted items left.
 pub struct Forgotten {
     pub rows: i64,
     /// How many of them are deletions.
     pub deletions: i64,
 }
 
-/// Forgets the versions of a deleted item up to this one, its deletion. A later item of the
-/// key may get their numbers again, so the proposals that name one are marked. Part of a
-/// transaction.
-pub fn forget_up_to(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Forgotten> {
-    let [scope, block, key] = item.params();
-    let gone: Vec<bool> = load_values(
-        db,
-        "DELETE FROM cf_agents_item_versions
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3
-            AND version <= ?4
-      RETURNING content IS NULL",
-        &[scope, block, key, version.into()],
-    )?;
-    if item.scope.is_empty() {
-        outdate(db, item.block, item.key, version)?;
+/// Forgets the versions of deleted items of a block, each by its key and its deletion's version,
+/// up to that one. A later item of a key may get their numbers again, so the proposals that name
+/// one are marked. Part of a transaction.
+pub fn forget_up_to(
+    db: &dyn Database,
+    (scope, block): (&str, &str),
+    items: &[(&str, i64)],
+) -> Result<Forgotten> {
+    let mut gone: Vec<bool> = Vec::new();
+    for (key, version) in items {
+        gone.extend(load_values::<bool>(
+            db,
+            "DELETE FROM cf_agents_item_versions
+              WHERE scope = ?1
+                AND block = ?2
+                AND key = ?3
+                AND version <= ?4
+          RETURNING content IS NULL",
+            &[scope.into(), block.into(), (*key).into(), (*version).into()],
+        )?);
+    }
+    if scope.is_empty() {
+        outdate(db, block, items)?;
     }
     let deletions = gone.iter().filter(|is_deletion| **is_deletion);
     Ok(Forgotten {

@@ -211,6 +211,43 @@ fn the_copies_of_a_sessions_own_document_stay() {
     assert_eq!(alice.ok("loadSkill", load)["loaded"], false);
 }
 
+/// A turn logs its calls when it ends.
+#[test]
+fn a_copy_is_as_old_as_the_question_that_it_answers() {
+    let alice = with_document();
+    let question = json!([{"action": "user_message", "content": "Which?"}]);
+    append(&alice, question);
+    alice.host.advance(1);
+    define_own(&alice);
+    alice.host.advance(1);
+    append(
+        &alice,
+        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
+    );
+    purge(&alice);
+    assert_eq!(contents(&alice), [ERASED]);
+    is_gone(&alice);
+}
+
+#[test]
+fn one_more_answer_of_an_erased_call_is_found_by_the_next_purge() {
+    let alice = with_document();
+    let place = json!({"label": "skills", "key": "k"});
+    let part = json!({"type": "tool-load_context", "toolCallId": "c", "state": "output-available",
+        "input": place, "output": NEEDLE});
+    let message = json!({"id": "m", "role": "assistant", "parts": [part]});
+    alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "message": message}),
+    );
+    purge(&alice);
+    put(&alice, json!({}), NEEDLE);
+    load(&alice);
+    append(&alice, json!([result("c", "load_context", NEEDLE)]));
+    purge(&alice);
+    is_gone(&alice);
+}
+
 #[test]
 fn a_loaded_document_is_erased_with_its_answers_in_any_order() {
     let loaded = json!({"kind": "loadedDocument", "sessionId": "s", "label": "skills", "key": "k"});

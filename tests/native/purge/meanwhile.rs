@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge};
 use crate::Alice;
+use crate::chat::turns::{calls, said};
 use crate::memory::bucket::with_bucket;
 use base::columns::find_value;
 use base::testing::Said;
@@ -125,6 +126,43 @@ fn a_document_that_is_erased_while_it_is_read_is_loaded_into_no_context() {
     assert_eq!(answer, "block_not_found");
     let answer = load_while("removeBlock", "callTool");
     assert_eq!(answer["isError"], true, "{answer}");
+}
+
+/// A turn logs what it loaded when it ends, also what was erased meanwhile: another purge
+/// finds it.
+#[test]
+fn what_a_turn_logs_after_a_purge_is_found_by_the_next_one() {
+    let alice = Rc::new(Alice::with_model());
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "skills", "kind": "loadable"}),
+    );
+    let document = json!({"label": "skills", "key": "k", "content": NEEDLE});
+    alice.ok("putSkill", document);
+    let place = json!({"label": "skills", "key": "k"});
+    alice
+        .outbound
+        .answer(calls(&[("c", "load_context", place)]));
+    alice.outbound.answer(said("Read."));
+    let other = Rc::clone(&alice);
+    let gone = json!({"label": "skills", "key": "k", "purge": true});
+    let purged = gone.clone();
+    // The first request asks for the document, the second has it.
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        let again = Rc::clone(&other);
+        *other.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+            assert_eq!(
+                again.ok("deleteSkill", purged)["erased"]["loadedDocuments"],
+                1
+            );
+        }));
+    }));
+    alice.says("load it");
+    assert!(alice.outbound.meanwhile.borrow().is_none());
+    assert_ne!(places_after_purge(&alice.db), Vec::<String>::new());
+    alice.ok("deleteSkill", gone);
+    assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use base::error::Result;
 use base::json;
 use memory::counts::CountChange;
 use memory::deployed::DeployedMemory;
-use memory::past::{ItemPlace, MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
+use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
 use memory::proposals::rows::forget_before;
 use memory::told::{Told, forget_calls};
 use store::erasing::ErasingDatabase;
@@ -425,18 +425,17 @@ impl<'a> KeptMemory<'a> {
         if work.is_dry {
             return Ok(is_last);
         }
-        for deletion in deletions {
-            let item = ItemPlace {
-                scope: self.scope,
-                block: &place.block,
-                key: &deletion.key,
-            };
-            let gone = forget_up_to(self.db, &item, deletion.version)?;
-            work.delete(gone.rows, 0);
-            let told = Told::UpTo(deletion.version);
-            forget_calls(self.db, self.scope, &place.block, Some(item.key), told)?;
-            self.count_forgotten(&place.block, gone.deletions)?;
+        let items: Vec<(&str, i64)> = deletions
+            .iter()
+            .map(|deletion| (deletion.key.as_str(), deletion.version))
+            .collect();
+        let gone = forget_up_to(self.db, (self.scope, &place.block), &items)?;
+        work.delete(gone.rows, 0);
+        for (key, version) in items {
+            let told = Told::UpTo(version);
+            forget_calls(self.db, self.scope, &place.block, Some(key), told)?;
         }
+        self.count_forgotten(&place.block, gone.deletions)?;
         Ok(is_last)
     }
 

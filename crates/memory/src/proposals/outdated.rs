@@ -5,23 +5,27 @@
 use super::rows::{get, update};
 use super::{ChangeStatus, MemoryChange};
 use base::columns::load_values;
-use base::database::Database;
+use base::database::{Database, SqlValue};
 use base::error::Result;
+use base::json;
 
-/// Marks the changes of an entry of the agent's block with this label in lower case that name
-/// a version up to this one. Part of a transaction.
-pub fn outdate(db: &dyn Database, label: &str, key: &str, version: i64) -> Result<()> {
+/// Marks the changes of entries of the agent's block with this label in lower case that name a
+/// version up to the one that stands beside the entry's key. Part of a transaction.
+pub fn outdate(db: &dyn Database, label: &str, items: &[(&str, i64)]) -> Result<()> {
     let sql = "SELECT number
                  FROM cf_agents_proposals
                 WHERE EXISTS (SELECT 1
                                 FROM json_each(changes) AS change
-                               WHERE change.value ->> '$.key' = ?1)
+                               WHERE change.value ->> '$.key' IN (SELECT value FROM json_each(?1)))
                 ORDER BY number";
-    let numbers: Vec<i64> = load_values(db, sql, &[key.into()])?;
+    let keys: Vec<&str> = items.iter().map(|(key, _)| *key).collect();
+    let keys = SqlValue::Text(json::encode(&keys)?);
+    let numbers: Vec<i64> = load_values(db, sql, &[keys])?;
     let is_meant = |change: &MemoryChange| {
-        change.key.as_deref() == Some(key)
-            && change.label.to_lowercase() == label
-            && names_up_to(change, version)
+        change.label.to_lowercase() == label
+            && items.iter().any(|(key, version)| {
+                change.key.as_deref() == Some(key) && names_up_to(change, *version)
+            })
     };
     // One proposal at a time, because all together may be long.
     for number in numbers {
