@@ -402,7 +402,7 @@ test("messages_of_zep_keep_their_ids_times_and_the_names_of_who_speaks", async (
     { id: "1", role: "user", parts: [{ type: "text", text: "Oslo?" }], metadata: { name: "Jane" }, createdAt: time },
     { id: "2", role: "assistant", parts: [{ type: "text", text: "Rain." }], createdAt: time + 1000 },
   ]);
-  await assert.rejects(importZepMessages(session, "[]x"), /no JSON/);
+  await assert.rejects(importZepMessages(session, "[]x"), /not JSON/);
 });
 
 /** The tables of the Agents SDK as SQLite has them, and their rows as docs/migrating.md exports them. */
