@@ -278,15 +278,14 @@ impl Error {
 
     /// What helps to fix the error, as the caller reads it.
     pub fn details(&self) -> Map<String, Value> {
-        let known = [
-            (FIELD, self.field.as_deref().map(Value::from)),
-            (LINE, self.line.map(Value::from)),
-            (RETRY_AFTER, self.retry_after_s.map(Value::from)),
-        ];
-        let known = known
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        self.others.clone().into_iter().chain(known).collect()
+        let mut details = self.others.clone();
+        let mut add = |name: &str, value: Option<Value>| {
+            value.and_then(|value| details.insert(name.to_owned(), value))
+        };
+        add(FIELD, self.field.as_deref().map(Value::from));
+        add(LINE, self.line.map(Value::from));
+        add(RETRY_AFTER, self.retry_after_s.map(Value::from));
+        details
     }
 
     /// The same error in other words.

@@ -161,7 +161,7 @@ impl AnswerSearch<'_> {
     /// The events that may call the tool, and the time of the request that each belongs to: a
     /// turn writes its calls at its end, when what they brought is old. Whether an event with a
     /// long text calls the tool is only known when the whole event is read.
-    fn load_loading(&self) -> Result<BTreeMap<i64, i64>> {
+    fn load_loading(&self) -> Result<Vec<(i64, i64)>> {
         let sql = format!(
             "SELECT e.seq,
                     coalesce((SELECT min(asked.created_at, asked.written_at)
@@ -183,7 +183,8 @@ impl AnswerSearch<'_> {
                                   FROM {calls} AS call
                                  WHERE call.value ->> '$.name' = ?3
                                     OR call.value ->> '$.toolName' = ?3
-                                    OR call.value ->> '$.type' = ?4))",
+                                    OR call.value ->> '$.type' = ?4))
+              ORDER BY e.seq",
             actions = agents_actions!(),
             calls = calls_in_row()
         );
@@ -193,8 +194,7 @@ impl AnswerSearch<'_> {
             TOOL.into(),
             kind_of_tool(TOOL).into(),
         ];
-        let events: Vec<(i64, i64)> = load(self.db, &sql, &params)?;
-        Ok(events.into_iter().collect())
+        load(self.db, &sql, &params)
     }
 
     /// The results with these ids, and the calls of other tools. `read`: the events that are
@@ -202,10 +202,10 @@ impl AnswerSearch<'_> {
     fn load_namesakes(
         &self,
         ids: &BTreeMap<String, Vec<LoggedCall>>,
-        read: &BTreeMap<i64, i64>,
+        read: &[(i64, i64)],
     ) -> Result<Vec<(String, LoggedCall)>> {
         let session = SqlValue::from(self.session_id.as_str());
-        let ids: BTreeSet<&str> = ids.keys().map(String::as_str).collect();
+        let ids: Vec<&str> = ids.keys().map(String::as_str).collect();
         let ids = SqlValue::Text(json::encode(&ids)?);
         let sql = format!(
             "SELECT e.seq, {TOOL_JSON} ->> '{CALL_ID_PATH}',
@@ -238,7 +238,8 @@ impl AnswerSearch<'_> {
             calls = calls_in_row()
         );
         let callers: Vec<i64> = load_values(self.db, &sql, &[session, ids])?;
-        for seq in callers.into_iter().filter(|seq| !read.contains_key(seq)) {
+        let is_read = |seq: &i64| read.binary_search_by_key(seq, |(seq, _)| *seq).is_ok();
+        for seq in callers.into_iter().filter(|seq| !is_read(seq)) {
             namesakes.extend(self.read_calls(seq, 0)?);
         }
         Ok(namesakes)

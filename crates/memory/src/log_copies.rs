@@ -49,9 +49,9 @@ pub fn erase_copies(
         copied.key.into(),
         copied.scope.into(),
     ];
-    let sessions: BTreeSet<(String, Option<i64>)> = load(
+    let sessions: Vec<(String, Option<i64>)> = load(
         db,
-        "SELECT l.session_id, own.defined_at
+        "SELECT DISTINCT l.session_id, own.defined_at
            FROM cf_agents_loaded_skills AS l
            LEFT JOIN cf_agents_blocks AS own
              ON ?3 = ''
@@ -60,11 +60,10 @@ pub fn erase_copies(
             AND own.is_removed = 0
           WHERE l.block = ?1
             AND (?2 IS NULL OR l.key = ?2)
-            AND ?3 IN ('', l.session_id)",
+            AND ?3 IN ('', l.session_id)
+          ORDER BY l.session_id",
         &params,
-    )?
-    .into_iter()
-    .collect();
+    )?;
     for (session, until_ms) in sessions {
         let id = Id::parse(session).map_err(Error::storage)?;
         let sought = SoughtDocument {

@@ -1,7 +1,7 @@
 //! Results of calls in stored messages, and how they are erased: a sentence stands in the place
 //! of a result, and all else of the message stays as it was written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::action::StoredAction;
 use base::database::Database;
@@ -61,18 +61,14 @@ pub fn replace_results(
 fn with_sentence(fields: &str, parts: &BTreeSet<usize>, sentence: &str) -> Option<String> {
     let message = ["{", fields, "}"].concat();
     let calls = calls_in(&message).into_iter();
-    let mut results: Vec<(usize, usize)> = calls
-        .filter(|(index, _)| parts.contains(index))
-        .flat_map(|(_, call)| call.results)
-        // Each result is a slice of the message.
-        .map(|result| {
-            (
-                result.get().as_ptr() as usize - message.as_ptr() as usize,
-                result.get().len(),
-            )
-        })
-        .collect();
-    results.sort();
+    let mut results = BTreeMap::new();
+    for (_, call) in calls.filter(|(index, _)| parts.contains(index)) {
+        for result in call.results {
+            // Each result is a slice of the message.
+            let start = result.get().as_ptr() as usize - message.as_ptr() as usize;
+            results.insert(start, result.get().len());
+        }
+    }
     let mut written = String::with_capacity(message.len());
     let mut copied = 1;
     for (start, length) in results {
