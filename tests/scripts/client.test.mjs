@@ -550,7 +550,10 @@ test("what_answers_a_request_and_is_no_session_agent_is_said", async () => {
     { ok: false, error: {} },
   ]) {
     const error = await thrown(sessionAgent(binding({ request: async () => answered }), "alice").createSession());
-    assert.ok(error instanceof client.NetworkError && /other than a Session Agent/.test(error.message), JSON.stringify(answered));
+    assert.ok(
+      error instanceof client.NetworkError && /other than a Session Agent/.test(error.message),
+      JSON.stringify(answered),
+    );
   }
 });
 

@@ -43,16 +43,16 @@ test("only_the_edge_depends_on_the_runtime", () => {
   const runtime = /\b(worker|worker-sys|web-sys|js-sys|wasm-bindgen)\b/;
   const dependsOnIt = (folder) => runtime.test(readFileSync(join(ROOT, folder, "Cargo.toml"), "utf8"));
   assert.ok(dependsOnIt("."));
-  assert.deepEqual(DISTRICTS.filter((name) => dependsOnIt(join("crates", name))), []);
+  assert.deepEqual(
+    DISTRICTS.filter((name) => dependsOnIt(join("crates", name))),
+    [],
+  );
 });
 
 // serde_json's `Value` brings its reader along.
 test("a_tree_is_read_as_tree", () => {
   assert.ok(holders(/\bdecode_tree\(/).length > 5);
-  assert.deepEqual(
-    holders(/\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/),
-    [],
-  );
+  assert.deepEqual(holders(/\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/), []);
 });
 
 test("only_the_schema_creates_and_drops_tables", () => {
