@@ -34,6 +34,11 @@ const LINEAR: &[(&str, &str)] = &[
         "with `purge`, it deletes all that the block has",
     ),
     (
+        "deleteSkill",
+        "with `purge`, it looks for copies in the log of each session that loaded the document",
+    ),
+    ("erase", "so does this with a document"),
+    (
         "getPathLength",
         "it looks at each event of the path, without contents",
     ),
