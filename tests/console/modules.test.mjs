@@ -445,6 +445,16 @@ test("a_turn_that_is_heard_has_a_bar_for_each_request_and_call", () => {
   );
 });
 
+test("a_call_that_took_no_time_says_so", () => {
+  const chunks = [
+    { type: "start-step" },
+    { type: "tool-input-available", toolCallId: "c", toolName: "weather" },
+    { type: "tool-output-available", toolCallId: "c" },
+  ];
+  const live = chunks.reduce((live, chunk) => heardLive(live, chunk, 5), null);
+  assert.equal(tookOf(waterfallOfLive(live, 9).rows.at(-1)), "0 ms");
+});
+
 test("a_turn_that_is_said_again_keeps_the_times_of_what_was_heard_before", () => {
   const heard = (chunks, isJoined) => chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
   const called = { type: "tool-input-available", toolCallId: "c", toolName: "weather" };
