@@ -1,7 +1,7 @@
 //! Writes rows into the log: with as few statements as possible, each within the
 //! engine's limits.
 
-use super::media::{self, Payload};
+use super::media::{self, Payload, StrippedText};
 use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
 use base::action::Action;
 use base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
@@ -54,6 +54,32 @@ pub(super) const INSERT: &str = "
             ends_turn)";
 
 impl<'a> RowDraft<'a> {
+    /// A message in the place of an event's texts. [`rewrite_bodies`] leaves the event's place
+    /// in the tree as it is.
+    pub fn of_message(seq: i64, id: &'a str, action: Action, cut: &'a StrippedText<'a>) -> Self {
+        Self {
+            seq,
+            id,
+            id_indexed: 0,
+            parent_seq: 0,
+            parent_id: None,
+            is_branch: 0,
+            action,
+            content: None,
+            tool: None,
+            metadata: None,
+            message: Some(&cut.text),
+            media: cut.places.as_deref(),
+            message_dated: 0,
+            note: None,
+            ends_turn: None,
+            created_at: 0,
+            written_at: 0,
+            payloads: &cut.payloads,
+            cut_bytes: cut.bytes,
+        }
+    }
+
     /// Moves texts that are too long for the row into slices. `field` names the event in
     /// the request, for the error if the event is too large.
     pub fn fit(self, field: &str) -> Result<NewRow<'a>> {

@@ -68,25 +68,10 @@ pub fn update_message(
         let created_at = message.created_at.unwrap_or(stored_at);
         let cut = media::cut(&message.text.fields);
         let draft = RowDraft {
-            seq: first_seq,
-            id: id.as_str(),
-            id_indexed: 0,
-            parent_seq: 0,
-            parent_id: None,
-            is_branch: 0,
-            action: message.action,
             content: Some(&message.content),
-            tool: None,
-            metadata: None,
-            message: Some(&cut.text),
-            media: cut.places.as_deref(),
             message_dated: u8::from(message.text.is_dated),
-            note: None,
-            ends_turn: None,
             created_at,
-            written_at: 0,
-            payloads: &cut.payloads,
-            cut_bytes: cut.bytes,
+            ..RowDraft::of_message(first_seq, id.as_str(), message.action, &cut)
         };
         rewrite_bodies(db, session_id, &draft.fit("message")?, media.as_deref())?;
         tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;

@@ -87,25 +87,12 @@ fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> 
     };
     let cut = media::cut(fields);
     let draft = RowDraft {
-        seq: row.seq,
-        id: &row.id,
-        id_indexed: 0,
-        parent_seq: 0,
-        parent_id: None,
-        is_branch: 0,
-        action,
         content: Some(&row.content),
         tool: row.tool.as_deref(),
         metadata: row.metadata.as_deref(),
-        message: Some(&cut.text),
-        media: cut.places.as_deref(),
         message_dated: u8::from(row.is_dated),
-        note: None,
-        ends_turn: None,
         created_at: row.created_at,
-        written_at: 0,
-        payloads: &cut.payloads,
-        cut_bytes: cut.bytes,
+        ..RowDraft::of_message(row.seq, &row.id, action, &cut)
     };
     rewrite_bodies(db, session_id, &draft.in_slices(), row.media.as_deref())?;
     rewrite_note(db, session_id, row.seq, row.note.as_deref())

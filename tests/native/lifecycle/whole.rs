@@ -463,8 +463,8 @@ fn only_the_secret_takes_an_agent_out_or_in() {
     assert_eq!(alice.import_agent(&file).map_err(code), Err("forbidden"));
 }
 
-#[test]
-fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
+/// An agent whose session is written in several pages.
+fn with_long_session() -> Alice {
     let alice = small();
     let text = "x".repeat(60_000);
     let events: Vec<Value> = (0..40)
@@ -473,6 +473,12 @@ fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
     for batch in events.chunks(10) {
         alice.ok("appendEvents", json!({"sessionId": "s", "events": batch}));
     }
+    alice
+}
+
+#[test]
+fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
+    let alice = with_long_session();
     alice.ok("createSession", json!({"id": "second"}));
     let mut export = begin_agent_export(&alice.agent(&alice.db), None).unwrap();
     let mut file = export.next_page(&alice.db).unwrap().unwrap();
@@ -490,14 +496,7 @@ fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
 
 #[test]
 fn an_export_that_broke_off_within_a_session_leaves_out_what_came_since() {
-    let alice = small();
-    let text = "x".repeat(60_000);
-    let events: Vec<Value> = (0..40)
-        .map(|_| json!({"action": "user_message", "content": text}))
-        .collect();
-    for batch in events.chunks(10) {
-        alice.ok("appendEvents", json!({"sessionId": "s", "events": batch}));
-    }
+    let alice = with_long_session();
     let whole = alice.export_agent();
     let (mut cursors, mut at) = (Vec::new(), 0);
     for line in whole.split_inclusive('\n') {

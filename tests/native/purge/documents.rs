@@ -66,6 +66,12 @@ fn result(id: &str, name: &str, content: &str) -> Value {
     json!({"action": "tool_result", "toolCallId": id, "toolName": name, "content": content})
 }
 
+/// Appends a call that loads the document, and its result.
+fn log_copy(alice: &Alice, content: &str) {
+    let answer = result("c", "load_context", content);
+    append(alice, json!([event_of(&[loads("c")]), answer]));
+}
+
 fn contents(alice: &Alice) -> Vec<String> {
     let results = alice.events().into_iter();
     let results = results.filter(|event| event["action"] == "tool_result");
@@ -148,10 +154,7 @@ fn a_result_goes_with_its_own_call_where_calls_share_an_id() {
 fn what_was_made_of_another_call_on_another_branch_stays() {
     let alice = with_document();
     let root = alice.say(&["root"]).remove(0);
-    append(
-        &alice,
-        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
-    );
+    log_copy(&alice, NEEDLE);
     let mut beside = event_of(&[asks("c")]);
     beside["parentId"] = json!(root);
     let events = json!([beside, result("c", "weather", "sunny")]);
@@ -174,10 +177,7 @@ fn define_own(alice: &Alice) {
 #[test]
 fn a_copy_goes_where_the_session_has_its_own_block_since() {
     let alice = with_document();
-    append(
-        &alice,
-        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
-    );
+    log_copy(&alice, NEEDLE);
     alice.host.advance(1);
     define_own(&alice);
     purge(&alice);
@@ -188,22 +188,13 @@ fn a_copy_goes_where_the_session_has_its_own_block_since() {
 #[test]
 fn the_copies_of_a_sessions_own_document_stay() {
     let alice = with_document();
-    append(
-        &alice,
-        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
-    );
+    log_copy(&alice, NEEDLE);
     alice.host.advance(1);
     define_own(&alice);
     put(&alice, json!({"sessionId": "s"}), "Its own.");
     alice.host.advance(1);
     load(&alice);
-    append(
-        &alice,
-        json!([
-            event_of(&[loads("c")]),
-            result("c", "load_context", "Its own.")
-        ]),
-    );
+    log_copy(&alice, "Its own.");
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED, "Its own."]);
     is_gone(&alice);
@@ -220,10 +211,7 @@ fn a_copy_is_as_old_as_the_question_that_it_answers() {
     alice.host.advance(1);
     define_own(&alice);
     alice.host.advance(1);
-    append(
-        &alice,
-        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
-    );
+    log_copy(&alice, NEEDLE);
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED]);
     is_gone(&alice);
@@ -272,10 +260,7 @@ fn a_loaded_document_is_erased_with_its_answers_in_any_order() {
     }
     // The agent's document stays.
     let alice = with_document();
-    append(
-        &alice,
-        json!([event_of(&[loads("c")]), result("c", "load_context", NEEDLE)]),
-    );
+    log_copy(&alice, NEEDLE);
     let erased = alice.ok("erase", json!({"places": [loaded]}));
     assert_eq!(
         (&erased["found"], &erased["erased"]["loadedDocuments"]),
